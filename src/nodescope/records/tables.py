@@ -1,0 +1,209 @@
+"""Every table of a recording, with unit, kind and help for each column.
+
+This declaration drives the archive's schema, `--json`, the API and the
+reference in `docs/archive.md`; nothing else may name a column's type.
+
+Times are `CLOCK_MONOTONIC` (they never step); the `heartbeats` of a segment
+carry the clock pairs that turn them into wall times. Counters are stored raw,
+as the kernel gives them; rates are derived on reading. Missing is null, never 0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Kind(StrEnum):
+    """What a column's numbers mean, and so what may be done with them."""
+
+    TIME = "time"  # a point on the monotonic clock
+    KEY = "key"  # says which thing the row is about
+    LABEL = "label"  # a name or a text
+    REFERENCE = "reference"  # a row number of another table of the same segment
+    COUNTER = "counter"  # only grows; derive a rate
+    GAUGE = "gauge"  # a level at that time
+    COUNT = "count"  # how many, in this row's interval: may be summed
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column: `type` is an Arrow type by name, `text` a repeated string."""
+
+    name: str
+    type: str
+    kind: Kind
+    help: str
+    unit: str = ""
+    nullable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """One table; its rows are sorted by `order` in a sealed segment."""
+
+    name: str
+    help: str
+    columns: tuple[Column, ...]
+    order: tuple[str, ...] = ()
+
+    def column(self, name: str) -> Column:
+        """The column of that name."""
+        return next(column for column in self.columns if column.name == name)
+
+
+def _cpu_state(name: str, meaning: str) -> Column:
+    return Column(name, "int64", Kind.COUNTER, meaning, "ticks")
+
+
+SAMPLES = Table(
+    "samples",
+    "One row per sample: on that core, at that time, that thread was on that row of `profile`.",
+    (
+        Column("cpu", "int16", Kind.KEY, "core the sample was taken on"),
+        Column("tick", "int64", Kind.TIME, "when, in units of the segment's `tick_ns`", "ticks"),
+        Column("pid", "int32", Kind.KEY, "process id, in the recorder's pid namespace"),
+        Column("thread", "int32", Kind.KEY, "thread id minus process id: 0 is the main thread"),
+        Column("cgroup", "text", Kind.LABEL, "cgroup path; null if the kernel does not tell",
+               nullable=True),
+        Column("profile", "int32", Kind.REFERENCE, "row of `profile`: comm, mode and stack"),
+    ),
+    order=("cpu", "tick"),
+)
+
+FRAMES = Table(
+    "frames",
+    "The functions that occur in stacks. A frame's id is a hash of its row.",
+    (
+        Column("module", "text", Kind.LABEL,
+               "binary as the process saw it, `[kernel]`, or a kernel module as `[name]`"),
+        Column("name", "string", Kind.LABEL,
+               "function, demangled; `+0x…` (file offset) where it could not be named"),
+        Column("kernel", "bool", Kind.KEY, "whether it is kernel code"),
+    ),
+    order=("kernel", "module", "name"),
+)
+
+CALLS = Table(
+    "calls",
+    "Stacks of an open segment, in the order they were met: a row is a stack whose leaf is "
+    "`frame` and whose callers are the row `parent`. Sealing turns them into `stacks`.",
+    (
+        Column("parent", "int32", Kind.REFERENCE, "row of `calls`, a smaller one; -1 if none"),
+        Column("frame", "int32", Kind.REFERENCE, "row of `frames`"),
+    ),
+)
+
+STACKS = Table(
+    "stacks",
+    "Call stacks as a tree in depth-first order: a row is a stack whose leaf is `frame`; its "
+    "caller is the last row above it that is one less deep. A subtree is a run of rows.",
+    (
+        Column("depth", "int16", Kind.KEY, "number of callers: 0 at the outermost frame"),
+        Column("frame", "int32", Kind.REFERENCE, "row of `frames`"),
+    ),
+)
+
+PROFILE = Table(
+    "profile",
+    "Roll-up of the segment: samples by process name, mode and stack. Rows of 2^n samples and "
+    "more stand before rows of fewer, so that the head of the table is what ran most.",
+    (
+        Column("stack", "int32", Kind.REFERENCE, "row of `stacks` (open segment: of `calls`)"),
+        Column("comm", "text", Kind.LABEL, "the thread's name (`comm`) at that time"),
+        Column("kernel", "bool", Kind.KEY, "mode: whether the core ran kernel code"),
+        Column("samples", "int32", Kind.COUNT, "how many samples; 0 until the segment is sealed"),
+    ),
+)
+
+SECONDS = Table(
+    "seconds",
+    "Roll-up of the segment: samples by second and core.",
+    (
+        Column("cpu", "int16", Kind.KEY, "core"),
+        Column("second", "int64", Kind.TIME, "monotonic second the samples fell in", "s"),
+        Column("user", "int32", Kind.COUNT, "samples in user mode"),
+        Column("kernel", "int32", Kind.COUNT, "samples in kernel mode"),
+    ),
+    order=("cpu", "second"),
+)
+
+CORES = Table(
+    "cores",
+    "Time each core spent in each state: `/proc/stat`, raw counters.",
+    (
+        Column("cpu", "int16", Kind.KEY, "core"),
+        Column("time_ns", "int64", Kind.TIME, "when `/proc/stat` was read", "ns"),
+        _cpu_state("user", "in user mode"),
+        _cpu_state("nice", "in user mode, niced"),
+        _cpu_state("system", "in the kernel"),
+        _cpu_state("idle", "idle"),
+        _cpu_state("iowait", "idle with I/O outstanding"),
+        _cpu_state("irq", "serving interrupts"),
+        _cpu_state("softirq", "serving soft interrupts"),
+        _cpu_state("steal", "taken by the hypervisor"),
+        _cpu_state("guest", "running a guest (also in user)"),
+        _cpu_state("guest_nice", "running a niced guest (also in nice)"),
+    ),
+    order=("cpu", "time_ns"),
+)
+
+HEARTBEATS = Table(
+    "heartbeats",
+    "The recorder about itself, with the pair of clocks that places the rest.",
+    (
+        Column("time_ns", "int64", Kind.TIME, "monotonic time of the reading", "ns"),
+        Column("wall_ns", "int64", Kind.GAUGE, "wall time at that moment", "ns since the epoch"),
+        Column("cpu_ns", "int64", Kind.COUNTER, "CPU time the recorder has used", "ns"),
+        Column("rss_bytes", "int64", Kind.GAUGE, "resident memory of the recorder", "bytes"),
+        Column("written_bytes", "int64", Kind.COUNTER, "bytes handed to the archive", "bytes"),
+        Column("samples", "int64", Kind.COUNTER, "samples taken since the recorder started"),
+        Column("lost", "int64", Kind.COUNTER, "records lost in the rings since it started"),
+        Column("late_ns", "int64", Kind.GAUGE,
+               "how late the latest reading of the sources was at worst", "ns"),
+        Column("frequency_hz", "int32", Kind.GAUGE, "sampling rate per core in force", "Hz"),
+    ),
+    order=("time_ns",),
+)
+
+GAPS = Table(
+    "gaps",
+    "What was not seen, from when to when, and why.",
+    (
+        Column("from_ns", "int64", Kind.TIME, "start", "ns"),
+        Column("to_ns", "int64", Kind.TIME, "end", "ns"),
+        Column("source", "text", Kind.LABEL, "what is missing: `all`, or a table's name"),
+        Column("cpu", "int16", Kind.KEY, "on which core; null means all", nullable=True),
+        Column("lost", "int64", Kind.COUNT, "how many records, where known", nullable=True),
+        Column("reason", "string", Kind.LABEL, "why"),
+    ),
+    order=("from_ns",),
+)
+
+EVENTS = Table(
+    "events",
+    "What happened, each at its time.",
+    (
+        Column("time_ns", "int64", Kind.TIME, "when", "ns"),
+        Column("kind", "text", Kind.LABEL, "what kind of event"),
+        Column("subject", "text", Kind.LABEL, "what it happened to"),
+        Column("message", "string", Kind.LABEL, "one line for a person"),
+    ),
+    order=("time_ns",),
+)
+
+TABLES: dict[str, Table] = {
+    table.name: table
+    for table in (
+        SAMPLES, FRAMES, CALLS, STACKS, PROFILE, SECONDS, CORES, HEARTBEATS, GAPS, EVENTS,
+    )
+}
+
+# What the recorder writes while a segment is open, dictionaries before what
+# refers to them: a reader that stops anywhere then finds no dangling reference.
+OPEN_TABLES = ("frames", "calls", "profile", "samples", "cores", "heartbeats", "gaps", "events")
+
+# What a sealed segment may hold; a table without rows has no file.
+SEALED_TABLES = (
+    "samples", "profile", "stacks", "frames", "seconds", "cores", "heartbeats", "gaps", "events",
+)
