@@ -1,0 +1,51 @@
+# make setup   .venv with everything; the command is then .venv/bin/nodescope
+# make lint    ruff, mypy --strict, the layers
+# make test    lint, then all tests (as root also installs the Debian packages they need)
+# make demo    record this machine under a small real load and say what was seen
+# make bench   measure, with peers in the same run (benchmarks/RESULTS.md)
+# make lock    resolve pyproject.toml again
+# Each does its own set-up; it needs only Python 3.11+, git and make.
+
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+PYTEST_ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help setup lint test demo bench lock docs clean
+
+help:
+	@sed -n 's/^# \(make .*\)/\1/p' Makefile
+
+setup: $(READY)
+
+$(READY): requirements-dev.lock pyproject.toml tools/virtual-environment
+	tools/virtual-environment $(VENV)
+	@touch $@
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	PYTHONPATH=src $(BIN)/lint-imports --no-cache
+
+test: lint
+	tools/debian-packages
+	$(BIN)/pytest $(PYTEST_ARGS)
+
+demo: $(READY)
+	@$(BIN)/python demo/run
+
+bench: $(READY)
+	tools/debian-packages
+	$(BIN)/python -m benchmarks
+
+lock: $(READY)
+	tools/lock $(LOCK_ARGS)
+
+# What is generated from the code and committed; tests check that it is current.
+docs: $(READY)
+	$(BIN)/python -m nodescope.cli.reference docs/commands.md
+
+clean:
+	rm -rf $(VENV) dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
