@@ -1,0 +1,117 @@
+"""`nodescope doctor`: which sources work here, why not, and what allows them."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import shutil
+import sys
+import textwrap
+from collections import Counter
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from nodescope.cli import options
+
+if TYPE_CHECKING:
+    from nodescope.sources.access import Access
+
+_UNHEALTHY = ("degraded", "denied")
+
+
+def add_parser(commands: options.Commands) -> None:
+    """Declare the command."""
+    parser = options.add_command(
+        commands,
+        "doctor",
+        run,
+        summary="which sources work here, and what allows the others",
+        description="Try every source for real, say whether it works, is degraded, denied or\n"
+        "absent, why, and the exact command or Kubernetes manifest line that allows it.\n"
+        "Exits 0 when nothing is degraded or denied, else 1.",
+        examples=[
+            ("nodescope doctor", "as the user that will record"),
+            ("nodescope doctor --json", "for scripts"),
+            ("sudo -u nobody nodescope doctor", "what an unprivileged user would get"),
+        ],
+    )
+    options.add_archive(parser)
+    parser.add_argument(
+        "--ring-size",
+        type=options.size,
+        default="512KiB",
+        metavar="SIZE",
+        help="ring per CPU that `record` would use (default: 512KiB)",
+    )
+    parser.add_argument(
+        "--retention-size",
+        type=options.size,
+        default="4GiB",
+        metavar="SIZE",
+        help="most that the archive may take (default: 4GiB)",
+    )
+    options.add_json(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Check, print, and say by the exit code whether all is well."""
+    from nodescope.sources.access import check_access
+
+    checks = check_access(
+        options.archive_path(args),
+        ring_bytes=args.ring_size,
+        retention_bytes=args.retention_size,
+    )
+    healthy = not any(check.state in _UNHEALTHY for check in checks)
+    if args.json:
+        options.print_json(
+            {
+                "node": platform.node(),
+                "uid": os.geteuid(),
+                "healthy": healthy,
+                "checks": [asdict(check) for check in checks],
+            }
+        )
+    else:
+        width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
+        print(render_checks(checks, width))
+    return 0 if healthy else 1
+
+
+def render_checks(checks: list[Access], width: int = 0) -> str:
+    """A table, a count, and what to do; `width` 0 does not wrap."""
+    what_width = max(len(check.what) for check in checks)
+    indent = 12 + what_width
+    lines: list[str] = []
+    for check in checks:
+        head = f"{check.state:<8}  {check.what:<{what_width}}  "
+        whys = textwrap.wrap(check.why, width - indent) if width > indent + 20 else [check.why]
+        lines.append(head + whys[0])
+        lines.extend(" " * indent + why for why in whys[1:])
+    counts = Counter(str(check.state) for check in checks)
+    lines += ["", ", ".join(f"{count} {state}" for state, count in counts.items())]
+    for (commands, manifest), sources in _group_remedies(checks).items():
+        lines += ["", f"To allow {', '.join(sources)}:"]
+        lines += [
+            f"  {'as root' if index == 0 else 'or'}: ".ljust(14) + command
+            for index, command in enumerate(commands)
+        ]
+        if manifest:
+            lines.append("  Kubernetes: ".ljust(14) + manifest)
+    if any(command.startswith("setcap") for check in checks for command in check.commands):
+        lines += [
+            "",
+            "setcap on a Python interpreter gives these rights to every script it runs; where",
+            "that is too much, run deploy/nodescope.service, which gives them to Nodescope only.",
+        ]
+    return "\n".join(lines)
+
+
+def _group_remedies(checks: list[Access]) -> dict[tuple[tuple[str, ...], str], list[str]]:
+    """One entry per remedy, with the sources it allows: several often need the same."""
+    groups: dict[tuple[tuple[str, ...], str], list[str]] = {}
+    for check in checks:
+        if check.commands or check.manifest:
+            groups.setdefault((check.commands, check.manifest), []).append(check.source)
+    return groups

@@ -1,0 +1,128 @@
+"""What commands share: the parser, `--archive`, `--json`, and typed quantities."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NoReturn, TypeAlias, TypeVar
+
+from nodescope.errors import UsageError
+from nodescope.quantities import parse_cpu_list, parse_duration_ns, parse_size_bytes
+
+DEFAULT_ARCHIVE = Path("/var/lib/nodescope")
+_T = TypeVar("_T")
+
+
+class Parser(argparse.ArgumentParser):
+    """Raises what it has to say, so that every error is shown in one way."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(message, hint=f"see `{self.prog} --help`")
+
+
+Commands: TypeAlias = "argparse._SubParsersAction[Parser]"
+
+
+def add_command(
+    commands: Commands,
+    name: str,
+    run: Callable[[argparse.Namespace], int],
+    *,
+    summary: str,
+    description: str,
+    examples: Sequence[tuple[str, str]],
+) -> Parser:
+    """Add a command; its help ends with `examples` of (command line, what it does)."""
+    width = max(len(line) for line, _ in examples)
+    lines = [f"  {line:<{width}}  {meaning}" for line, meaning in examples]
+    parser = commands.add_parser(
+        name,
+        help=summary,
+        description=description,
+        epilog="examples:\n" + "\n".join(lines),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.set_defaults(run=run)
+    return parser
+
+
+def add_archive(parser: argparse.ArgumentParser) -> None:
+    """`--archive PATH`."""
+    parser.add_argument(
+        "--archive",
+        type=Path,
+        metavar="PATH",
+        help=f"archive folder (default: $NODESCOPE_ARCHIVE, else {DEFAULT_ARCHIVE})",
+    )
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """`--json`."""
+    parser.add_argument("--json", action="store_true", help="print JSON instead of text")
+
+
+def archive_path(args: argparse.Namespace) -> Path:
+    """Where the archive is, in this order: option, environment, default."""
+    chosen: Path | None = args.archive
+    return chosen or Path(os.environ.get("NODESCOPE_ARCHIVE") or DEFAULT_ARCHIVE)
+
+
+def print_json(document: Any) -> None:
+    """One JSON document to stdout."""
+    json.dump(document, sys.stdout, indent=2, ensure_ascii=False)
+    sys.stdout.write("\n")
+
+
+def _option(parse: Callable[[str], _T]) -> Callable[[str], _T]:
+    """A parser of quantities as argparse wants it: so that the message names the option."""
+
+    def convert(text: str) -> _T:
+        try:
+            return parse(text)
+        except UsageError as error:
+            raise argparse.ArgumentTypeError(f"{error}; {error.hint}") from error
+
+    return convert
+
+
+def _parse_some_cpus(text: str) -> list[int]:
+    cpus = parse_cpu_list(text)
+    if not cpus:
+        raise UsageError("no CPU named", hint="write it like 0-5,39")
+    return cpus
+
+
+def _parse_positive_duration_ns(text: str) -> int:
+    nanoseconds = parse_duration_ns(text)
+    if nanoseconds <= 0:
+        raise UsageError(f"must be longer than zero: {text!r}", hint="write it like 30s or 100ms")
+    return nanoseconds
+
+
+def _parse_percent(text: str) -> float:
+    """`1%`, `0.5 %`, as a ratio."""
+    number, sign, rest = text.strip().partition("%")
+    try:
+        ratio = float(number) / 100
+    except ValueError:
+        ratio = -1.0
+    if not sign or rest or not 0 < ratio < float("inf"):
+        raise UsageError(f"not a percentage: {text!r}", hint="write it like 1% or 0.5%")
+    return ratio
+
+
+def _parse_positive_integer(text: str) -> int:
+    if not text.strip().isdecimal() or int(text) == 0:
+        raise UsageError(f"not a whole number above zero: {text!r}", hint="write it like 97")
+    return int(text)
+
+
+duration = _option(_parse_positive_duration_ns)
+size = _option(parse_size_bytes)
+cpus = _option(_parse_some_cpus)
+percent = _option(_parse_percent)
+positive = _option(_parse_positive_integer)
