@@ -1,0 +1,315 @@
+"""`segment.json`: what a segment is, so that listing an archive opens nothing else.
+
+It carries the clock pairs that place monotonic times on the wall clock: one
+at the start, and one wherever the wall clock stepped by more than 50 ms (less
+is the slewing of NTP, which a two-minute segment need not follow).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nodescope.archive.files import read_json
+from nodescope.archive.layout import FORMAT, SEGMENT_FILE, check_format
+from nodescope.errors import ArchiveError, CorruptSegment, NewerFormat
+from nodescope.records import TABLES
+
+CLOCK_STEP_NS = 50_000_000
+MAX_GAPS = 16  # described in full; how many there are is in `tables`
+MAX_REASON = 200
+
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """What is known when a segment is opened."""
+
+    name: str
+    boot_id: str
+    run_ns: int  # monotonic time the recorder started at: tells runs apart
+    first_of_run: bool
+    tick_ns: int
+    monotonic_ns: int
+    wall_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """Rows and bytes of one table of a sealed segment."""
+
+    rows: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """One row of `gaps`, on the wall clock."""
+
+    from_ns: int
+    to_ns: int
+    source: str
+    cpu: int | None
+    lost: int | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class RecorderCost:
+    """The first and the last heartbeat of a segment, and the worst between."""
+
+    time_first_ns: int
+    time_last_ns: int
+    cpu_first_ns: int
+    cpu_last_ns: int
+    rss_last_bytes: int
+    rss_max_bytes: int
+    late_max_ns: int
+    lost_first: int
+    lost_last: int
+    frequency_hz: int
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """A segment in brief."""
+
+    start: Start
+    from_ns: int
+    to_ns: int
+    wall_from_ns: int
+    wall_to_ns: int
+    clock: tuple[tuple[int, int], ...]  # (monotonic from when on, what to add)
+    tables: Mapping[str, Extent]
+    cost: RecorderCost | None = None
+    gaps: tuple[Gap, ...] = field(default=())
+
+    @property
+    def name(self) -> str:
+        return self.start.name
+
+    @property
+    def samples(self) -> int:
+        return self.tables["samples"].rows if "samples" in self.tables else 0
+
+    @property
+    def bytes(self) -> int:
+        """What its tables take on disk."""
+        return sum(extent.bytes for extent in self.tables.values())
+
+    @property
+    def lost(self) -> int:
+        """Records lost in the rings: since the segment before, if that was of this run."""
+        if self.cost is None:
+            return 0
+        return self.cost.lost_last - (0 if self.start.first_of_run else self.cost.lost_first)
+
+
+def wall_ns(clock: tuple[tuple[int, int], ...], monotonic_ns: Any) -> Any:
+    """Place monotonic times (one, or an array) on the wall clock."""
+    since = np.array([pair[0] for pair in clock], np.int64)
+    offset = np.array([pair[1] for pair in clock], np.int64)
+    index = np.maximum(np.searchsorted(since, monotonic_ns, side="right") - 1, 0)
+    return monotonic_ns + offset[index]
+
+
+def clock_pairs(start: Start, heartbeats: Any) -> tuple[tuple[int, int], ...]:
+    """The pair a segment started with and those where the wall clock stepped."""
+    pairs = [(start.monotonic_ns, start.wall_ns - start.monotonic_ns)]
+    times = heartbeats.column("time_ns").to_numpy()
+    offsets = heartbeats.column("wall_ns").to_numpy() - times
+    if len(times) and times[0] <= start.monotonic_ns:
+        pairs = [(int(times[0]), int(offsets[0]))]
+    for time, offset in zip(times.tolist(), offsets.tolist(), strict=True):
+        if abs(offset - pairs[-1][1]) > CLOCK_STEP_NS:
+            pairs.append((time, offset))
+    return tuple(pairs)
+
+
+def describe(start: Start, tables: Mapping[str, Any], extents: Mapping[str, Extent]) -> Description:
+    """Describe a segment from its sealed tables."""
+    clock = clock_pairs(start, tables["heartbeats"])
+    times = _times(start, tables)
+    first, last = (min(times), max(times)) if times else (start.monotonic_ns,) * 2
+    # A step inside the segment may put its end, on the wall, before its start.
+    walls = [int(wall_ns(clock, time)) for time in (first, last)]
+    walls += [since + offset for since, offset in clock if first <= since <= last]
+    walls += [after[0] + before[1] for before, after in pairwise(clock) if after[0] <= last]
+    return Description(
+        start,
+        first,
+        last,
+        min(walls),
+        max(walls),
+        clock,
+        dict(extents),
+        _cost(tables["heartbeats"]),
+        _gaps(tables["gaps"], clock),
+    )
+
+
+def _times(start: Start, tables: Mapping[str, Any]) -> list[int]:
+    columns = [
+        ("samples", "tick", start.tick_ns),
+        ("cores", "time_ns", 1),
+        ("heartbeats", "time_ns", 1),
+        ("events", "time_ns", 1),
+    ]
+    times: list[int] = []
+    for table, column, unit in columns:
+        values: NDArray[np.int64] = tables[table].column(column).to_numpy()
+        if len(values):
+            times += [int(values.min()) * unit, int(values.max()) * unit]
+    return times
+
+
+def _cost(heartbeats: Any) -> RecorderCost | None:
+    if not len(heartbeats):
+        return None
+    get = {name: heartbeats.column(name).to_numpy() for name in heartbeats.column_names}
+    return RecorderCost(
+        time_first_ns=int(get["time_ns"][0]),
+        time_last_ns=int(get["time_ns"][-1]),
+        cpu_first_ns=int(get["cpu_ns"][0]),
+        cpu_last_ns=int(get["cpu_ns"][-1]),
+        rss_last_bytes=int(get["rss_bytes"][-1]),
+        rss_max_bytes=int(get["rss_bytes"].max()),
+        late_max_ns=int(get["late_ns"].max()),
+        lost_first=int(get["lost"][0]),
+        lost_last=int(get["lost"][-1]),
+        frequency_hz=int(get["frequency_hz"][-1]),
+    )
+
+
+def _gaps(gaps: Any, clock: tuple[tuple[int, int], ...]) -> tuple[Gap, ...]:
+    return tuple(
+        Gap(
+            int(wall_ns(clock, row["from_ns"])),
+            int(wall_ns(clock, row["to_ns"])),
+            row["source"],
+            row["cpu"],
+            row["lost"],
+            row["reason"][:MAX_REASON],
+        )
+        for row in gaps.slice(0, MAX_GAPS).to_pylist()
+    )
+
+
+def start_to_json(start: Start) -> dict[str, object]:
+    """The content of an open segment's `segment.json`."""
+    return {"format": FORMAT, "start": asdict(start)}
+
+
+def description_to_json(description: Description) -> dict[str, object]:
+    """The content of a sealed segment's `segment.json`."""
+    content = asdict(description)
+    content["tables"] = {name: [e.rows, e.bytes] for name, e in description.tables.items()}
+    return {"format": FORMAT, **content}
+
+
+def read_start(directory: Path) -> Start:
+    """Read an open segment's `segment.json`."""
+    return _checked(directory, lambda content: _start(_field(content, "start", dict)))
+
+
+def read_description(directory: Path) -> Description:
+    """Read a sealed segment's `segment.json`; nothing in it is taken on trust."""
+    return _checked(directory, _description)
+
+
+Parsed = TypeVar("Parsed", Start, Description)
+
+
+def _checked(directory: Path, parse: Callable[[Mapping[str, Any]], Parsed]) -> Parsed:
+    path = directory / SEGMENT_FILE
+    try:
+        content = read_json(path)
+        check_format(path, content.get("format"))
+        parsed = parse(content)
+    except NewerFormat:
+        raise
+    except FileNotFoundError:
+        raise CorruptSegment(directory, f"it has no {SEGMENT_FILE}") from None
+    except ArchiveError as error:
+        raise CorruptSegment(path, error.reason) from error
+    except (TypeError, ValueError, OverflowError) as error:
+        raise CorruptSegment(path, str(error)) from error
+    if parsed.name != directory.name:
+        raise CorruptSegment(path, f"it describes {parsed.name!r}")
+    return parsed
+
+
+def _field(content: Mapping[str, Any], name: str, kind: type[Value]) -> Value:
+    value = content.get(name)
+    # bool is an int to Python, and not to us.
+    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+        raise TypeError(f"{name!r} is {value!r:.60}, not {kind.__name__}")
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        raise ValueError(f"{name!r} is out of range")
+    return value
+
+
+def _integers(content: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, int]:
+    return {name: _field(content, name, int) for name in names}
+
+
+def _start(content: Mapping[str, Any]) -> Start:
+    numbers = _integers(content, ("run_ns", "tick_ns", "monotonic_ns", "wall_ns"))
+    if not 1 <= numbers["tick_ns"] <= 1_000_000_000:
+        raise ValueError(f"'tick_ns' is {numbers['tick_ns']}")
+    return Start(
+        name=_field(content, "name", str),
+        boot_id=_field(content, "boot_id", str),
+        first_of_run=_field(content, "first_of_run", bool),
+        **numbers,
+    )
+
+
+def _description(content: Mapping[str, Any]) -> Description:
+    clock = tuple(_pair(pair) for pair in _field(content, "clock", list))
+    if not clock:
+        raise ValueError("'clock' has no pair")
+    tables = {
+        name: Extent(*_pair(extent)) for name, extent in _field(content, "tables", dict).items()
+    }
+    if not tables.keys() <= TABLES.keys() or any(min(e.rows, e.bytes) < 0 for e in tables.values()):
+        raise ValueError("'tables' names a table that does not exist, or less than nothing")
+    cost = content.get("cost")
+    return Description(
+        start=_start(_field(content, "start", dict)),
+        clock=clock,
+        tables=tables,
+        cost=None if cost is None else _parse_cost(_field(content, "cost", dict)),
+        gaps=tuple(_gap(gap) for gap in _field(content, "gaps", list)),
+        **_integers(content, ("from_ns", "to_ns", "wall_from_ns", "wall_to_ns")),
+    )
+
+
+def _pair(value: Any) -> tuple[int, int]:
+    if not isinstance(value, list) or len(value) != 2:
+        raise TypeError(f"{value!r:.60} is not a pair")
+    return _field({"pair": value[0]}, "pair", int), _field({"pair": value[1]}, "pair", int)
+
+
+def _parse_cost(content: Mapping[str, Any]) -> RecorderCost:
+    return RecorderCost(**_integers(content, tuple(RecorderCost.__dataclass_fields__)))
+
+
+def _gap(content: Any) -> Gap:
+    if not isinstance(content, dict):
+        raise TypeError("a gap is not an object")
+    return Gap(
+        from_ns=_field(content, "from_ns", int),
+        to_ns=_field(content, "to_ns", int),
+        source=_field(content, "source", str),
+        cpu=None if content.get("cpu") is None else _field(content, "cpu", int),
+        lost=None if content.get("lost") is None else _field(content, "lost", int),
+        reason=_field(content, "reason", str),
+    )

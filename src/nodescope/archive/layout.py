@@ -1,0 +1,156 @@
+"""An archive on disk: what lies where, and what may be relied upon.
+
+::
+
+    ARCHIVE/
+      archive.json        format version, when it was created, which node it is of
+      lock                held by the recorder that writes here; names its pid and host
+      open/NAME/          the segment being written: TABLE.arrows, and segment.json
+      segments/NAME/      a sealed segment: TABLE.parquet, and segment.json
+      frozen/ID.json      a wall-clock range that retention must spare
+
+A segment's NAME is its sequence number and the wall time it started at, as in
+`00000017-20240229T235959Z`. Segments are ordered by sequence number, because
+wall clocks step.
+
+The contract:
+
+1. *Sealed means for ever.* A directory appears in `segments/` by one rename,
+   complete and synced. Afterwards nothing writes into it; it can only vanish
+   as a whole, by a rename to a name that starts with a dot.
+2. *A flush is what a crash may cost.* The open segment grows by whole Arrow
+   messages, tables that are referred to before those that refer to them, and
+   every flush ends with a sync. A reader takes each stream up to its last
+   whole batch and drops rows that refer to rows which did not make it. A torn
+   tail is the normal end of a killed recorder, never an error.
+3. *One way in.* Sealing reads the open segment back from disk, so that what a
+   recorder seals and what a later one recovers is the same function of the
+   same bytes.
+4. *One writer, any number of readers.* The writer holds `lock`. Readers take
+   no lock, see sealed segments whole, and the open one up to some flush.
+5. *Names that start with a dot are nobody's.* They are half-built or
+   half-removed; readers skip them and the next writer deletes them.
+6. *Only ours, only here.* Directories are 0700 and files 0600: a recording
+   tells what ran on the machine. Symbolic links inside an archive are not
+   followed.
+
+The format is one number, in `archive.json` and in each `segment.json`. A
+reader refuses a newer one by name and reads every older one.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from nodescope.archive.files import make_directory, read_json, replace_json
+from nodescope.errors import ArchiveError, NewerFormat
+
+FORMAT = 1
+
+ARCHIVE_FILE = "archive.json"
+LOCK_FILE = "lock"
+SEGMENT_FILE = "segment.json"
+OPEN_DIRECTORY = "open"
+SEALED_DIRECTORY = "segments"
+FROZEN_DIRECTORY = "frozen"
+
+_NAME = re.compile(r"(\d{8,12})-\d{8}T\d{6}Z")
+_HINT = "give the folder that `nodescope record` writes to, with --archive"
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveInfo:
+    """What `archive.json` says."""
+
+    format: int
+    created_ns: int
+    node: dict[str, object]
+
+
+def name_segment(sequence: int, wall_ns: int) -> str:
+    """The directory name of a segment; a clock before 1970 reads as 1970."""
+    started = time.gmtime(min(max(wall_ns, 0) // 1_000_000_000, 253_402_300_799))
+    return f"{sequence:08d}-{time.strftime('%Y%m%dT%H%M%SZ', started)}"
+
+
+def parse_sequence(name: str) -> int | None:
+    """The sequence number in a segment's name; None if it is not such a name."""
+    match = _NAME.fullmatch(name)
+    return int(match[1]) if match else None
+
+
+def list_segment_names(directory: Path) -> list[str]:
+    """Segments in `directory` by sequence; what is not named like one is not ours."""
+    try:
+        names = [entry.name for entry in directory.iterdir() if not entry.is_symlink()]
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise ArchiveError(directory, error.strerror or str(error)) from error
+    known = [(sequence, name) for name in names if (sequence := parse_sequence(name)) is not None]
+    return [name for _, name in sorted(known)]
+
+
+def check_format(path: Path, number: object) -> int:
+    """Refuse a format that is newer than ours, or none at all."""
+    if not isinstance(number, int) or isinstance(number, bool) or number < 1:
+        raise ArchiveError(path, f"its format is {number!r}, not a version number")
+    if number > FORMAT:
+        raise NewerFormat(
+            path,
+            f"written in format {number}; this Nodescope reads formats up to {FORMAT}",
+            hint="read it with the Nodescope that recorded it, or a later one",
+        )
+    return number
+
+
+def read_archive_info(root: Path) -> ArchiveInfo:
+    """Read and check `archive.json`."""
+    path = root / ARCHIVE_FILE
+    if not root.is_dir():
+        reason = "not a folder" if root.exists() else "no such archive"
+        raise ArchiveError(root, reason, hint=_HINT)
+    try:
+        content = read_json(path)
+    except FileNotFoundError:
+        raise ArchiveError(root, f"not an archive: it has no {ARCHIVE_FILE}", hint=_HINT) from None
+    number = check_format(path, content.get("format"))
+    created, node = content.get("created"), content.get("node")
+    if not isinstance(created, int) or not isinstance(node, dict):
+        raise ArchiveError(path, "does not say when it was created, or of which node it is")
+    return ArchiveInfo(number, created, node)
+
+
+def create_archive(root: Path, created_ns: int, node: dict[str, object]) -> ArchiveInfo:
+    """Make the folder an archive, or bring an existing one's node facts up to date.
+
+    A folder with other things in it is left alone: `--archive /` is a typing
+    mistake, not a wish.
+    """
+    make_directory(root)
+    if not (root / ARCHIVE_FILE).exists():
+        foreign = sorted(entry.name for entry in root.iterdir() if not _is_ours(entry.name))
+        if foreign:
+            raise ArchiveError(
+                root,
+                f"not an archive, and not empty: it holds {foreign[0]!r}",
+                hint="give an empty folder, or one that does not exist yet",
+            )
+        info = ArchiveInfo(FORMAT, created_ns, node)
+    else:
+        old = read_archive_info(root)
+        info = ArchiveInfo(FORMAT, old.created_ns, node)
+        if info == old:
+            return info
+    content = {"format": info.format, "created": info.created_ns, "node": info.node}
+    replace_json(root / ARCHIVE_FILE, content)
+    return info
+
+
+def _is_ours(name: str) -> bool:
+    # lost+found: an archive may be a file system of its own.
+    ours = (LOCK_FILE, OPEN_DIRECTORY, SEALED_DIRECTORY, FROZEN_DIRECTORY, "lost+found")
+    return name.startswith(".") or name in ours

@@ -1,0 +1,152 @@
+"""What is kept: the latest hours, up to a size, and whatever was frozen.
+
+Oldest first means lowest sequence first. The age of a segment of the present
+boot is measured on the monotonic clock, so that a wall clock that is set right
+by years does not wipe the recording it interrupts.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from nodescope.archive.description import Description
+from nodescope.archive.files import make_directory, read_json, replace_json, translated
+from nodescope.archive.layout import FROZEN_DIRECTORY, read_archive_info
+from nodescope.clock import ClockPair
+from nodescope.errors import ArchiveError, UsageError
+
+HOUR_NS = 3_600_000_000_000
+_ID = re.compile(r"[0-9a-zA-Z-]{1,64}")
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """How much is kept."""
+
+    age_ns: int = 12 * HOUR_NS
+    size_bytes: int = 4 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class Frozen:
+    """A wall-clock range that retention spares."""
+
+    id: str
+    from_ns: int
+    to_ns: int
+    reason: str
+    created_ns: int
+
+    def overlaps(self, from_ns: int, to_ns: int) -> bool:
+        return from_ns <= self.to_ns and to_ns >= self.from_ns
+
+
+@dataclass(frozen=True, slots=True)
+class Sealed:
+    """What retention has to know of a sealed segment."""
+
+    name: str
+    boot_id: str
+    to_ns: int
+    wall_from_ns: int
+    wall_to_ns: int
+    bytes: int
+
+    @classmethod
+    def of(cls, description: Description) -> Sealed:
+        return cls(
+            description.name,
+            description.start.boot_id,
+            description.to_ns,
+            description.wall_from_ns,
+            description.wall_to_ns,
+            description.bytes,
+        )
+
+
+def choose_expired(
+    segments: list[Sealed], retention: Retention, frozen: list[Frozen], now: ClockPair, boot_id: str
+) -> list[Sealed]:
+    """Which of `segments` (oldest first) must go now."""
+    excess = sum(segment.bytes for segment in segments) - retention.size_bytes
+    expired: list[Sealed] = []
+    for segment in segments:
+        if segment.boot_id == boot_id:
+            age_ns = now.monotonic_ns - segment.to_ns
+        else:
+            age_ns = now.wall_ns - segment.wall_to_ns
+        if age_ns <= retention.age_ns and excess <= 0:
+            continue
+        if any(range_.overlaps(segment.wall_from_ns, segment.wall_to_ns) for range_ in frozen):
+            continue
+        expired.append(segment)
+        excess -= segment.bytes
+    return expired
+
+
+def freeze(root: Path, from_ns: int, to_ns: int, reason: str, created_ns: int) -> Frozen:
+    """Keep what was or will be recorded in that range. Needs no recorder."""
+    if from_ns > to_ns:
+        raise UsageError("the range to freeze ends before it starts")
+    read_archive_info(root)
+    directory = root / FROZEN_DIRECTORY
+    make_directory(directory)
+    number = 1 + max(
+        (int(known.id) for known in read_frozen(root) if known.id.isdecimal()), default=0
+    )
+    while True:
+        frozen = Frozen(f"{number:04d}", from_ns, to_ns, reason, created_ns)
+        path = directory / f"{frozen.id}.json"
+        content = {"from_ns": from_ns, "to_ns": to_ns, "reason": reason, "created_ns": created_ns}
+        if not path.exists():
+            replace_json(path, content)
+            return frozen
+        number += 1
+
+
+def unfreeze(root: Path, frozen_id: str) -> None:
+    """Let retention have that range again."""
+    path = root / FROZEN_DIRECTORY / f"{frozen_id}.json"
+    try:
+        if not _ID.fullmatch(frozen_id):
+            raise FileNotFoundError
+        with translated(path):
+            os.unlink(path)
+    except (FileNotFoundError, ArchiveError) as error:
+        known = ", ".join(frozen.id for frozen in read_frozen(root)) or "none"
+        raise UsageError(f"nothing is frozen as {frozen_id!r}", hint=f"frozen: {known}") from error
+
+
+def read_frozen(root: Path) -> list[Frozen]:
+    """All frozen ranges, in the order of their ids.
+
+    A file that does not make sense is an error: guessing could delete what
+    somebody wanted to keep.
+    """
+    directory = root / FROZEN_DIRECTORY
+    try:
+        names = sorted(path.name for path in directory.iterdir())
+    except FileNotFoundError:
+        return []
+    return [
+        _read_one(directory / name)
+        for name in names
+        if name.endswith(".json") and _ID.fullmatch(name.removesuffix(".json"))
+    ]
+
+
+def _read_one(path: Path) -> Frozen:
+    content = read_json(path)
+    numbers = [content.get(name) for name in ("from_ns", "to_ns", "created_ns")]
+    reason = content.get("reason")
+    if not all(type(number) is int for number in numbers) or not isinstance(reason, str):
+        raise ArchiveError(
+            path,
+            "does not say from when to when, and why",
+            hint="delete it if nothing is to be kept for it",
+        )
+    start, end, created = (number for number in numbers if isinstance(number, int))
+    return Frozen(path.stem, start, end, reason, created)

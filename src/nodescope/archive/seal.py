@@ -1,0 +1,114 @@
+"""Sealing on disk: an open directory becomes a sealed one, or stays as it was.
+
+The sealed directory is built beside its place under a name with a dot, every
+file synced, and then renamed into `segments/`; only when that is on disk is
+the open directory removed. Killed anywhere in between, the next writer finds
+either the open segment whole (and seals it again) or both (and only removes
+the open one).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from nodescope.archive.description import (
+    Description,
+    Extent,
+    Start,
+    describe,
+    description_to_json,
+    read_description,
+    read_start,
+)
+from nodescope.archive.encoding import choose_level, encode_table
+from nodescope.archive.files import (
+    make_directory,
+    open_private,
+    remove_directory,
+    sync_directory,
+    translated,
+    write_all,
+    write_json,
+)
+from nodescope.archive.layout import SEALED_DIRECTORY, SEGMENT_FILE
+from nodescope.archive.sealing import derive_sealed
+from nodescope.archive.streams import read_stream
+from nodescope.errors import ArchiveError
+from nodescope.records import OPEN_TABLES
+
+
+def read_opened(directory: Path, start: Start) -> dict[str, Any]:
+    """The tables of an open segment in the shape they will have once sealed."""
+    return derive_sealed(
+        {name: read_stream(directory, name) for name in OPEN_TABLES}, start.tick_ns
+    )
+
+
+def seal(directory: Path, root: Path) -> Description | None:
+    """Seal the open segment in `directory`; None if there was nothing in it."""
+    target = root / SEALED_DIRECTORY / directory.name
+    if target.is_dir():  # killed between the rename and the removal
+        remove_directory(directory)
+        return read_description(target)
+    start = read_start(directory)
+    tables = read_opened(directory, start)
+    description = None
+    if any(len(table) for table in tables.values()):
+        description = _write_sealed(target, start, tables)
+    del tables
+    remove_directory(directory)
+    _give_memory_back()
+    return description
+
+
+def _write_sealed(target: Path, start: Start, tables: dict[str, Any]) -> Description:
+    temporary = target.with_name(f".{target.name}")
+    level = choose_level(len(tables["samples"]))
+    try:
+        with translated(temporary):
+            if temporary.exists():
+                shutil.rmtree(temporary)
+        make_directory(temporary)
+        extents = {
+            name: Extent(
+                len(table),
+                _write_file(temporary / f"{name}.parquet", encode_table(name, table, level)),
+            )
+            for name, table in tables.items()
+            if len(table)
+        }
+        description = describe(start, tables, extents)
+        write_json(temporary / SEGMENT_FILE, description_to_json(description))
+        with translated(target):
+            sync_directory(temporary)
+            temporary.rename(target)
+            sync_directory(target.parent)
+    except ArchiveError:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
+    return description
+
+
+def _write_file(path: Path, data: Any) -> int:
+    with translated(path):
+        descriptor = open_private(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+        try:
+            write_all(descriptor, memoryview(data))
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+    return len(data)
+
+
+def _give_memory_back() -> None:
+    """Return what sealing needed: the recorder lives for months in a fixed budget."""
+    pa.default_memory_pool().release_unused()
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc has it, musl does not
+    if trim is not None:
+        trim(0)

@@ -1,0 +1,149 @@
+"""What is recorded, at what cost: read from the segments' descriptions alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import pairwise
+
+from nodescope.archive.description import Description, Extent, Gap
+from nodescope.archive.layout import ARCHIVE_FILE, SEGMENT_FILE
+from nodescope.archive.lock import Holder, find_holder
+from nodescope.archive.reader import Archive, Segment
+from nodescope.archive.retention import Frozen, read_frozen
+from nodescope.errors import ArchiveError
+
+RESTART_NS = 1_000_000_000  # a recorder that is replaced sooner leaves no gap worth a line
+NOT_RUNNING = "no recorder was running"
+
+
+@dataclass(frozen=True, slots=True)
+class RecorderSummary:
+    """What recording cost. A ratio is of one core."""
+
+    cpu_ratio: float | None
+    cpu_ns: int
+    rss_bytes: int | None
+    rss_max_bytes: int | None
+    late_max_ns: int | None
+    frequency_hz: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """An archive in brief. `from_ns` and `to_ns` are wall times; None if it is empty."""
+
+    node: dict[str, object]
+    created_ns: int
+    format: int
+    from_ns: int | None
+    to_ns: int | None
+    samples: int
+    lost: int
+    bytes: int
+    bytes_per_sample: float | None
+    segments: int
+    gaps: tuple[Gap, ...]
+    recorder: RecorderSummary
+    tables: dict[str, Extent]
+    frozen: tuple[Frozen, ...]
+    damaged: tuple[ArchiveError, ...]
+    recording: Holder | None
+
+
+def summarise(archive: Archive) -> Summary:
+    """Summarise an archive; cheap enough to call every second."""
+    listing = archive.listing()
+    damaged = list(listing.damaged)
+    descriptions = [segment.description for segment in listing.segments]
+    samples = sum(description.samples for description in descriptions)
+    size = _size(archive, listing.segments)
+    try:
+        frozen = tuple(read_frozen(archive.root))
+    except ArchiveError as error:
+        frozen, damaged = (), [*damaged, error]
+    return Summary(
+        node=archive.info.node,
+        created_ns=archive.info.created_ns,
+        format=archive.info.format,
+        from_ns=min((each.wall_from_ns for each in descriptions), default=None),
+        to_ns=max((each.wall_to_ns for each in descriptions), default=None),
+        samples=samples,
+        lost=_lost(descriptions),
+        bytes=size,
+        bytes_per_sample=size / samples if samples else None,
+        segments=len(descriptions),
+        gaps=_gaps(descriptions),
+        recorder=summarise_cost(descriptions),
+        tables=_tables(descriptions),
+        frozen=frozen,
+        damaged=tuple(damaged),
+        recording=find_holder(archive.root),
+    )
+
+
+def _size(archive: Archive, segments: Iterable[Segment]) -> int:
+    """Every byte of the archive: tables, descriptions, and its own file."""
+    files = [archive.root / ARCHIVE_FILE]
+    total = 0
+    for segment in segments:
+        total += segment.description.bytes
+        files.append(segment.directory / SEGMENT_FILE)
+    for path in files:
+        try:
+            total += path.lstat().st_size
+        except FileNotFoundError:
+            continue  # retention took it just now
+    return total
+
+
+def _same_run(before: Description, after: Description) -> bool:
+    first, second = before.start, after.start
+    return (first.boot_id, first.run_ns) == (second.boot_id, second.run_ns)
+
+
+def _lost(descriptions: list[Description]) -> int:
+    total = sum(description.lost for description in descriptions)
+    for before, after in pairwise(descriptions):
+        if _same_run(before, after) and before.cost and after.cost:
+            total += after.cost.lost_first - before.cost.lost_last
+    return total
+
+
+def _gaps(descriptions: list[Description]) -> tuple[Gap, ...]:
+    """The recorded gaps, and the times between two runs of the recorder."""
+    gaps = [gap for description in descriptions for gap in description.gaps]
+    for before, after in pairwise(descriptions):
+        start, end = before.wall_to_ns, after.wall_from_ns
+        if not _same_run(before, after) and end - start > RESTART_NS:
+            gaps.append(Gap(start, end, "all", None, None, NOT_RUNNING))
+    return tuple(sorted(gaps, key=lambda gap: (gap.from_ns, gap.to_ns)))
+
+
+def summarise_cost(descriptions: list[Description]) -> RecorderSummary:
+    """CPU over time between heartbeats of the same run; memory and lateness at worst."""
+    known = [(each, each.cost) for each in descriptions if each.cost is not None]
+    used = sum(cost.cpu_last_ns - cost.cpu_first_ns for _, cost in known)
+    elapsed = sum(cost.time_last_ns - cost.time_first_ns for _, cost in known)
+    for (before, earlier), (after, later) in pairwise(known):
+        if _same_run(before, after):
+            used += later.cpu_first_ns - earlier.cpu_last_ns
+            elapsed += later.time_first_ns - earlier.time_last_ns
+    costs = [cost for _, cost in known]
+    return RecorderSummary(
+        cpu_ratio=used / elapsed if elapsed > 0 else None,
+        cpu_ns=used,
+        rss_bytes=costs[-1].rss_last_bytes if costs else None,
+        rss_max_bytes=max((cost.rss_max_bytes for cost in costs), default=None),
+        late_max_ns=max((cost.late_max_ns for cost in costs), default=None),
+        frequency_hz=costs[-1].frequency_hz if costs else None,
+    )
+
+
+def _tables(descriptions: list[Description]) -> dict[str, Extent]:
+    totals: dict[str, Extent] = {}
+    for description in descriptions:
+        for name, extent in description.tables.items():
+            total = totals.get(name, Extent(0, 0))
+            totals[name] = Extent(total.rows + extent.rows, total.bytes + extent.bytes)
+    return totals
