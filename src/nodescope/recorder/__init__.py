@@ -1,0 +1,1 @@
+"""The recorder: the only place where sources meet the archive."""

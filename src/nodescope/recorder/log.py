@@ -1,0 +1,66 @@
+"""Gaps and events on their way to the archive, said aloud where a person should know."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+
+class EventLog:
+    """Collects rows of `gaps` and `events`; a message is said aloud once."""
+
+    def __init__(self, report: Callable[[str], None]) -> None:
+        self._report = report
+        self._said: set[str] = set()
+        self._gaps: list[tuple[int, int, str, int | None, int | None, str]] = []
+        self._events: list[tuple[int, str, str, str]] = []
+
+    def gap(
+        self,
+        from_ns: int,
+        to_ns: int,
+        source: str,
+        reason: str,
+        *,
+        cpu: int | None = None,
+        lost: int | None = None,
+        loud: bool = False,
+    ) -> None:
+        """Something was not seen. Touching gaps of one kind become one."""
+        if self._gaps:
+            last = self._gaps[-1]
+            if last[2:] == (source, cpu, lost, reason) and lost is None and from_ns <= last[1]:
+                self._gaps[-1] = (last[0], max(last[1], to_ns), source, cpu, lost, reason)
+                return
+        self._gaps.append((from_ns, to_ns, source, cpu, lost, reason))
+        if loud:
+            self._say(f"{source}: {reason}")
+
+    def event(
+        self, time_ns: int, kind: str, subject: str, message: str, *, loud: bool = False
+    ) -> None:
+        """Something happened."""
+        self._events.append((time_ns, kind, subject, message))
+        if loud:
+            self._say(f"{subject}: {message}")
+
+    def _say(self, message: str) -> None:
+        if message not in self._said:
+            if len(self._said) > 1000:
+                self._said.clear()
+            self._said.add(message)
+            self._report(message)
+
+    def take_new_rows(self) -> dict[str, dict[str, list[object]]]:
+        """The rows since the last call, by table."""
+        rows: dict[str, dict[str, list[object]]] = {}
+        if self._gaps:
+            names = ("from_ns", "to_ns", "source", "cpu", "lost", "reason")
+            rows["gaps"] = {name: list(column) for name, column in zip(
+                names, zip(*self._gaps, strict=True), strict=True)}
+        if self._events:
+            names4 = ("time_ns", "kind", "subject", "message")
+            rows["events"] = {name: list(column) for name, column in zip(
+                names4, zip(*self._events, strict=True), strict=True)}
+        self._gaps = []
+        self._events = []
+        return rows

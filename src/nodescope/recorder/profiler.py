@@ -1,0 +1,100 @@
+"""From drained rings to rows of the open segment: decode, attribute, resolve, intern."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nodescope.archive.interning import Interner
+from nodescope.errors import SourceError
+from nodescope.sources.cgroup_paths import CgroupPaths, find_default_hierarchy
+from nodescope.sources.perf.decode import Batch, Chunk, Samples, decode
+from nodescope.sources.perf.naming import KernelNames, ModuleNames
+from nodescope.sources.perf.processes import Processes
+from nodescope.sources.perf.stacks import Stacks
+
+
+class Profiler:
+    """Keeps what is known about processes and symbols between batches."""
+
+    def __init__(self, proc: Path, tick_ns: int) -> None:
+        self._tick_ns = tick_ns
+        self.kernel_denied: str | None = None
+        self._kernel: KernelNames | None = None
+        try:
+            self._kernel = KernelNames(proc)
+        except SourceError as error:
+            self.kernel_denied = error.reason
+        self._processes = Processes(proc)
+        self._modules = ModuleNames(proc=proc)
+        self._stacks = Stacks(self._processes, self._modules, self._kernel)
+        self._cgroups = CgroupPaths(find_default_hierarchy(proc))
+        self._new_interner()
+
+    def restart(self) -> None:
+        """A new segment: number everything anew."""
+        self._stacks.restart()
+        self._new_interner()
+
+    def _new_interner(self) -> None:
+        self._interner = Interner(
+            self._stacks.frames, self._stacks.paths, self._processes.comms
+        )
+
+    def forget(self) -> None:
+        """Records were thrown away: what they said of processes is not known any more."""
+        self._processes.forget()
+
+    def look_ahead(self, chunks: list[Chunk]) -> None:
+        """Open binaries not met before while the processes that run them still live."""
+        self._modules.open_new(chunks)
+
+    def process(self, chunks: list[Chunk], *, cgroup: bool) -> tuple[Batch, dict[str, Mapping[str, Any]]]:
+        """Decode what the rings held; the rows to append, by table."""
+        batch = decode(chunks, cgroup=cgroup)
+        if batch.kernel_symbols_changed and self._kernel is not None:
+            self._kernel.changed()
+        for identifier, path in batch.cgroups:
+            self._cgroups.learn(identifier, path)
+        samples = batch.samples
+        attribution = self._processes.attribute(batch)
+        paths = self._stacks.resolve(samples, attribution)
+        profile = self._interner.intern(
+            attribution.comm.astype(np.int64),
+            samples.kernel_mode.astype(np.int64),
+            paths.user,
+            paths.kernel,
+        )
+        rows: dict[str, Mapping[str, Any]] = dict(self._interner.take_new_rows())
+        if len(samples):
+            rows["samples"] = {
+                "cpu": samples.cpu.astype(np.int16),
+                "tick": samples.time_ns // self._tick_ns,
+                "pid": samples.pid.astype(np.int32),
+                "thread": (samples.tid - samples.pid).astype(np.int32),
+                "cgroup": self._cgroup_column(samples),
+                "profile": profile.astype(np.int32),
+            }
+        return batch, rows
+
+    def _cgroup_column(self, samples: Samples) -> tuple[object, list[str]]:
+        """Row numbers into a list of paths; -1 is null."""
+        if samples.cgroup is None:
+            return np.full(len(samples), -1, np.int32), []
+        unique, inverse = np.unique(samples.cgroup, return_inverse=True)
+        paths = [self._cgroups.path(identifier) for identifier in unique.tolist()]
+        known = sorted({path for path in paths if path is not None})
+        number = {path: row for row, path in enumerate(known)}
+        numbers = np.array([-1 if path is None else number[path] for path in paths], np.int32)
+        return numbers[inverse], known
+
+    def unresolved(self) -> dict[str, int]:
+        """How many frames could not be named, by reason."""
+        return dict(self._modules.failures)
+
+    def close(self) -> None:
+        """Let go of every file."""
+        self._modules.close()

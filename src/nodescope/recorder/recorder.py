@@ -1,0 +1,410 @@
+"""The recorder's loop: read every source when it is due, append, flush, seal.
+
+One thread, woken by the earliest deadline or by a ring that is half full. A
+source that fails becomes a `gap` and the rest goes on. A full disk pauses
+recording: what was appended stays pending, what comes meanwhile is a gap.
+"""
+
+from __future__ import annotations
+
+import select
+import signal
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+
+from nodescope.archive.writer import ArchiveWriter
+from nodescope.clock import Clock, SystemClock, read_pair
+from nodescope.errors import ArchiveFull, SourceError
+from nodescope.quantities import format_duration
+from nodescope.recorder.budget import Budget, next_lower
+from nodescope.recorder.log import EventLog
+from nodescope.recorder.notify import Notifier
+from nodescope.recorder.options import SECOND_NS, RecorderOptions
+from nodescope.recorder.pace import ClockWatch, Pace
+from nodescope.recorder.profiler import Profiler
+from nodescope.recorder.sampling import Sampling
+from nodescope.sources.node import read_online_cpus
+from nodescope.sources.own_cost import read_own_cost
+from nodescope.sources.perf.decode import Chunk
+from nodescope.sources.proc_stat import STATES, read_cores
+
+_DRAIN_NS = SECOND_NS
+_LATE_NS = 2 * SECOND_NS  # later than that, the sources were not seen
+_MAX_UNDECODED_BYTES = 8 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """What a person watching wants to know."""
+
+    elapsed_ns: int
+    samples: int
+    lost: int
+    cpu_ratio: float
+    rss_bytes: int
+    written_bytes: int
+    frequency_hz: int
+    paused: bool
+
+
+class Recorder:
+    """Records until stopped. `run` may be called once."""
+
+    def __init__(
+        self,
+        options: RecorderOptions,
+        writer: ArchiveWriter,
+        *,
+        clock: Clock | None = None,
+        notifier: Notifier | None = None,
+        report: Callable[[str], None] = lambda message: None,
+        progress: Callable[[Progress], None] = lambda progress: None,
+    ) -> None:
+        self._options = options
+        self._writer = writer
+        self._clock = clock or SystemClock()
+        self._notifier = notifier or Notifier({})
+        self._show = progress
+        self._stopping = False
+        self._waker, self._woken = socket.socketpair()
+        self._waker.setblocking(False)
+        self._woken.setblocking(False)
+        now = self._clock.monotonic_ns()
+        self._started_ns = self._reported_ns = now
+        self._started_cpu_ns = read_own_cost(options.proc).cpu_ns
+        self._log = EventLog(report)
+        self._profiler = Profiler(options.proc, options.tick_ns)
+        self._sampling: Sampling | None = None
+        self._budget = Budget(0.0, options.budget_memory_bytes)
+        self._clock_watch = ClockWatch(read_pair(self._clock))
+        self._core_pace = Pace(options.core_interval_ns, now)
+        self._drain_pace = Pace(min(_DRAIN_NS, options.flush_ns), now + _DRAIN_NS)
+        self._flush_pace = Pace(options.flush_ns, now + options.flush_ns)
+        self._segment_pace = Pace(options.segment_ns, now + options.segment_ns)
+        self._undecoded: list[Chunk] = []
+        self._cores: list[tuple[int, np.ndarray[tuple[int, ...], np.dtype[np.int64]]]] = []
+        self._cores_read_ns = now
+        self._drained_ns = now
+        self._samples = self._lost = self._written = self._late_ns = 0
+        self._paused_ns: int | None = None
+
+    # -- life --------------------------------------------------------------
+
+    def run(self) -> None:
+        """Record until the duration is over, `stop` is called, or a signal comes."""
+        with self._signals():
+            self._start()
+            try:
+                while not self._is_over():
+                    self._wait()
+                    self._work(self._clock.monotonic_ns())
+            finally:
+                self._finish()
+
+    def stop(self) -> None:
+        """End cleanly; safe to call from a signal handler or another thread."""
+        self._stopping = True
+        try:
+            self._waker.send(b"\0")
+        except OSError:
+            pass  # a wake-up is already on its way
+
+    @contextmanager
+    def _signals(self) -> Iterator[None]:
+        previous = {
+            number: signal.signal(number, lambda *_: self.stop())
+            for number in (signal.SIGTERM, signal.SIGINT)
+        }
+        try:
+            yield
+        finally:
+            for number, handler in previous.items():
+                signal.signal(number, handler)
+
+    def _is_over(self) -> bool:
+        duration = self._options.duration_ns
+        elapsed = self._clock.monotonic_ns() - self._started_ns
+        return self._stopping or (duration is not None and elapsed >= duration)
+
+    def _start(self) -> None:
+        now = self._clock.monotonic_ns()
+        online = self._cpus()
+        self._budget.cpu_ratio = self._options.budget_cpu(len(online))
+        try:
+            self._sampling = Sampling(
+                self._options.frequency_hz, self._options.ring_size(len(online)), online[0]
+            )
+        except SourceError as error:
+            self._log.gap(now, now, "samples", error.reason)
+            self._log.event(now, "source_denied", "samples", str(error), loud=True)
+        else:
+            self._follow_cpus(now)
+            if not self._sampling.sampler.kernel:
+                self._log.event(
+                    now, "source_degraded", "samples",
+                    "kernel mode may not be sampled: only user code is seen", loud=True,
+                )
+        if self._profiler.kernel_denied:
+            self._log.event(
+                now, "source_degraded", "kallsyms",
+                f"kernel functions have no names: {self._profiler.kernel_denied}", loud=True,
+            )
+        self._log.event(now, "recorder_started", "recorder", self._describe())
+        self._notifier.ready(self._describe())
+        self._notifier.alive()
+
+    def _describe(self) -> str:
+        if self._sampling is None:
+            return "per-core time only"
+        sampler = self._sampling.sampler
+        clock = "cycles" if sampler.hardware_cycles else "cpu-clock"
+        return f"{len(self._sampling.cpus)} cores at {sampler.frequency_hz} Hz by {clock}"
+
+    def _finish(self) -> None:
+        self._notifier.stopping("sealing the open segment")
+        now = self._clock.monotonic_ns()
+        self._log.event(now, "recorder_stopped", "recorder", "stopped")
+        self._drain(now)
+        self._read_cores(now)
+        self._flush(now)
+        self._profiler.close()
+        if self._sampling is not None:
+            self._sampling.close()
+        self._writer.close()
+        self._notifier.close()
+        self._waker.close()
+        self._woken.close()
+
+    # -- the loop ----------------------------------------------------------
+
+    def _wait(self) -> None:
+        """Sleep until the next deadline, a half-full ring, or a signal."""
+        paces = (self._core_pace, self._drain_pace, self._flush_pace, self._segment_pace)
+        due = min(pace.due_ns for pace in paces)
+        if self._options.duration_ns is not None:
+            due = min(due, self._started_ns + self._options.duration_ns)
+        poller = select.poll()
+        poller.register(self._woken.fileno(), select.POLLIN)
+        if self._sampling is not None:
+            for descriptor in self._sampling.descriptors():
+                poller.register(descriptor, select.POLLIN)
+        timeout = max(0, due - self._clock.monotonic_ns())
+        ready = poller.poll(-(-timeout // 1_000_000))
+        if any(events & select.POLLHUP for _, events in ready):
+            self._follow_cpus(self._clock.monotonic_ns())
+        if ready:
+            self._drain_pace.due_ns = min(self._drain_pace.due_ns, self._clock.monotonic_ns())
+
+    def _work(self, now: int) -> None:
+        late = self._core_pace.take(now)
+        if late is not None:
+            self._late_ns = max(self._late_ns, late)
+            self._read_cores(now)
+        if self._drain_pace.take(now) is not None:
+            self._drain(now)
+            self._watch_clock()
+        undecoded = sum(len(chunk.data) for chunk in self._undecoded)
+        if self._flush_pace.take(now) is not None or undecoded > _MAX_UNDECODED_BYTES:
+            self._flush(now)
+            self._keep_budget(now)
+            self._follow_cpus(now)
+            self._notifier.alive()
+        if self._segment_pace.take(now) is not None:
+            self._seal(now)
+
+    def _cpus(self) -> list[int]:
+        online = read_online_cpus(self._options.sys)
+        chosen = self._options.cpus
+        return [cpu for cpu in online if chosen is None or cpu in chosen]
+
+    def _follow_cpus(self, now: int) -> None:
+        if self._sampling is None:
+            return
+        followed, rest = self._sampling.follow(self._cpus())
+        self._undecoded.extend(rest)
+        for cpu in followed.removed:
+            self._log.event(now, "cpu_offline", f"cpu{cpu}", "the core went offline", loud=True)
+        for cpu in followed.added if now > self._started_ns + SECOND_NS else ():
+            self._log.event(now, "cpu_online", f"cpu{cpu}", "the core came online")
+        for cpu, reason in followed.failed:
+            self._log.gap(now, now, "samples", reason, cpu=cpu)
+
+    def _read_cores(self, now: int) -> None:
+        away = now - self._cores_read_ns - self._options.core_interval_ns
+        if away > _LATE_NS:
+            self._log.gap(
+                self._cores_read_ns, now, "cores",
+                f"the recorder was not run for {format_duration(away)}", loud=True,
+            )
+        self._cores_read_ns = now
+        if self._paused_ns is not None:
+            return
+        try:
+            cores = read_cores(self._options.proc)
+        except SourceError as error:
+            self._log.gap(now, now + self._options.core_interval_ns, "cores", error.reason)
+            return
+        self._cores.append((now, cores))
+
+    def _drain(self, now: int) -> None:
+        if self._sampling is None:
+            return
+        chunks = self._sampling.drain()
+        if self._paused_ns is None:
+            self._profiler.look_ahead(chunks)
+            self._undecoded.extend(chunks)
+        self._show(self._progress(now))
+
+    def _watch_clock(self) -> None:
+        pair = read_pair(self._clock)
+        step = self._clock_watch.step_ns(pair)
+        if step:
+            way = "forward" if step > 0 else "back"
+            self._log.event(
+                pair.monotonic_ns, "clock_step", "wall clock",
+                f"the wall clock was set {way} by {format_duration(abs(step))}", loud=True,
+            )
+            self._append_heartbeat()
+
+    # -- to the archive ----------------------------------------------------
+
+    def _flush(self, now: int) -> None:
+        if self._paused_ns is not None and not self._resume(now):
+            return
+        try:
+            self._append_samples(now)
+            self._append_cores()
+            self._append_heartbeat()
+            for table, columns in self._log.take_new_rows().items():
+                self._writer.append(table, columns)
+            self._written += self._writer.flush()
+        except ArchiveFull as error:
+            self._pause(now, error)
+
+    def _append_samples(self, now: int) -> None:
+        chunks, self._undecoded = self._undecoded, []
+        if self._sampling is None or not chunks:
+            return
+        batch, rows = self._profiler.process(chunks, cgroup=self._sampling.sampler.cgroup)
+        for table, columns in rows.items():
+            self._writer.append(table, columns)
+        self._samples += len(batch.samples)
+        for cpu, lost in batch.lost:
+            self._lost += lost
+            self._log.gap(
+                self._drained_ns, now, "samples", "the ring was full", cpu=cpu, lost=lost
+            )
+        for cpu in set(batch.throttled):
+            self._log.event(now, "throttled", f"cpu{cpu}", "the kernel throttled sampling")
+        if batch.malformed:
+            self._log.gap(
+                self._drained_ns, now, "samples", "malformed records", lost=batch.malformed
+            )
+        self._drained_ns = now
+
+    def _append_cores(self) -> None:
+        if not self._cores:
+            return
+        rows = np.concatenate([cores for _, cores in self._cores])
+        times = np.repeat(
+            np.array([time for time, _ in self._cores], np.int64),
+            [len(cores) for _, cores in self._cores],
+        )
+        columns = {"cpu": rows[:, 0].astype(np.int16), "time_ns": times}
+        columns |= {state: rows[:, at] for at, state in enumerate(STATES, 1)}
+        self._writer.append("cores", columns)
+        self._cores = []
+
+    def _append_heartbeat(self) -> None:
+        pair = read_pair(self._clock)
+        cost = read_own_cost(self._options.proc)
+        self._writer.append(
+            "heartbeats",
+            {
+                "time_ns": [pair.monotonic_ns],
+                "wall_ns": [pair.wall_ns],
+                "cpu_ns": [cost.cpu_ns],
+                "rss_bytes": [cost.rss_bytes],
+                "written_bytes": [self._written],
+                "samples": [self._samples],
+                "lost": [self._lost],
+                "late_ns": [self._late_ns],
+                "frequency_hz": [self._frequency_hz()],
+            },
+        )
+        self._late_ns = 0
+
+    def _frequency_hz(self) -> int:
+        return self._sampling.sampler.frequency_hz if self._sampling is not None else 0
+
+    def _seal(self, now: int) -> None:
+        self._flush(now)
+        if self._paused_ns is not None:
+            return
+        try:
+            self._writer.seal_segment()
+        except ArchiveFull as error:
+            self._pause(now, error)
+            return
+        self._profiler.restart()
+        self._append_heartbeat()  # a segment's times are placed by its own clock pairs
+
+    def _pause(self, now: int, error: ArchiveFull) -> None:
+        self._paused_ns = now
+        self._log.event(
+            now, "paused", "archive", f"recording is paused: {error.reason}", loud=True
+        )
+        self._notifier.status("paused: the disk is full")
+
+    def _resume(self, now: int) -> bool:
+        """Whether there is room again; then what was pending is written first."""
+        assert self._paused_ns is not None
+        if not self._writer.has_room():
+            return False
+        try:
+            self._written += self._writer.flush()
+        except ArchiveFull:
+            return False
+        self._log.gap(self._paused_ns, now, "all", "no room on the device")
+        self._log.event(now, "resumed", "archive", "there is room again", loud=True)
+        self._notifier.status(self._describe())
+        self._profiler.forget()
+        self._undecoded = []
+        self._cores = []
+        self._paused_ns = None
+        self._drained_ns = now
+        return True
+
+    # -- its own cost ------------------------------------------------------
+
+    def _keep_budget(self, now: int) -> None:
+        cost = read_own_cost(self._options.proc)
+        why = self._budget.over(now, cost.cpu_ns, cost.rss_bytes)
+        if why is None or self._sampling is None:
+            return
+        self._budget.lowered()
+        lower = next_lower(self._frequency_hz())
+        if lower is None:
+            return
+        message = f"used {why}: sampling at {lower} Hz instead of {self._frequency_hz()} Hz"
+        self._log.event(now, "rate_lowered", "recorder", message, loud=True)
+        self._undecoded.extend(self._sampling.set_frequency(lower))
+        self._append_heartbeat()
+
+    def _progress(self, now: int) -> Progress:
+        cost = read_own_cost(self._options.proc)
+        elapsed = max(1, now - self._started_ns)
+        return Progress(
+            elapsed_ns=elapsed,
+            samples=self._samples,
+            lost=self._lost,
+            cpu_ratio=(cost.cpu_ns - self._started_cpu_ns) / elapsed,
+            rss_bytes=cost.rss_bytes,
+            written_bytes=self._written,
+            frequency_hz=self._frequency_hz(),
+            paused=self._paused_ns is not None,
+        )

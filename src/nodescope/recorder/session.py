@@ -1,0 +1,71 @@
+"""One run of the recorder, from options to a sealed archive."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+
+from nodescope.archive.retention import Retention
+from nodescope.archive.writer import ArchiveWriter
+from nodescope.clock import SystemClock
+from nodescope.errors import UsageError
+from nodescope.quantities import format_cpu_list
+from nodescope.recorder.notify import Notifier
+from nodescope.recorder.options import MAX_FREQUENCY_HZ, RecorderOptions
+from nodescope.recorder.recorder import Progress, Recorder
+from nodescope.sources.node import read_node, read_online_cpus
+
+_M_ARENA_MAX = -8
+
+
+def record(
+    options: RecorderOptions,
+    *,
+    report: Callable[[str], None] = lambda message: None,
+    progress: Callable[[Progress], None] = lambda progress: None,
+) -> None:
+    """Record as asked; returns when the duration is over or a signal came."""
+    check(options)
+    _use_one_arena()
+    clock = SystemClock()
+    writer = ArchiveWriter.open(
+        options.archive,
+        node=read_node(options.proc, options.sys),
+        clock=clock,
+        tick_ns=options.tick_ns,
+        retention=Retention(options.retention_age_ns, options.retention_bytes),
+    )
+    with writer:
+        Recorder(
+            options, writer, clock=clock, notifier=Notifier(), report=report, progress=progress
+        ).run()
+
+
+def check(options: RecorderOptions) -> None:
+    """Refuse what cannot be done before anything is opened."""
+    if not 1 <= options.frequency_hz <= MAX_FREQUENCY_HZ:
+        raise UsageError(
+            f"--frequency {options.frequency_hz}", hint=f"between 1 and {MAX_FREQUENCY_HZ} Hz"
+        )
+    ring = options.ring_bytes
+    if ring is not None and (ring < 8192 or ring & (ring - 1)):
+        raise UsageError(f"--ring-size {ring}", hint="a power of two, 8KiB or more")
+    if options.core_interval_ns < 10_000_000:
+        raise UsageError("--core-interval is too short", hint="the kernel counts in 10 ms ticks")
+    if options.flush_ns < 100_000_000 or options.segment_ns < options.flush_ns:
+        raise UsageError("--flush and --segment", hint="100ms <= --flush <= --segment")
+    if options.cpus is not None:
+        online = read_online_cpus(options.sys)
+        if not set(options.cpus) & set(online):
+            raise UsageError(
+                f"--cpus {format_cpu_list(list(options.cpus))}: none of them is online",
+                hint=f"online are {format_cpu_list(online)}",
+            )
+
+
+def _use_one_arena() -> None:
+    """One malloc arena: what sealing frees is then used again, and memory stays flat."""
+    try:
+        ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 1)
+    except AttributeError:
+        pass  # not glibc

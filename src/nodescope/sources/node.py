@@ -1,0 +1,52 @@
+"""Which machine this is: name, kernel, boot, size. Facts that a recording starts with."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Mapping
+from pathlib import Path
+
+from nodescope.errors import SourceError, UsageError, source_error
+from nodescope.quantities import parse_cpu_list
+
+
+def read_text(path: Path) -> str | None:
+    """A small kernel file's content, or None where there is none for us."""
+    try:
+        return path.read_text("utf-8", "replace").strip() or None
+    except OSError:
+        return None
+
+
+def read_node(proc: Path = Path("/proc"), sys: Path = Path("/sys")) -> Mapping[str, object]:
+    """Who recorded: missing facts are None."""
+    memory = next(
+        (
+            int(line.split()[1]) * 1024
+            for line in (read_text(proc / "meminfo") or "").splitlines()
+            if line.startswith("MemTotal:")
+        ),
+        None,
+    )
+    return {
+        "name": read_text(proc / "sys/kernel/hostname") or platform.node(),
+        "boot_id": read_text(proc / "sys/kernel/random/boot_id"),
+        "kernel": read_text(proc / "sys/kernel/osrelease") or platform.release(),
+        "machine": platform.machine(),
+        "cpus": len(read_online_cpus(sys)),
+        "memory_bytes": memory,
+        "ticks_per_second": os.sysconf("SC_CLK_TCK"),
+    }
+
+
+def read_online_cpus(sys: Path = Path("/sys")) -> list[int]:
+    """The cores that are online now."""
+    path = sys / "devices/system/cpu/online"
+    try:
+        cpus = parse_cpu_list(path.read_text("ascii"))
+    except OSError as error:
+        raise source_error(path, error) from error
+    except (UsageError, UnicodeDecodeError) as error:
+        raise SourceError(path, str(error)) from error
+    return cpus

@@ -1,0 +1,279 @@
+"""From chains of addresses to paths of functions.
+
+Chains recur, so each is resolved once: a kernel chain is known by a hash of its
+addresses, a user chain by that and its address space. Chains of processes that
+live and die within a batch never recur at the same addresses (ASLR), so they
+are resolved all together, and recognised by the functions they turn out to be.
+
+Numbers of frames last until `restart` finds too many; numbers of paths until
+the next `restart`, which the recorder calls with every new segment.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from nodescope.sources.perf.address_space import I32, Module
+from nodescope.sources.perf.decode import I64, U64, Bool, Chains, Samples
+from nodescope.sources.perf.processes import Attribution, Processes
+
+_MAX_FRAMES = 200_000
+_MAX_KNOWN_PLACES = 400_000
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_FINISH = np.uint64(0xBF58476D1CE4E5B9)
+_29, _48 = np.uint64(29), np.uint64(48)
+_OFFSET_MASK = np.uint64((1 << 48) - 1)
+
+KERNEL_MODULE = "[kernel]"
+UNKNOWN = "[unknown]"
+
+
+class Frame(NamedTuple):
+    """A function, or as much as is known of one."""
+
+    module: str
+    name: str
+    kernel: bool
+
+
+class NamesFunctions(Protocol):
+    """A binary, a JIT's map, the vdso: anything that names code by its offset."""
+
+    @property
+    def module(self) -> str:
+        """What to call the whole."""
+
+    def resolve(self, file_offsets: U64) -> list[str]:
+        """A name for each offset."""
+
+
+class OpensModules(Protocol):
+    """Finds what names the code of a module."""
+
+    def open_module(self, module: Module) -> NamesFunctions:
+        """What names the code of `module`; never raises."""
+
+
+class NamesKernel(Protocol):
+    """The kernel's symbols; `generation` changes whenever rows do."""
+
+    @property
+    def generation(self) -> int:
+        """Counts the times the rows have changed."""
+
+    def lookup(self, addresses: U64) -> I64:
+        """The row of each address, or -1."""
+
+    def frame(self, row: int) -> tuple[str, str]:
+        """Module and name of a row."""
+
+
+@dataclass(frozen=True, slots=True)
+class Paths:
+    """For each sample, the numbers of its user and kernel path; 0 is the empty path."""
+
+    user: I64
+    kernel: I64
+
+
+class Stacks:
+    """Resolves samples, and numbers frames and paths."""
+
+    def __init__(
+        self, processes: Processes, modules: OpensModules, kernel: NamesKernel | None
+    ) -> None:
+        self._processes = processes
+        self._modules = modules
+        self._kernel = kernel
+        self.frames: list[Frame] = []
+        self.paths: list[tuple[int, ...]] = [()]  # of frames, outermost first
+        self._frame_numbers: dict[Frame, int] = {}
+        self._unknown = self._number(Frame(UNKNOWN, UNKNOWN, False))
+        self._known_places: dict[int, int] = {}  # module and offset → frame
+        self._kernel_frames: I32 = np.empty(0, np.int32)  # kernel symbol → frame
+        self._kernel_generation = -1
+        self._path_numbers: dict[tuple[int, ...], int] = {(): 0}
+        self._kernel_paths: dict[int, int] = {}
+        self._user_paths: dict[int, int] = {}
+
+    def restart(self) -> None:
+        """Forget paths; and frames, modules and names where they have become many."""
+        self.paths = [()]
+        self._path_numbers = {(): 0}
+        self._kernel_paths.clear()
+        self._user_paths.clear()
+        if len(self.frames) > _MAX_FRAMES or len(self._known_places) > _MAX_KNOWN_PLACES:
+            self._known_places.clear()
+            self._processes.forget_names()
+            self.frames = []
+            self._frame_numbers.clear()
+            self._unknown = self._number(Frame(UNKNOWN, UNKNOWN, False))
+            self._kernel_frames = np.empty(0, np.int32)
+            self._kernel_generation = -1
+
+    def resolve(self, samples: Samples, attribution: Attribution) -> Paths:
+        """The paths of all samples of a batch."""
+        return Paths(
+            self._resolve_user(samples.user, attribution), self._resolve_kernel(samples.kernel)
+        )
+
+    # -- kernel ------------------------------------------------------------
+
+    def _resolve_kernel(self, chains: Chains) -> I64:
+        unique, first, inverse = np.unique(_hash(chains), return_index=True, return_inverse=True)
+        keys = unique.tolist()
+        missing = np.array([i for i, key in enumerate(keys) if key not in self._kernel_paths])
+        if len(missing):
+            some = _take(chains, first[missing])
+            numbers = self._number_paths(self._kernel_frames_of(some.addresses), some)
+            self._kernel_paths.update(
+                zip((keys[i] for i in missing), numbers.tolist(), strict=True)
+            )
+        return np.array([self._kernel_paths[key] for key in keys], np.int64)[inverse]
+
+    def _kernel_frames_of(self, addresses: U64) -> I64:
+        rows = np.full(len(addresses), -1, np.int64)
+        if self._kernel is not None:
+            rows = self._kernel.lookup(addresses)
+            if self._kernel.generation != self._kernel_generation:
+                self._kernel_generation = self._kernel.generation
+                self._kernel_frames = np.empty(0, np.int32)
+        frames = np.empty(len(addresses), np.int64)
+        named = rows >= 0
+        highest = int(rows.max(initial=-1))
+        if highest >= len(self._kernel_frames):
+            more = np.full(highest + 1 - len(self._kernel_frames), -1, np.int32)
+            self._kernel_frames = np.concatenate((self._kernel_frames, more))
+        for row in np.unique(rows[named]).tolist():
+            if self._kernel_frames[row] < 0:
+                assert self._kernel is not None
+                module, name = self._kernel.frame(row)
+                self._kernel_frames[row] = self._number(Frame(module, name, True))
+        frames[named] = self._kernel_frames[rows[named]]
+        frames[~named] = [
+            self._number(Frame(KERNEL_MODULE, f"+{address:#x}", True))
+            for address in addresses[~named].tolist()
+        ]
+        return frames
+
+    # -- user --------------------------------------------------------------
+
+    def _resolve_user(self, chains: Chains, attribution: Attribution) -> I64:
+        spaces = attribution.spaces
+        lasting = (attribution.space >= spaces.made) & (chains.lengths > 0)
+        result = np.zeros(len(chains.lengths), np.int64)
+        fresh = np.flatnonzero(~lasting & (chains.lengths > 0))
+
+        rows = np.flatnonzero(lasting)
+        serials = np.array([image.serial for image in spaces.lasting], np.uint64)
+        marks = serials[attribution.space[rows] - spaces.made] if len(rows) else serials[:0]
+        keys, first, inverse = np.unique(
+            _hash(_take(chains, rows)) + marks * _GOLDEN, return_index=True, return_inverse=True
+        )
+        known = [self._user_paths.get(key, -1) for key in keys.tolist()]
+        numbers = np.array(known, np.int64)
+        missing = np.flatnonzero(numbers < 0)
+
+        todo = np.concatenate((fresh, rows[first[missing]]))
+        if len(todo):
+            some = _take(chains, todo)
+            resolved = self._user_paths_of(some, attribution, attribution.space[todo])
+            result[fresh] = resolved[: len(fresh)]
+            numbers[missing] = resolved[len(fresh) :]
+            self._user_paths.update(
+                zip(keys[missing].tolist(), numbers[missing].tolist(), strict=True)
+            )
+        result[rows] = numbers[inverse]
+        return result
+
+    def _user_paths_of(self, chains: Chains, attribution: Attribution, space: I64) -> I64:
+        module, offset = attribution.spaces.locate(
+            np.repeat(space, chains.lengths), chains.addresses
+        )
+        frames = np.full(len(module), self._unknown, np.int64)
+        mapped = module >= 0
+        places, inverse = np.unique(
+            (module[mapped].astype(np.uint64) << _48) | (offset[mapped] & _OFFSET_MASK),
+            return_inverse=True,
+        )
+        frames[mapped] = self._frames_at(places)[inverse]
+        return self._number_paths(frames, chains)
+
+    def _frames_at(self, places: U64) -> I64:
+        """The frame of each place; a place is a module number and an offset in it, sorted."""
+        found = [self._known_places.get(place, -1) for place in places.tolist()]
+        frames = np.array(found, np.int64)
+        missing = np.flatnonzero(frames < 0)
+        modules = (places[missing] >> _48).astype(np.int64)
+        for number in np.unique(modules).tolist():
+            mine = missing[modules == number]
+            binary = self._modules.open_module(self._processes.modules[number])
+            names = binary.resolve(places[mine] & _OFFSET_MASK)
+            frames[mine] = [self._number(Frame(binary.module, name, False)) for name in names]
+        self._known_places.update(
+            zip(places[missing].tolist(), frames[missing].tolist(), strict=True)
+        )
+        return frames
+
+    # -- numbering ---------------------------------------------------------
+
+    def _number(self, frame: Frame) -> int:
+        number = self._frame_numbers.get(frame)
+        if number is None:
+            number = self._frame_numbers[frame] = len(self.frames)
+            self.frames.append(frame)
+        return number
+
+    def _number_paths(self, frames: I64, chains: Chains) -> I64:
+        """The numbers of paths given as frames, chain after chain."""
+        owner = np.repeat(np.arange(len(chains.lengths)), chains.lengths)
+        # Without frame pointers a walk strays into data: one unknown says as much as ten.
+        repeated = np.zeros(len(frames), bool)
+        repeated[1:] = (frames[1:] == self._unknown) & (frames[:-1] == self._unknown)
+        repeated[1:] &= owner[1:] == owner[:-1]
+        kept = frames[~repeated]
+        lengths = np.bincount(owner[~repeated], minlength=len(chains.lengths))
+        ends = np.cumsum(lengths)
+        tidy = Chains(kept.astype(np.uint64), ends - lengths, lengths)
+        _, first, inverse = np.unique(_hash(tidy), return_index=True, return_inverse=True)
+        innermost_first = kept.tolist()
+        numbers = np.empty(len(first), np.int64)
+        for position, row in enumerate(first.tolist()):
+            path = tuple(innermost_first[tidy.starts[row] : ends[row]][::-1])
+            number = self._path_numbers.get(path)
+            if number is None:
+                number = self._path_numbers[path] = len(self.paths)
+                self.paths.append(path)
+            numbers[position] = number
+        return numbers[inverse]
+
+
+def _hash(chains: Chains) -> U64:
+    """A 64-bit hash of each chain; that of an empty one is 0."""
+    place = np.arange(len(chains.addresses)) - np.repeat(chains.starts, chains.lengths)
+    mixed = chains.addresses * ((place.astype(np.uint64) * _GOLDEN) | np.uint64(1))
+    mixed ^= mixed >> _29
+    mixed *= _FINISH
+    running = np.zeros(len(mixed) + 1, np.uint64)
+    np.cumsum(mixed, out=running[1:])  # wraps, and so do the differences
+    hashed: U64 = running[chains.starts + chains.lengths] - running[chains.starts]
+    return hashed
+
+
+def _take(chains: Chains, rows: npt.NDArray[np.intp]) -> Chains:
+    """Some of the chains, packed."""
+    lengths = chains.lengths[rows]
+    ends = np.cumsum(lengths)
+    starts = ends - lengths
+    total = int(ends[-1]) if len(ends) else 0
+    at = np.repeat(chains.starts[rows] - starts, lengths) + np.arange(total)
+    return Chains(chains.addresses[at], starts, lengths)
+
+
+def is_resolved(frames: list[Frame]) -> Bool:
+    """Which frames carry a function's name."""
+    return np.array([not frame.name.startswith(("+0x", "[")) for frame in frames], bool)
