@@ -40,9 +40,8 @@ def add_parser(commands: options.Commands) -> None:
     parser.add_argument(
         "--ring-size",
         type=options.size,
-        default="512KiB",
         metavar="SIZE",
-        help="ring per CPU that `record` would use (default: 512KiB)",
+        help="memory per core that `record` would share with the kernel (default: as record)",
     )
     parser.add_argument(
         "--retention-size",
@@ -56,11 +55,15 @@ def add_parser(commands: options.Commands) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Check, print, and say by the exit code whether all is well."""
+    from nodescope.recorder.options import RecorderOptions
     from nodescope.sources.access import check_access
+    from nodescope.sources.node import read_online_cpus
 
+    archive = options.archive_path(args)
+    wanted = RecorderOptions(archive, ring_bytes=args.ring_size)
     checks = check_access(
-        options.archive_path(args),
-        ring_bytes=args.ring_size,
+        archive,
+        ring_bytes=wanted.ring_size(len(read_online_cpus())),
         retention_bytes=args.retention_size,
     )
     healthy = not any(check.state in _UNHEALTHY for check in checks)

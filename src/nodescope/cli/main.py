@@ -26,6 +26,7 @@ COMMANDS = {
     "record": "keep the flight recorder running",
     "status": "what is recorded, and at what cost",
     "doctor": "which sources work here, and what allows the others",
+    "freeze": "keep a time range beyond retention",
 }
 COULD_NOT_RUN = 2
 INTERRUPTED = 130

@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import sys
+from typing import TYPE_CHECKING, TextIO
 
 from nodescope.cli import options
-from nodescope.errors import UsageError
+from nodescope.quantities import format_bytes, format_duration
+
+if TYPE_CHECKING:
+    from nodescope.recorder.options import RecorderOptions
+    from nodescope.recorder.recorder import Progress
+
+_LOG_EVERY_NS = 10_000_000_000
 
 
 def add_parser(commands: options.Commands) -> None:
@@ -42,9 +50,8 @@ def add_parser(commands: options.Commands) -> None:
     sampling.add_argument(
         "--ring-size",
         type=options.size,
-        default="512KiB",
         metavar="SIZE",
-        help="memory shared with the kernel, per core (default: 512KiB)",
+        help="memory shared with the kernel, per core (default: 1MiB, 512KiB above 16 cores)",
     )
     sampling.add_argument(
         "--cpus",
@@ -108,9 +115,94 @@ def add_parser(commands: options.Commands) -> None:
     noise.add_argument("--verbose", action="store_true", help="also what is usual")
 
 
+def recorder_options(args: argparse.Namespace) -> RecorderOptions:
+    """What was asked for, as the recorder takes it."""
+    from nodescope.recorder.options import RecorderOptions
+
+    return RecorderOptions(
+        archive=options.archive_path(args),
+        duration_ns=args.duration,
+        frequency_hz=args.frequency,
+        ring_bytes=args.ring_size,
+        cpus=None if args.cpus is None else tuple(args.cpus),
+        core_interval_ns=args.core_interval,
+        segment_ns=args.segment,
+        flush_ns=args.flush,
+        retention_age_ns=args.retention_age,
+        retention_bytes=args.retention_size,
+        budget_cpu_ratio=args.budget_cpu,
+        budget_memory_bytes=args.budget_memory,
+    )
+
+
 def run(args: argparse.Namespace) -> int:
     """Record until the duration is over or a signal comes."""
-    # WIRE HERE: build nodescope.recorder.options.RecorderOptions from `args` and run it.
-    raise UsageError(
-        "recording is not wired up yet", hint="nodescope.recorder is being written right now"
-    )
+    from nodescope.recorder.session import record
+
+    wanted = recorder_options(args)
+    console = Console(sys.stderr, quiet=args.quiet, verbose=args.verbose)
+    length = "until stopped" if args.duration is None else f"for {format_duration(args.duration)}"
+    console.say(f"recording to {wanted.archive} {length}")
+    record(wanted, report=console.warn, progress=console.update)
+    console.finish(f"`nodescope status --archive {wanted.archive}` shows what was recorded")
+    return 0
+
+
+class Console:
+    """What a person sees of a recorder: a line that changes on a terminal, else log lines."""
+
+    def __init__(self, stream: TextIO, *, quiet: bool = False, verbose: bool = False) -> None:
+        self._stream = stream
+        self._quiet = quiet
+        self._live = stream.isatty() and not quiet
+        self._verbose = verbose
+        self._line = ""
+        self._logged_ns = 0
+
+    def say(self, message: str) -> None:
+        """Something usual."""
+        if not self._quiet:
+            self.warn(message)
+
+    def warn(self, message: str) -> None:
+        """Something a person should know, quiet or not."""
+        self._clear()
+        print(f"nodescope: {message}", file=self._stream, flush=True)
+
+    def update(self, progress: Progress) -> None:
+        """Show how it goes; a log gets it every ten seconds, and only if verbose."""
+        line = render_progress(progress)
+        if self._live:
+            self._clear()
+            self._stream.write(line)
+            self._stream.flush()
+            self._line = line
+        elif self._verbose and progress.elapsed_ns - self._logged_ns >= _LOG_EVERY_NS:
+            self._logged_ns = progress.elapsed_ns
+            self.say(line)
+
+    def finish(self, message: str) -> None:
+        """The last line of progress stays, then comes `message`."""
+        if self._line:
+            self._stream.write("\n")
+            self._line = ""
+        self.say(message)
+
+    def _clear(self) -> None:
+        if self._line:
+            self._stream.write("\r" + " " * len(self._line) + "\r")
+            self._line = ""
+
+
+def render_progress(progress: Progress) -> str:
+    """One line: how long, how much, at what cost."""
+    parts = [
+        format_duration(progress.elapsed_ns // 1_000_000_000 * 1_000_000_000),
+        f"{progress.samples:,} samples",
+        f"{progress.lost:,} lost",
+        f"{format_bytes(progress.written_bytes)} written",
+        f"{100 * progress.cpu_ratio:.1f} % of one core",
+        f"{format_bytes(progress.rss_bytes)} resident",
+        f"{progress.frequency_hz} Hz",
+    ]
+    return "  ".join(parts) + ("  PAUSED: no room" if progress.paused else "")

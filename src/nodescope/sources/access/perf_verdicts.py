@@ -13,6 +13,7 @@ How the kernel refuses, which the verdicts rest on:
 from __future__ import annotations
 
 import errno
+from pathlib import Path
 
 from nodescope.quantities import format_bytes
 from nodescope.sources.access.privileges import Privileges
@@ -99,7 +100,7 @@ def judge_sampling(
     return Access(source, what, state, why, remedy.commands, remedy.manifest)
 
 
-def judge_sample_cgroup(sampling: Access, attempt: Attempt, cgroup2: str | None) -> Access:
+def judge_sample_cgroup(sampling: Access, attempt: Attempt, cgroup2: Path | None) -> Access:
     """The cgroup of each sample; `cgroup2` is where that hierarchy is mounted."""
     source, what = "sample-cgroup", "cgroup of each sample"
     if sampling.state in (State.DENIED, State.ABSENT):

@@ -16,11 +16,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from nodescope.errors import SourceError
-from nodescope.quantities import parse_cpu_list
 from nodescope.sources.access import file_verdicts, perf_verdicts
 from nodescope.sources.access.file_verdicts import ProcessesSeen
 from nodescope.sources.access.privileges import Privileges, read_privileges
 from nodescope.sources.access.verdict import Access, Attempt, State
+from nodescope.sources.cgroup_paths import find_default_hierarchy
+from nodescope.sources.node import read_online_cpus
 from nodescope.sources.perf.event import Sampler, open_event
 from nodescope.sources.perf.ring import Ring
 
@@ -36,7 +37,7 @@ _MAX_PROCESSES = 2000
 def check_access(archive: Path, *, ring_bytes: int, retention_bytes: int) -> list[Access]:
     """Try everything, best first for a person to read."""
     privileges = read_privileges()
-    cpus = _online_cpus()
+    cpus = read_online_cpus()
     sampling = _check_sampling(privileges, cpus[0])
     seen = _read_processes()
     binaries = file_verdicts.judge_binaries(privileges, seen)
@@ -44,7 +45,9 @@ def check_access(archive: Path, *, ring_bytes: int, retention_bytes: int) -> lis
         sampling,
         _check_rings(privileges, sampling, cpus, ring_bytes),
         perf_verdicts.judge_sample_cgroup(
-            sampling, _open_sampler(Sampler(kernel_symbols=False), cpus[0]), _cgroup2_mount()
+            sampling,
+            _open_sampler(Sampler(kernel_symbols=False), cpus[0]),
+            find_default_hierarchy(),
         ),
         perf_verdicts.judge_cycles(
             sampling, _open_sampler(Sampler(hardware_cycles=True, cgroup=False), cpus[0])
@@ -57,13 +60,6 @@ def check_access(archive: Path, *, ring_bytes: int, retention_bytes: int) -> lis
         file_verdicts.judge_kernel_log(privileges, _attempt_kernel_log()),
         _check_archive(archive, retention_bytes),
     ]
-
-
-def _online_cpus() -> list[int]:
-    try:
-        return parse_cpu_list(Path("/sys/devices/system/cpu/online").read_text())
-    except OSError:  # no sysfs: the scheduler still tells where we may run
-        return sorted(os.sched_getaffinity(0))
 
 
 def _attempt(error: OSError) -> Attempt:
@@ -152,10 +148,6 @@ def _mounts(kind: str) -> list[tuple[str, str]]:
         return []
     fields = [line.split() for line in lines]
     return [(field[1], field[3]) for field in fields if len(field) > 3 and field[2] == kind]
-
-
-def _cgroup2_mount() -> str | None:
-    return next((point for point, _ in _mounts("cgroup2")), None)
 
 
 def _check_core_time(online: int) -> Access:

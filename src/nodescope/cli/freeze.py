@@ -1,0 +1,107 @@
+"""`nodescope freeze`: keep a time range beyond retention."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from nodescope.cli import options
+from nodescope.cli.times import format_moment, parse_moment_ns
+from nodescope.errors import UsageError
+from nodescope.quantities import format_duration
+
+if TYPE_CHECKING:
+    from nodescope.archive.retention import Frozen
+
+
+def add_parser(commands: options.Commands) -> None:
+    """Declare the command."""
+    parser = options.add_command(
+        commands,
+        "freeze",
+        run,
+        summary="keep a time range beyond retention",
+        description="Keep every segment that overlaps a time range, whatever its age and however\n"
+        "large the archive, until it is unfrozen. Works while a recorder runs. The range may\n"
+        "end in the future.",
+        examples=[
+            ("nodescope freeze --last 10m --reason 'NIC reset'", "what just happened"),
+            ("nodescope freeze --from 2026-05-01T12:00Z --to 2026-05-01T12:10Z", "a range"),
+            ("nodescope freeze --list", "what is frozen"),
+            ("nodescope freeze --remove 0001", "let retention have it again"),
+        ],
+    )
+    options.add_archive(parser)
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument(
+        "--last", type=options.duration, metavar="TIME", help="freeze the time up to now"
+    )
+    what.add_argument("--from", dest="start", metavar="WHEN", help="freeze from then on; see --to")
+    what.add_argument("--list", action="store_true", help="show what is frozen")
+    what.add_argument("--remove", metavar="ID", help="unfreeze a range")
+    parser.add_argument("--to", dest="end", metavar="WHEN", help="end of the range (default: now)")
+    parser.add_argument("--reason", default="", metavar="TEXT", help="why, for whoever lists it")
+    options.add_json(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Freeze, list or unfreeze."""
+    from nodescope.archive.layout import read_archive_info
+    from nodescope.archive.retention import freeze, read_frozen, unfreeze
+
+    archive = options.archive_path(args)
+    read_archive_info(archive)  # a wrong path is an error, not "nothing frozen"
+    if args.end is not None and args.start is None:
+        raise UsageError("--to needs --from", hint="see `nodescope freeze --help`")
+    if args.list:
+        _show(read_frozen(archive), archive, as_json=args.json)
+        return 0
+    if args.remove is not None:
+        unfreeze(archive, args.remove)
+        if args.json:
+            options.print_json({"unfrozen": args.remove})
+        else:
+            print(f"unfrozen: {args.remove}")
+        return 0
+    now_ns = time.time_ns()
+    from_ns, to_ns = _range(args, now_ns)
+    _show([freeze(archive, from_ns, to_ns, args.reason, now_ns)], archive, as_json=args.json)
+    return 0
+
+
+def _range(args: argparse.Namespace, now_ns: int) -> tuple[int, int]:
+    if args.last is not None:
+        return now_ns - args.last, now_ns
+    end = now_ns if args.end is None else parse_moment_ns(args.end, now_ns)
+    return parse_moment_ns(args.start, now_ns), end
+
+
+def _show(ranges: list[Frozen], archive: Path, *, as_json: bool) -> None:
+    if as_json:
+        options.print_json(
+            {"archive": str(archive), "frozen": [frozen_to_json(each) for each in ranges]}
+        )
+    elif not ranges:
+        print("nothing is frozen")
+    for each in ranges if not as_json else ():
+        print(render_frozen(each))
+
+
+def render_frozen(frozen: Frozen) -> str:
+    """One line."""
+    length = format_duration(frozen.to_ns - frozen.from_ns)
+    line = f"{frozen.id}  {format_moment(frozen.from_ns)} to {format_moment(frozen.to_ns)}"
+    return f"{line}  {length:<8}  {frozen.reason}".rstrip()
+
+
+def frozen_to_json(frozen: Frozen) -> dict[str, object]:
+    """One range, times as ISO 8601 and, with `_ns`, as integers."""
+    return {
+        **asdict(frozen),
+        "from": format_moment(frozen.from_ns),
+        "to": format_moment(frozen.to_ns),
+        "created": format_moment(frozen.created_ns),
+    }

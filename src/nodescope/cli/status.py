@@ -1,0 +1,170 @@
+"""`nodescope status`: what an archive holds, what is missing, and what it costs."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from nodescope.cli import options
+from nodescope.cli.freeze import frozen_to_json, render_frozen
+from nodescope.cli.times import format_moment
+from nodescope.quantities import format_bytes, format_duration
+
+if TYPE_CHECKING:
+    from nodescope.archive.description import Gap
+    from nodescope.archive.status import Summary
+
+_SHOWN_GAPS = 10
+
+
+def add_parser(commands: options.Commands) -> None:
+    """Declare the command."""
+    parser = options.add_command(
+        commands,
+        "status",
+        run,
+        summary="what is recorded, and at what cost",
+        description="Show which node and time an archive holds, its tables, bytes per sample,\n"
+        "gaps with their reasons, what is frozen, what the recorder costs, and whether one\n"
+        "is writing now. Exits 1 if a segment is damaged.",
+        examples=[
+            ("nodescope status", "the node's own archive"),
+            ("nodescope status --archive /data/rec --json", "for scripts"),
+        ],
+    )
+    options.add_archive(parser)
+    options.add_json(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Summarise the archive and print it."""
+    from nodescope.archive.reader import Archive
+    from nodescope.archive.status import summarise
+
+    path = options.archive_path(args)
+    summary = summarise(Archive.open(path))
+    if args.json:
+        options.print_json(summary_to_json(path, summary))
+    else:
+        print(render_summary(path, summary, time.time_ns()))
+    return 1 if summary.damaged else 0
+
+
+def summary_to_json(path: Path, summary: Summary) -> dict[str, object]:
+    """The document of `--json`: times as ISO 8601 and, with `_ns`, as integers."""
+    return {
+        "archive": str(path),
+        "format": summary.format,
+        "node": summary.node.get("name"),
+        "node_facts": summary.node,
+        "from": _moment(summary.from_ns),
+        "to": _moment(summary.to_ns),
+        "from_ns": summary.from_ns,
+        "to_ns": summary.to_ns,
+        "samples": summary.samples,
+        "lost": summary.lost,
+        "bytes": summary.bytes,
+        "bytes_per_sample": summary.bytes_per_sample,
+        "segments": summary.segments,
+        "tables": {name: asdict(extent) for name, extent in summary.tables.items()},
+        "gaps": [_gap_to_json(gap) for gap in summary.gaps],
+        "frozen": [frozen_to_json(frozen) for frozen in summary.frozen],
+        "recorder": asdict(summary.recorder),
+        "recording": None if summary.recording is None else asdict(summary.recording),
+        "damaged": [str(error) for error in summary.damaged],
+    }
+
+
+def render_summary(path: Path, summary: Summary, now_ns: int) -> str:
+    """What a person wants to know, most important first."""
+    facts = summary.node
+    memory = facts.get("memory_bytes")
+    size = f", {format_bytes(memory)} memory" if isinstance(memory, int) else ""
+    machine = f"{facts.get('cpus')} cores{size}, Linux {facts.get('kernel')}"
+    segments = _count(summary.segments, "segment")
+    lines = [
+        f"node       {facts.get('name')} ({machine})",
+        f"archive    {path}, {format_bytes(summary.bytes)} in {segments}",
+        f"recording  {_render_recording(summary, now_ns)}",
+        f"range      {_render_range(summary)}",
+        f"samples    {_render_samples(summary)}",
+        f"cost       {_render_cost(summary)}",
+    ]
+    if summary.tables:
+        lines += ["", f"{'table':<12}{'rows':>14}{'size':>12}"]
+        lines += [
+            f"{name:<12}{extent.rows:>14,}{format_bytes(extent.bytes):>12}"
+            for name, extent in summary.tables.items()
+        ]
+    lines += ["", *_render_gaps(summary.gaps)]
+    if summary.frozen:
+        lines += ["", "frozen, kept beyond retention:"]
+        lines += [f"  {render_frozen(frozen)}" for frozen in summary.frozen]
+    if summary.damaged:
+        lines += ["", "damaged, left out of the figures above:"]
+        lines += [f"  {error}" for error in summary.damaged]
+    return "\n".join(lines)
+
+
+def _render_recording(summary: Summary, now_ns: int) -> str:
+    if summary.recording is None:
+        return "no: no recorder writes to this archive now"
+    who = f"yes, pid {summary.recording.pid} on {summary.recording.host}"
+    if summary.to_ns is None:
+        return f"{who}; nothing flushed yet"
+    return f"{who}; last flush {format_duration(max(now_ns - summary.to_ns, 0))} ago"
+
+
+def _render_range(summary: Summary) -> str:
+    if summary.from_ns is None or summary.to_ns is None:
+        return "empty"
+    length = format_duration(summary.to_ns - summary.from_ns)
+    return f"{format_moment(summary.from_ns)} to {format_moment(summary.to_ns)} ({length})"
+
+
+def _render_samples(summary: Summary) -> str:
+    text = f"{summary.samples:,}, {summary.lost:,} lost"
+    if summary.bytes_per_sample is not None:
+        text += f", {summary.bytes_per_sample:.2f} bytes per sample, everything included"
+    return text
+
+
+def _render_cost(summary: Summary) -> str:
+    cost = summary.recorder
+    if cost.rss_bytes is None:
+        return "not known yet"
+    ratio = "" if cost.cpu_ratio is None else f"{100 * cost.cpu_ratio:.2f} % of one core, "
+    late = "" if not cost.late_max_ns else f", late by {format_duration(cost.late_max_ns)} at worst"
+    return f"{ratio}{format_bytes(cost.rss_bytes)} resident, {cost.frequency_hz} Hz{late}"
+
+
+def _render_gaps(gaps: tuple[Gap, ...]) -> list[str]:
+    if not gaps:
+        return ["no gaps"]
+    lines = [f"{_count(len(gaps), 'gap')}, not seen:"]
+    for gap in gaps[-_SHOWN_GAPS:]:
+        where = "" if gap.cpu is None else f" on core {gap.cpu}"
+        lost = "" if gap.lost is None else f", {_count(gap.lost, 'record')}"
+        length = format_duration(max(gap.to_ns - gap.from_ns, 0))
+        lines.append(
+            f"  {format_moment(gap.from_ns)}  {length:<8}  {gap.source}{where}: {gap.reason}{lost}"
+        )
+    hidden = len(gaps) - _SHOWN_GAPS
+    if hidden > 0:
+        lines.insert(1, f"  … {hidden} earlier ones: --json shows all")
+    return lines
+
+
+def _gap_to_json(gap: Gap) -> dict[str, object]:
+    return {**asdict(gap), "from": format_moment(gap.from_ns), "to": format_moment(gap.to_ns)}
+
+
+def _moment(moment_ns: int | None) -> str | None:
+    return None if moment_ns is None else format_moment(moment_ns)
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"

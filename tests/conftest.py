@@ -1,0 +1,29 @@
+"""What tests need of the machine, said once: a missing need is a skip that names itself."""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+import pytest
+
+# The program by which a Debian package is known to be there.
+_PROGRAMS = {
+    "gcc": "gcc",
+    "g++": "g++",
+    "golang-go": "go",
+    "iproute2": "ip",
+    "linux-perf": "perf",
+    "rustc": "rustc",
+    "systemd": "systemd-analyze",
+    "util-linux": "setpriv",
+}
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if item.get_closest_marker("root") and os.geteuid() != 0:
+        pytest.skip("needs root")
+    for marker in item.iter_markers("debian"):
+        for package in marker.args:
+            if shutil.which(_PROGRAMS[package]) is None:
+                pytest.skip(f"needs the Debian package {package}")
