@@ -58,7 +58,7 @@ class Limits:
 class Binary:
     """A mapped binary under the name its process knows; `resolve` names its code."""
 
-    __slots__ = ("_believed_until", "_image", "_owner", "build_id", "module", "reason")
+    __slots__ = ("_owner", "believed_until", "build_id", "image", "module", "reason")
 
     def __init__(
         self, owner: Binaries, module: str, image: Image | None, reason: Reason | None
@@ -67,8 +67,8 @@ class Binary:
         self.reason = reason
         self.build_id = image.build_id if image else None
         self._owner = owner
-        self._image = image
-        self._believed_until = 0.0
+        self.image = image
+        self.believed_until = 0.0
 
     def resolve(self, file_offsets: NDArray[np.uint64]) -> list[str]:
         """One name per offset: demangled, or "+0x…" when there is none.
@@ -76,10 +76,10 @@ class Binary:
         Code without a file has no offsets worth telling apart; all of it bears
         the module's name, so that a JIT does not make every stack unique.
         """
-        if self._image is not None:
-            names = self._image.resolve(file_offsets, self._owner.unresolved)
-            if self._image.nbytes > self._image.accounted_bytes + _NOTICEABLE_BYTES:
-                self._owner.shrink(keep=self._image)
+        if self.image is not None:
+            names = self.image.resolve(file_offsets, self._owner.unresolved)
+            if self.image.nbytes > self.image.accounted_bytes + _NOTICEABLE_BYTES:
+                self._owner.shrink(keep=self.image)
             return names
         if self.reason is None:
             return [self.module] * len(file_offsets)
@@ -124,8 +124,8 @@ class Binaries:
         key = (path, device, inode, build_id) if inode or build_id else (path, pid, None, None)
         binary = self._mappings.get(key)
         now = self._clock()
-        if binary is not None and now < binary._believed_until:
-            image = binary._image
+        if binary is not None and now < binary.believed_until:
+            image = binary.image
             if image is None:
                 return binary
             if not image.closed:
@@ -179,32 +179,32 @@ class Binaries:
         inode: int | None,
         build_id: bytes | None,
     ) -> Binary:
-        if known is not None and known._image is not None and known._image.unchanged():
+        if known is not None and known.image is not None and known.image.unchanged():
             binary = known
         elif key[2] is not None or key[3] is not None:
             dead = (path, pid, inode, build_id)  # remembered for this process only
             failed = self._mappings.get(dead)
-            if failed is not None and now < failed._believed_until:
+            if failed is not None and now < failed.believed_until:
                 return failed
             binary = self._find(pid, path, device, inode or None, build_id or None)
             if binary.reason is Reason.PROCESS_GONE:
                 key = dead
         else:
             binary = self._find(pid, path, None, None, None)
-        lasting = binary._image is not None
-        binary._believed_until = now + (
+        lasting = binary.image is not None
+        binary.believed_until = now + (
             self.limits.believe_s if lasting else self.limits.believe_failure_s
         )
-        if binary._image is not None:
-            binary._image.used_at = now
-            self.shrink(keep=binary._image)
+        if binary.image is not None:
+            binary.image.used_at = now
+            self.shrink(keep=binary.image)
         if len(self._mappings) >= self.limits.mappings:
             self._forget_old_mappings(now)
         self._mappings[key] = binary
         return binary
 
     def _forget_old_mappings(self, now: float) -> None:
-        current = {k: b for k, b in self._mappings.items() if now < b._believed_until}
+        current = {k: b for k, b in self._mappings.items() if now < b.believed_until}
         self._mappings = current if len(current) < self.limits.mappings // 2 else {}
 
     def _find(
@@ -242,7 +242,7 @@ class Binaries:
         return Binary(self, VDSO, self._vdso, None)
 
     def _find_image(self, pid: int, path: str, wanted: _Identity) -> Image:
-        """The first candidate that is the wanted file; raises the most telling reason."""
+        """The first candidate that is the wanted file; raises `Unresolvable`."""
         process = f"{self._proc_root}/{pid}"
         deleted = path.endswith(_DELETED)
         plain = path.removesuffix(_DELETED)
@@ -251,23 +251,21 @@ class Binaries:
             or is_remote(f"{self._proc_root}/self/mountinfo", plain)
         ):
             raise Unresolvable(path, Reason.REMOTE)
-        worst = Reason.ABSENT
-        for candidate, trusted in self._candidates(process, plain, deleted):
+        why = Reason.ABSENT
+        for candidate, trusted in self._candidates(process, plain):
             try:
                 return self._open_image(candidate, trusted and not deleted, plain, process, wanted)
             except Unresolvable as error:
-                if _TELLING.index(error.why) > _TELLING.index(worst):
-                    worst = error.why
-        if worst is Reason.ABSENT or (deleted and worst is Reason.REPLACED):
-            if deleted:
-                worst = Reason.DELETED
-            elif not os.path.isdir(process):
-                worst = Reason.PROCESS_GONE
-        raise Unresolvable(path, worst)
+                # Other places may well hold other files; only the process's own
+                # path tells what became of this one.
+                why = error.why if trusted else why
+        if deleted and why in (Reason.ABSENT, Reason.REPLACED):
+            why = Reason.DELETED
+        if why is Reason.ABSENT and not Path(process).is_dir():
+            why = Reason.PROCESS_GONE
+        raise Unresolvable(path, why)
 
-    def _candidates(
-        self, process: str, plain: str, deleted: bool
-    ) -> Iterator[tuple[str, bool]]:
+    def _candidates(self, process: str, plain: str) -> Iterator[tuple[str, bool]]:
         """Paths to try, and whether the path alone may be believed."""
         if plain.startswith("/") and not plain.startswith("/memfd:"):
             yield f"{process}/root{plain}", True
@@ -343,12 +341,3 @@ def _agrees(
     # btrfs and overlayfs report one anonymous device to stat and another to
     # mmap (btrfs subvolumes, overlay's real inode); major 0 marks them.
     return wanted.device == found or 0 in (wanted.device[0], found[0])
-
-
-_TELLING = (
-    Reason.ABSENT, Reason.PROCESS_GONE, Reason.DELETED, Reason.EVICTED, Reason.NO_SYMBOLS,
-    Reason.NO_FUNCTION, Reason.IO_ERROR, Reason.REMOTE, Reason.REPLACED, Reason.DENIED,
-    Reason.NOT_REGULAR, Reason.NOT_ELF, Reason.UNSUPPORTED, Reason.TOO_LARGE, Reason.TRUNCATED,
-    Reason.MALFORMED,
-)  # fmt: skip
-"""When several places fail, the reason furthest to the right is the one to tell."""

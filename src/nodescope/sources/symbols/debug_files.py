@@ -9,7 +9,6 @@ section `.gnu_debugdata`. A file is taken only if its build-id is the binary's.
 from __future__ import annotations
 
 import lzma
-import os.path
 from collections.abc import Iterator
 
 from nodescope.sources.symbols.elf import SHT_SYMTAB, Elf, parse_elf
@@ -48,7 +47,7 @@ def _candidates(elf: Elf, path: str, roots: tuple[str, ...]) -> Iterator[str]:
     assert elf.build_id is not None
     digits = elf.build_id.hex()
     link = read_debug_link(elf)
-    folder = os.path.dirname(path)
+    folder = path.rpartition("/")[0]
     for root in roots:
         if len(digits) > 2:
             yield f"{root}{DEBUG_ROOT}/.build-id/{digits[:2]}/{digits[2:]}.debug"

@@ -29,7 +29,7 @@ def _load_cxa_demangle() -> Callable[[bytes], bytes | None] | None:
     try:
         runtime = ctypes.CDLL(_LIBRARY)
         libc = ctypes.CDLL(None)
-        function = runtime.__cxa_demangle
+        function = runtime["__cxa_demangle"]
     except (OSError, AttributeError):
         return None
     function.restype = ctypes.c_void_p

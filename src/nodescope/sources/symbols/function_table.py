@@ -73,9 +73,7 @@ class FunctionTable:
     @property
     def nbytes(self) -> int:
         """What the arrays cost."""
-        return (
-            self.starts.nbytes + self.sizes.nbytes + self.names.nbytes + self.dynamic.nbytes
-        )
+        return self.starts.nbytes + self.sizes.nbytes + self.names.nbytes + self.dynamic.nbytes
 
     def lookup(self, addresses: NDArray[np.uint64]) -> NDArray[np.int64]:
         """The row whose function covers each address, or -1."""
@@ -116,7 +114,7 @@ class FunctionTable:
 
 
 def name_preference(name: str) -> tuple[bool, int, int]:
-    """perf's taste among equals: few leading underscores, then the longest name."""
+    """What perf prefers among equals: few leading underscores, then the longest name."""
     return not name, len(name) - len(name.lstrip("_")), -len(name)
 
 
@@ -173,7 +171,7 @@ def _read_rows(elf: Elf, section: Section, strings: Strings, rank: int) -> _Rows
     if count > MAX_SYMBOLS:
         raise Unresolvable(elf.source.label, Reason.TOO_LARGE, f"{count} symbols")
     executable = np.zeros(1 << 16, np.bool_)
-    for s in elf.sections[: _SHN_LORESERVE]:
+    for s in elf.sections[:_SHN_LORESERVE]:
         executable[s.index] = bool(s.flags & SHF_EXECINSTR)
     # Mapping symbols ($x, $d) are local labels that mark no function.
     local_labels = elf.machine not in (EM_AARCH64, EM_ARM, EM_RISCV)

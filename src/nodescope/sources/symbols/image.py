@@ -2,9 +2,9 @@
 
 Tables are loaded on the first address asked for, from the best place there is:
 the image's `.symtab`, else a separate debug file's, else MiniDebugInfo; merged
-with `.dynsym`; then Go's pclntab. What none of them covers is named by where
-its function begins, "+0x<file offset>", from `.eh_frame_hdr`, or by its own
-file offset when even that is missing.
+with `.dynsym`; then Go's pclntab, then the stubs of the PLT. What none of them
+covers is named by where its function begins, "+0x<file offset>", from
+`.eh_frame_hdr`, or by its own file offset when even that is missing.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from nodescope.sources.symbols.elf import SHT_SYMTAB, Elf
 from nodescope.sources.symbols.file_bytes import FileBytes, MemoryBytes
 from nodescope.sources.symbols.function_table import read_function_table
 from nodescope.sources.symbols.go import read_go_functions
+from nodescope.sources.symbols.plt import find_plt_stubs
 from nodescope.sources.symbols.unresolved import Reason, Unresolvable
 
 _BASE_BYTES = 8192
@@ -30,6 +31,9 @@ _BASE_BYTES = 8192
 
 _NAME_BYTES = 180
 """What a remembered name costs besides its characters."""
+
+_MAX_RECENT = 1024
+"""Offsets whose name is remembered, about 100 bytes each; hot code repeats itself."""
 
 _MAX_NAMES_BYTES = 1 << 20
 """Names are forgotten above this, and read again when needed."""
@@ -46,6 +50,11 @@ class _Table(Protocol):
 def offset_name(file_offset: int) -> str:
     """How an unnamed function is shown."""
     return f"+0x{file_offset:x}"
+
+
+def _readable(name: str) -> str:
+    bare = name.removesuffix("@plt")
+    return demangle(bare) + name[len(bare) :]
 
 
 class Image:
@@ -65,6 +74,7 @@ class Image:
         self._starts_tried = False
         self._names: dict[tuple[int, int], str] = {}
         self._names_bytes = 0
+        self._recent: dict[int, str] = {}
         self.reason = Reason.NO_FUNCTION
 
     @property
@@ -102,10 +112,26 @@ class Image:
         self._debug, self._starts = None, None
         self._tables, self._starts_tried = [], True
         self._names, self._names_bytes = {}, 0
+        self._recent = {}
         self.reason = Reason.EVICTED
 
     def resolve(self, file_offsets: NDArray[np.uint64], unresolved: Counter[Reason]) -> list[str]:
         """A name for each file offset; what stayed without is counted by reason."""
+        known = [self._recent.get(offset) for offset in file_offsets.tolist()]
+        names = [name for name in known if name is not None]
+        if len(names) == len(known):
+            unresolved[self.reason] += sum(name.startswith("+0x") for name in names)
+            return names
+        names = self._find_names(file_offsets, unresolved)
+        if len(self._recent) + len(names) > _MAX_RECENT:
+            self._recent.clear()
+        if len(names) <= _MAX_RECENT:
+            self._recent.update(zip(file_offsets.tolist(), names, strict=True))
+        return names
+
+    def _find_names(
+        self, file_offsets: NDArray[np.uint64], unresolved: Counter[Reason]
+    ) -> list[str]:
         if self._tables is None:
             self._tables = self._load_tables()
         addresses = self._map.addresses(file_offsets)
@@ -129,7 +155,7 @@ class Image:
         name = self._names.get(key)
         if name is None:
             try:
-                name = demangle(table.name(row))
+                name = _readable(table.name(row))
             except Unresolvable as error:
                 unresolved[error.why] += 1
                 name = ""
@@ -179,6 +205,9 @@ class Image:
                 tables.append(go)
         except Unresolvable as error:
             self.reason = error.why
+        plt = find_plt_stubs(self.elf)
+        if plt is not None:
+            tables.append(plt)
         if not tables and self.reason is Reason.NO_FUNCTION:
             self.reason = Reason.NO_SYMBOLS
         return tables

@@ -1,9 +1,9 @@
 """Kernel function names, from `/proc/kallsyms` (kernel/kallsyms.c).
 
-Each line is `<address> <type> <name>[\\t[<module>]]`. Only code is kept (types
-t, T, w, W, i): some 120,000 lines become arrays of about 4 MB. BPF programs
-appear as module `[bpf]`, trampolines as `[__builtin__ftrace]` and
-`[__builtin__kprobes]`.
+Each line is `<address> <type> <name>`, for modules a tab and `[<module>]`.
+Only code is kept (types t, T, w, W, i): some 120,000 lines become arrays of
+about 5 MB. BPF programs appear as module `[bpf]`, trampolines as
+`[__builtin__ftrace]` and `[__builtin__kprobes]`.
 
 The file is read and parsed in pieces, without a Python loop over lines. Which
 of several names at one address is shown, and where the last function of a
@@ -55,7 +55,7 @@ class KernelSymbols:
     starts: NDArray[np.uint64]
     ends: NDArray[np.uint64]
     name_offsets: NDArray[np.uint32]
-    names: bytes
+    names: NDArray[np.uint8]
     module_indexes: NDArray[np.uint16]
     modules: tuple[str, ...]
 
@@ -64,7 +64,7 @@ class KernelSymbols:
         """What the arrays cost."""
         return (
             self.starts.nbytes + self.ends.nbytes + self.name_offsets.nbytes
-            + len(self.names) + self.module_indexes.nbytes
+            + self.names.nbytes + self.module_indexes.nbytes
         )  # fmt: skip
 
     def lookup(self, addresses: NDArray[np.uint64]) -> NDArray[np.int64]:
@@ -76,7 +76,7 @@ class KernelSymbols:
     def name(self, row: int) -> str:
         """The function's name."""
         raw = self.names[int(self.name_offsets[row]) : int(self.name_offsets[row + 1])]
-        return printable(raw.decode("utf-8", "replace"))
+        return printable(raw.tobytes().decode("utf-8", "replace"))
 
     def module(self, row: int) -> str:
         """`[kernel]`, or the module's name in brackets as the kernel writes it."""
@@ -158,7 +158,6 @@ class _Piece:
     """Code symbols of one run of lines, in file order."""
 
     starts: NDArray[np.uint64]
-    types: NDArray[np.uint8]
     name_sizes: NDArray[np.uint32]
     names: NDArray[np.uint8]
     modules: NDArray[np.uint16]
@@ -178,19 +177,18 @@ def _assemble(pieces: Iterator[bytes], path: Path) -> KernelSymbols:
         )
     sizes = _joined([p.name_sizes for p in parsed], np.uint32)
     names = _joined([p.names for p in parsed], np.uint8)
-    types = _joined([p.types for p in parsed], np.uint8)
     module = _joined([p.modules for p in parsed], np.uint16)
-    at = np.zeros(len(sizes) + 1, np.int64)
-    np.cumsum(sizes, out=at[1:])
-    order = _choose(starts, types, names, at)
+    parsed.clear()  # the peak counts: a refresh happens with the old symbols in place
+    order = _choose(starts)
+    begins = np.cumsum(sizes, dtype=np.int64) - sizes
     starts, module, sizes = starts[order], module[order], sizes[order]
+    names = _gather(names, begins[order], sizes)
     offsets = np.zeros(len(sizes) + 1, np.uint32)
     np.cumsum(sizes, out=offsets[1:])
-    kept_names = _gather(names, at[:-1][order], sizes).tobytes()
     ends = _find_ends(starts, module)
-    _end_core_text(ends, starts, module, offsets, kept_names)
+    _end_core_text(ends, starts, module, offsets, names)
     labels = (KERNEL, *(name.decode("utf-8", "replace") for name in modules))
-    return KernelSymbols(starts, ends, offsets, kept_names, module, labels)
+    return KernelSymbols(starts, ends, offsets, names, module, labels)
 
 
 def _joined(parts: list[NDArray[_Scalar]], dtype: type[_Scalar]) -> NDArray[_Scalar]:
@@ -211,9 +209,8 @@ def _parse_piece(data: bytes, modules: dict[bytes, int], path: Path) -> _Piece:
     fits = stops - begins >= width + 4
     if width not in (8, 16) or not fits.all():
         return _parse_odd_piece(data, modules, path)
-    types = text[begins + width + 1]
-    code = _IS_CODE[types]
-    begins, stops, types = begins[code], stops[code], types[code]
+    code = _IS_CODE[text[begins + width + 1]]
+    begins, stops = begins[code], stops[code]
     starts = np.zeros(len(begins), np.uint64)
     digits = np.zeros(len(begins), np.uint8)
     for column in range(width):
@@ -225,7 +222,7 @@ def _parse_piece(data: bytes, modules: dict[bytes, int], path: Path) -> _Piece:
     name_begins = begins + width + 3
     module, name_stops = _split_modules(data, text, name_begins, stops, modules)
     sizes = (name_stops - name_begins).astype(np.uint32)
-    return _Piece(starts, types, sizes, _gather(text, name_begins, sizes), module)
+    return _Piece(starts, sizes, _gather(text, name_begins, sizes), module)
 
 
 def _parse_odd_piece(data: bytes, modules: dict[bytes, int], path: Path) -> _Piece:
@@ -239,8 +236,7 @@ def _parse_odd_piece(data: bytes, modules: dict[bytes, int], path: Path) -> _Pie
     if whole:
         return _parse_piece(b"\n".join(whole) + b"\n", modules, path)
     none = np.empty(0, np.uint8)
-    return _Piece(none.astype(np.uint64), none, none.astype(np.uint32), none,
-                  none.astype(np.uint16))  # fmt: skip
+    return _Piece(none.astype(np.uint64), none.astype(np.uint32), none, none.astype(np.uint16))
 
 
 def _split_modules(
@@ -286,21 +282,21 @@ def _gather(
     return np.concatenate(blocks)
 
 
-def _choose(
-    starts: NDArray[np.uint64],
-    types: NDArray[np.uint8],
-    names: NDArray[np.uint8],
-    at: NDArray[np.int64],
-) -> NDArray[np.int64]:
-    """The order by address, with one row per address: the name to show."""
-    order = np.argsort(starts, kind="stable")
+def _choose(starts: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """The order by address, with one row per address.
+
+    Of several names at one address perf shows the last: it first lets every
+    symbol reach the next, which leaves all but the last empty, then prefers
+    the one that is not.
+    """
+    order: NDArray[np.int64] = np.argsort(starts, kind="stable")
     ordered = starts[order]
-    return order[np.r_[ordered[1:] != ordered[:-1], True]]
+    last: NDArray[np.bool_] = np.append(ordered[1:] != ordered[:-1], True)
+    chosen: NDArray[np.int64] = order[last]
+    return chosen
 
 
-def _find_ends(
-    starts: NDArray[np.uint64], modules: NDArray[np.uint16]
-) -> NDArray[np.uint64]:
+def _find_ends(starts: NDArray[np.uint64], modules: NDArray[np.uint16]) -> NDArray[np.uint64]:
     """Each function ends where the next begins; the last of a module with its page."""
     page = np.uint64(_PAGE)
     page_end = (starts // page + np.uint64(2)) * page
@@ -314,14 +310,11 @@ def _end_core_text(
     starts: NDArray[np.uint64],
     modules: NDArray[np.uint16],
     offsets: NDArray[np.uint32],
-    names: bytes,
+    names: NDArray[np.uint8],
 ) -> None:
     """Nothing lies between `_etext` and the next symbol: that is data."""
     for marker in (b"_etext", b"_einittext"):
-        at = names.find(marker)
-        while at >= 0:
-            row = int(np.searchsorted(offsets, at))
-            if offsets[row] == at and offsets[row + 1] - at == len(marker) and not modules[row]:
-                ends[row] = starts[row]
-                break
-            at = names.find(marker, at + 1)
+        fits = np.flatnonzero((offsets[1:] - offsets[:-1] == len(marker)) & (modules == 0))
+        letters = names[offsets[fits][:, np.newaxis] + np.arange(len(marker))]
+        for row in fits[(letters == np.frombuffer(marker, np.uint8)).all(axis=1)].tolist():
+            ends[row] = starts[row]

@@ -118,7 +118,7 @@ class PerfMap:
     def _reopen(self) -> None:
         """Open the map again: its size is fixed when opened, and it may be another file."""
         uid, nspid = self._read_status()
-        path = f"/tmp/perf-{nspid}.map"
+        path = f"/tmp/perf-{nspid}.map"  # noqa: S108 - the runtimes' choice, hence the checks
         if is_remote(str(self._proc / "mountinfo"), path):
             raise Unresolvable(path, Reason.REMOTE)
         file = FileBytes(f"{self._proc}/root{path}")
