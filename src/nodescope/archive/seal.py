@@ -9,13 +9,10 @@ the open one).
 
 from __future__ import annotations
 
-import ctypes
 import os
 import shutil
 from pathlib import Path
 from typing import Any
-
-import pyarrow as pa
 
 from nodescope.archive.description import (
     Description,
@@ -37,6 +34,7 @@ from nodescope.archive.files import (
     write_json,
 )
 from nodescope.archive.layout import SEALED_DIRECTORY, SEGMENT_FILE
+from nodescope.archive.memory import give_memory_back
 from nodescope.archive.sealing import derive_sealed
 from nodescope.archive.streams import read_stream
 from nodescope.errors import ArchiveError
@@ -63,7 +61,7 @@ def seal(directory: Path, root: Path) -> Description | None:
         description = _write_sealed(target, start, tables)
     del tables
     remove_directory(directory)
-    _give_memory_back()
+    give_memory_back()
     return description
 
 
@@ -104,11 +102,3 @@ def _write_file(path: Path, data: Any) -> int:
         finally:
             os.close(descriptor)
     return len(data)
-
-
-def _give_memory_back() -> None:
-    """Return what sealing needed: the recorder lives for months in a fixed budget."""
-    pa.default_memory_pool().release_unused()
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc has it, musl does not
-    if trim is not None:
-        trim(0)

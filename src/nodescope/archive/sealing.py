@@ -15,7 +15,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from nodescope.archive.schema import arrow_schema, empty_table
+from nodescope.archive.schema import (
+    arrow_schema,
+    combine,
+    empty_table,
+    make_text,
+    take_rows,
+    text_indices,
+)
 from nodescope.archive.tree import find_intact, lay_out, mark_callers
 from nodescope.records import SEALED_TABLES, TABLES
 
@@ -31,11 +38,13 @@ def derive_sealed(opened: dict[str, Any], tick_ns: int) -> dict[str, Any]:
     sealed = {
         name: _sort(name, opened.pop(name)) for name in ("cores", "heartbeats", "gaps", "events")
     }
-    samples = _take_samples(opened.pop("samples"))
+    samples = _take_samples(opened)
     frames, calls, profile = (opened.pop(name) for name in ("frames", "calls", "profile"))
     parent, frame = _column(calls, "parent"), _column(calls, "frame")
     intact = find_intact(parent, frame, len(frames))
-    samples = _keep_intact(samples, _lookup(intact, _column(profile, "stack")))
+    # Without the samples that refer to rows which a crash cost.
+    intact = _lookup(intact, _column(profile, "stack"))
+    samples = _keep(samples, _lookup(intact, samples["profile"]))
 
     in_use = np.zeros(len(calls), np.bool_)
     in_use[_column(profile, "stack")[np.unique(samples["profile"])]] = True
@@ -47,9 +56,9 @@ def derive_sealed(opened: dict[str, Any], tick_ns: int) -> dict[str, Any]:
     samples["profile"] = row_of_profile[samples["profile"]]
     kernel = _column(sealed["profile"], "kernel")[samples["profile"]]
     sealed["seconds"] = _roll_up_seconds(samples["cpu"], samples["tick"], kernel, tick_ns)
-    sealed["samples"] = _make(
-        "samples", [samples.pop(column.name) for column in TABLES["samples"].columns]
-    )
+    cgroup = make_text(samples["cgroup"], opened.pop("cgroups"))
+    columns = {**samples, "cgroup": cgroup}
+    sealed["samples"] = _make("samples", [columns[each.name] for each in TABLES["samples"].columns])
     return {name: sealed[name] for name in SEALED_TABLES}
 
 
@@ -58,40 +67,38 @@ def _make(name: str, columns: list[Any]) -> Any:
 
 
 def _column(table: Any, name: str) -> Array:
-    column: Array = table.column(name).to_numpy()
-    return column
+    # Chunk by chunk: Arrow's own conversion goes through a second copy of the column.
+    chunks = [chunk.to_numpy(zero_copy_only=False) for chunk in table.column(name).chunks]
+    return np.concatenate(chunks) if chunks else table.column(name).to_numpy()
 
 
 def _sort(name: str, table: Any) -> Any:
     keys = [_column(table, key) for key in reversed(TABLES[name].order)]
     order = np.lexsort(keys)
-    return table if (order[1:] > order[:-1]).all() else table.take(pa.array(order))
+    return table if (order[1:] > order[:-1]).all() else take_rows(table, order)
 
 
-def _take_samples(table: Any) -> dict[str, Any]:
-    """The samples as arrays of their own, sorted by core and time."""
-    cpu, tick = _column(table, "cpu"), _column(table, "tick")
-    order = np.lexsort((tick, cpu))
-    taken: dict[str, Any] = {"cpu": cpu[order], "tick": tick[order]}
-    for name in ("pid", "thread", "profile"):
-        taken[name] = _column(table, name)[order]
-    cgroup = table.column("cgroup").combine_chunks()
-    if isinstance(cgroup, pa.ChunkedArray):  # older Arrow gives one chunk in a shell
-        cgroup = cgroup.chunk(0) if cgroup.num_chunks else empty_table("samples")["cgroup"]
-    taken["cgroup"] = cgroup.take(pa.array(order))
-    return taken
+def _take_samples(opened: dict[str, Any]) -> dict[str, Array]:
+    """The samples as arrays, sorted by core and time; `cgroup` as row numbers.
+
+    They are most of a segment, so no more than one column is held twice.
+    """
+    table = opened.pop("samples")
+    cgroup = combine(table.column("cgroup"))
+    samples = {name: _column(table, name) for name in ("cpu", "tick", "pid", "thread", "profile")}
+    samples["cgroup"] = text_indices(cgroup)
+    opened["cgroups"] = cgroup.dictionary.to_pylist()  # a slice would keep the whole stream
+    del table, cgroup
+    order = np.lexsort((samples["tick"], samples["cpu"])).astype(np.int32)
+    for name in samples:
+        samples[name] = samples[name][order]
+    return samples
 
 
-def _keep_intact(samples: dict[str, Any], intact: NDArray[np.bool_]) -> dict[str, Any]:
-    """Without the samples that refer to rows which a crash cost."""
-    kept = _lookup(intact, samples["profile"])
+def _keep(samples: dict[str, Array], kept: NDArray[np.bool_]) -> dict[str, Array]:
     if kept.all():
         return samples
-    mask = pa.array(kept)
-    return {
-        name: values.filter(mask) if name == "cgroup" else values[kept]
-        for name, values in samples.items()
-    }
+    return {name: values[kept] for name, values in samples.items()}
 
 
 def _lookup(flags: NDArray[np.bool_], rows: Array) -> NDArray[np.bool_]:
@@ -102,7 +109,7 @@ def _lookup(flags: NDArray[np.bool_], rows: Array) -> NDArray[np.bool_]:
 
 def _sort_frames(frames: Any, rows: Array) -> tuple[Any, Array]:
     """The given rows of `frames`, sorted; and the new row of each old one."""
-    chosen = frames.take(pa.array(rows))
+    chosen = take_rows(frames, rows)
     keys = list(
         zip(
             chosen.column("kernel").to_pylist(),
@@ -116,9 +123,10 @@ def _sort_frames(frames: Any, rows: Array) -> tuple[Any, Array]:
     rank = {key: row for row, key in enumerate(ordered)}
     row_of = np.full(len(frames), -1, np.int32)
     row_of[rows] = np.fromiter((rank[key] for key in keys), np.int32, len(keys))
-    module = pa.array([key[1] for key in ordered], pa.string())
+    row_of_module: dict[str, int] = {}
+    modules = [row_of_module.setdefault(key[1], len(row_of_module)) for key in ordered]
     columns = [
-        module.dictionary_encode().cast(arrow_schema("frames").field("module").type),
+        make_text(np.array(modules, np.int32), list(row_of_module)),
         pa.array([key[2] for key in ordered], pa.string()),
         pa.array([key[0] for key in ordered], pa.bool_()),
     ]
@@ -128,7 +136,7 @@ def _sort_frames(frames: Any, rows: Array) -> tuple[Any, Array]:
 def _merge_profile(profile: Any, row_of_stack: Array, referred: Array) -> tuple[Any, Array]:
     """Rows with equal stack, comm and mode as one, most samples first."""
     used = np.unique(referred)
-    comm, names = _encode_sorted(profile.column("comm").combine_chunks().take(pa.array(used)))
+    comm, names = _encode_by_frequency(combine(profile.column("comm")), used)
     stack = row_of_stack[_column(profile, "stack")[used]].astype(np.int64)
     kernel = _column(profile, "kernel")[used]
     key = (stack << 32 | comm.astype(np.int64) << 1) | kernel
@@ -145,24 +153,27 @@ def _merge_profile(profile: Any, row_of_stack: Array, referred: Array) -> tuple[
     merged = unique[order]
     columns = [
         (merged >> 32).astype(np.int32),
-        pa.DictionaryArray.from_arrays(
-            pa.array(((merged & 0xFFFFFFFF) >> 1).astype(np.int32)), names
-        ),
+        make_text((merged & 0xFFFFFFFF) >> 1, names),
         (merged & 1).astype(np.bool_),
         samples[order].astype(np.int32),
     ]
     return _make("profile", columns), position
 
 
-def _encode_sorted(texts: Any) -> tuple[Array, Any]:
-    """A text column as row numbers of its sorted, distinct values."""
+def _encode_by_frequency(texts: Any, rows: Array) -> tuple[Array, Any]:
+    """Rows of a text column as row numbers of its distinct values, the most frequent first.
+
+    Small numbers for frequent values make `profile.comm` a tenth smaller.
+    """
     values = texts.dictionary.to_pylist()
-    indices = texts.indices.to_numpy()
-    present = np.unique(indices)
-    ordered = sorted({values[index] for index in present})
+    indices = text_indices(texts)[rows]
+    uses: dict[str, int] = {}
+    for value, count in zip(values, np.bincount(indices, minlength=len(values)), strict=True):
+        if count:
+            uses[value] = uses.get(value, 0) + int(count)
+    ordered = sorted(uses, key=lambda value: (-uses[value], value))
     rank = {value: row for row, value in enumerate(ordered)}
-    new_index = np.zeros(len(values), np.int32)
-    new_index[present] = [rank[values[index]] for index in present]
+    new_index = np.array([rank.get(value, -1) for value in values], np.int32)
     return new_index[indices], pa.array(ordered, pa.string())
 
 

@@ -21,6 +21,10 @@ from nodescope.archive.files import archive_error, open_private, translated, wri
 from nodescope.archive.schema import arrow_schema
 from nodescope.records import OPEN_TABLES
 
+# Threads would gain nothing on batches this small, and stay in the recorder for ever.
+_WRITE_OPTIONS = pa.ipc.IpcWriteOptions(use_threads=False)
+_READ_OPTIONS = pa.ipc.IpcReadOptions(use_threads=False)
+
 
 def stream_path(directory: Path, table: str) -> Path:
     """Where the stream of a table lies."""
@@ -46,7 +50,7 @@ def _encode(table: str, batch: Any) -> memoryview:
     sink = pa.BufferOutputStream()
     # Closing would write an end-of-stream mark, behind which nobody reads on;
     # so the bytes are taken before the writer is closed.
-    writer = pa.ipc.new_stream(sink, arrow_schema(table))
+    writer = pa.ipc.new_stream(sink, arrow_schema(table), options=_WRITE_OPTIONS)
     writer.write_batch(batch)
     length = sink.tell()
     writer.close()
@@ -135,7 +139,7 @@ def _whole_batches(path: Path, table: str) -> list[Any]:
     # A torn tail shows as whatever Arrow makes of it: a short read, metadata
     # that is no flatbuffer, a type that does not exist, a length without sense.
     with contextlib.suppress(pa.ArrowException, OSError, ValueError, KeyError, MemoryError):
-        stream = pa.ipc.open_stream(data)
+        stream = pa.ipc.open_stream(data, options=_READ_OPTIONS)
         if stream.schema != arrow_schema(table):
             return batches
         for batch in stream:
