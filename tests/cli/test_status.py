@@ -1,0 +1,205 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nodescope.archive import ArchiveWriter
+from nodescope.cli.status import render_summary, summary_to_json
+
+Nodescope = Callable[..., Any]
+START_NS = 1_777_636_800_000_000_000  # 2026-05-01T12:00:00Z
+SECOND_NS = 1_000_000_000
+NODE = {"name": "gpu-7", "cpus": 96, "kernel": "5.10.0", "memory_bytes": 1 << 40, "boot_id": "b1"}
+
+
+class TestClock:
+    """Starts at START_NS; moves when told."""
+
+    __test__ = False
+
+    def __init__(self) -> None:
+        self.now_ns = 0
+
+    def monotonic_ns(self) -> int:
+        return self.now_ns
+
+    def wall_ns(self) -> int:
+        return START_NS + self.now_ns
+
+
+def _heartbeat(at_ns: int, cpu_ns: int, lost: int) -> dict[str, list[int]]:
+    return {
+        "time_ns": [at_ns],
+        "wall_ns": [START_NS + at_ns],
+        "cpu_ns": [cpu_ns],
+        "rss_bytes": [50 << 20],
+        "written_bytes": [0],
+        "samples": [0],
+        "lost": [lost],
+        "late_ns": [3_000_000],
+        "frequency_hz": [97],
+    }
+
+
+@pytest.fixture
+def archive(tmp_path: Path) -> Path:
+    """Ten seconds of a node that lost five records on core 3."""
+    clock = TestClock()
+    root = tmp_path / "archive"
+    with ArchiveWriter.open(root, node=NODE, clock=clock, tick_ns=100_000) as writer:
+        writer.append("heartbeats", _heartbeat(0, 0, 0))
+        clock.now_ns = 10 * SECOND_NS
+        writer.append("heartbeats", _heartbeat(clock.now_ns, 50_000_000, 5))
+        writer.append(
+            "gaps",
+            {
+                "from_ns": [4 * SECOND_NS],
+                "to_ns": [6 * SECOND_NS],
+                "source": ["samples"],
+                "cpu": [3],
+                "lost": [5],
+                "reason": ["the ring was full"],
+            },
+        )
+        writer.flush()
+    return root
+
+
+def test_json_has_what_scripts_rely_on(archive: Path, nodescope: Nodescope) -> None:
+    result = nodescope("status", "--archive", archive, "--json")
+    assert (result.code, result.err) == (0, "")
+    document = json.loads(result.out)
+    assert document["node"] == "gpu-7"
+    assert document["from"] == "2026-05-01T12:00:00.000Z"
+    assert document["to"] == "2026-05-01T12:00:10.000Z"
+    assert document["from_ns"] == START_NS
+    assert document["to_ns"] == START_NS + 10 * SECOND_NS
+    assert document["samples"] == 0
+    assert document["lost"] == 5
+    assert document["bytes"] > 0
+    assert document["bytes_per_sample"] is None
+    assert document["segments"] == 1
+    assert document["recorder"]["cpu_ratio"] == pytest.approx(0.005)
+    assert document["recorder"]["rss_bytes"] == 50 << 20
+    assert document["recording"] is None
+    assert document["gaps"] == [
+        {
+            "from_ns": START_NS + 4 * SECOND_NS,
+            "to_ns": START_NS + 6 * SECOND_NS,
+            "source": "samples",
+            "cpu": 3,
+            "lost": 5,
+            "reason": "the ring was full",
+            "from": "2026-05-01T12:00:04.000Z",
+            "to": "2026-05-01T12:00:06.000Z",
+        }
+    ]
+
+
+def test_text_names_node_cost_and_gap(archive: Path, nodescope: Nodescope) -> None:
+    out = nodescope("status", "--archive", archive).out
+    assert "node       gpu-7 (96 cores, 1 TiB memory, Linux 5.10.0)" in out
+    assert "recording  no" in out
+    assert "(10 s)" in out
+    assert "0.50 % of one core, 50 MiB resident, 97 Hz, late by 3 ms at worst" in out
+    assert "1 gap, not seen:" in out
+    assert "2 s       samples on core 3: the ring was full, 5 records" in out
+
+
+def test_it_is_said_who_records_now(archive: Path, nodescope: Nodescope) -> None:
+    clock = TestClock()
+    clock.now_ns = 60 * SECOND_NS
+    with ArchiveWriter.open(archive, node=NODE, clock=clock, tick_ns=100_000) as writer:
+        result = nodescope("status", "--archive", archive, "--json")
+        recording = json.loads(result.out)["recording"]
+        assert recording["pid"] > 0
+        text = nodescope("status", "--archive", archive).out
+        assert f"recording  yes, pid {recording['pid']} on {recording['host']}" in text
+        writer.append("heartbeats", _heartbeat(clock.now_ns, 0, 0))
+
+
+def test_a_pause_between_two_recorders_is_a_gap(archive: Path, nodescope: Nodescope) -> None:
+    clock = TestClock()
+    clock.now_ns = 60 * SECOND_NS
+    with ArchiveWriter.open(archive, node=NODE, clock=clock, tick_ns=100_000) as writer:
+        writer.append("heartbeats", _heartbeat(clock.now_ns, 0, 0))
+    document = json.loads(nodescope("status", "--archive", archive, "--json").out)
+    assert [gap["reason"] for gap in document["gaps"]] == [
+        "the ring was full",
+        "no recorder was running",
+    ]
+
+
+def test_a_damaged_segment_is_a_finding(archive: Path, nodescope: Nodescope) -> None:
+    (segment,) = (archive / "segments").iterdir()
+    (segment / "heartbeats.parquet").write_bytes(b"short")
+    result = nodescope("status", "--archive", archive, "--json")
+    assert result.code == 1
+    (damaged,) = json.loads(result.out)["damaged"]
+    assert "heartbeats.parquet" in damaged
+    assert "damaged" in nodescope("status", "--archive", archive).out
+
+
+def test_no_archive_is_an_error_by_name(tmp_path: Path, nodescope: Nodescope) -> None:
+    result = nodescope("status", "--archive", tmp_path / "nowhere")
+    assert result.code == 2
+    assert f"nodescope: error: {tmp_path}/nowhere: no such archive" in result.err
+    assert "hint: " in result.err
+
+
+def test_the_environment_names_the_archive(
+    archive: Path, nodescope: Nodescope, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NODESCOPE_ARCHIVE", str(archive))
+    assert nodescope("status").code == 0
+
+
+def test_only_the_latest_gaps_are_listed(archive: Path) -> None:
+    from dataclasses import replace
+
+    from nodescope.archive.reader import Archive
+    from nodescope.archive.status import summarise
+
+    summary = summarise(Archive.open(archive))
+    many = replace(summary, gaps=summary.gaps * 12)
+    assert "… 2 earlier ones: --json shows all" in render_summary(archive, many, START_NS)
+    shown = summary_to_json(archive, many)["gaps"]
+    assert isinstance(shown, list)
+    assert len(shown) == 12
+
+
+def test_freeze_list_and_remove(archive: Path, nodescope: Nodescope) -> None:
+    arguments = ["--from", "2026-05-01T12:00:00Z", "--to", "2026-05-01T12:00:05Z"]
+    frozen = nodescope("freeze", "--archive", archive, *arguments, "--reason", "NIC reset")
+    assert (frozen.code, frozen.err) == (0, "")
+    (listed,) = json.loads(nodescope("freeze", "--archive", archive, "--list", "--json").out)[
+        "frozen"
+    ]
+    assert listed["from_ns"] == START_NS
+    assert listed["to_ns"] == START_NS + 5 * SECOND_NS
+    assert listed["reason"] == "NIC reset"
+    assert "NIC reset" in nodescope("status", "--archive", archive).out
+    assert nodescope("freeze", "--archive", archive, "--remove", listed["id"]).code == 0
+    assert nodescope("freeze", "--archive", archive, "--list").out == "nothing is frozen\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--remove", "9999"], "9999"),
+        (["--last", "5m", "--to", "now"], "--to needs --from"),
+        (["--from", "now", "--to", "5m ago"], "ends before it starts"),
+        (["--from", "tomorrow"], "not a time"),
+        ([], "required"),
+    ],
+)
+def test_freeze_refuses(
+    arguments: list[str], message: str, archive: Path, nodescope: Nodescope
+) -> None:
+    result = nodescope("freeze", "--archive", archive, *arguments)
+    assert result.code == 2
+    assert message in result.err
