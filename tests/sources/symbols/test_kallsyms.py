@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 import numpy as np
@@ -145,3 +146,17 @@ def test_the_running_kernel() -> None:
     for row in range(0, len(symbols.starts), 97):
         assert symbols.name(row) in listed[int(symbols.starts[row])]
     assert symbols.nbytes < 12 << 20
+
+
+def test_many_module_symbols_are_as_cheap_as_core_ones() -> None:
+    modules = [f"module_{i}" for i in range(200)]
+    lines = [
+        f"{0xFFFFFFFFC0000000 + (m * 300 + i) * 64:x} t function_{i}\t[{name}]"
+        for m, name in enumerate(modules)
+        for i in range(300)
+    ]
+    started = time.process_time()
+    symbols = parse_kallsyms("\n".join(lines).encode() + b"\n")
+    assert time.process_time() - started < 1.0  # about 0.05; the rest is for slow machines
+    assert [symbols.module(m * 300) for m in range(200)] == [f"[{name}]" for name in modules]
+    assert symbols.name(300 * 7 + 5) == "function_5"

@@ -234,6 +234,7 @@ def same(ours: str, perfs: str) -> bool:
 
 
 @pytest.mark.root
+@pytest.mark.slow
 def test_kernel_names_agree_with_perf(frames: set[Frame]) -> None:
     kernel = read_kallsyms()
     wanted = [(a, s) for _, a, s, d in frames if is_kernel(a) and s != "[unknown]"]
@@ -247,6 +248,7 @@ def test_kernel_names_agree_with_perf(frames: set[Frame]) -> None:
 
 
 @pytest.mark.root
+@pytest.mark.slow
 def test_user_names_agree_with_perf(
     frames: set[Frame], load: list[subprocess.Popen[bytes]]
 ) -> None:

@@ -39,6 +39,9 @@ _PAGE = 4096
 _NEWLINE, _TAB = 10, 9
 _GATHER_ROWS = 4096
 
+# Powers of an odd number: a polynomial hash. Module names are shorter than 64
+# bytes (MODULE_NAME_LEN).
+_WEIGHTS = np.cumprod(np.full(64, 0x9E3779B97F4A7C15, np.uint64))
 _Scalar = TypeVar("_Scalar", bound=np.generic)
 
 _IS_CODE = np.zeros(256, np.bool_)
@@ -187,7 +190,10 @@ def _assemble(pieces: Iterator[bytes], path: Path) -> KernelSymbols:
     np.cumsum(sizes, out=offsets[1:])
     ends = _find_ends(starts, module)
     _end_core_text(ends, starts, module, offsets, names)
-    labels = (KERNEL, *(name.decode("utf-8", "replace") for name in modules))
+    labels = (
+        KERNEL,
+        *(printable(name.decode("utf-8", "replace")) or "[unknown]" for name in modules),
+    )
     return KernelSymbols(starts, ends, offsets, names, module, labels)
 
 
@@ -255,14 +261,21 @@ def _split_modules(
     tab = tabs[np.minimum(at, len(tabs) - 1)]
     has = (at < len(tabs)) & (tab < stops) & (tab >= begins)
     rows = np.flatnonzero(has)
-    # Module names repeat by the thousand: compare neighbours, look up only changes.
-    last, last_index = b"", 0
-    for row in rows.tolist():
+    if not len(rows):
+        return index, stops
+    # Some nodes have more module symbols than core ones, all of few modules:
+    # hash the labels (with their tab, so that none is empty) and look up each once.
+    sizes = (stops[rows] - tab[rows]).astype(np.uint32)
+    letters = _gather(text, tab[rows], sizes).astype(np.uint64)
+    at_letter = np.cumsum(sizes, dtype=np.int64) - sizes
+    position = np.arange(len(letters)) - np.repeat(at_letter, sizes)
+    hashes = np.add.reduceat(letters * _WEIGHTS[position % len(_WEIGHTS)], at_letter)
+    _, samples, inverse = np.unique(hashes, return_index=True, return_inverse=True)
+    numbers = []
+    for row in rows[samples].tolist():
         label = data[tab[row] + 1 : stops[row]]
-        if label != last:
-            last = label
-            last_index = modules.setdefault(label, min(len(modules) + 1, 0xFFFF))
-        index[row] = last_index
+        numbers.append(modules.setdefault(label, min(len(modules) + 1, 0xFFFF)))
+    index[rows] = np.array(numbers, np.uint16)[inverse]
     return index, np.where(has, tab, stops)
 
 
