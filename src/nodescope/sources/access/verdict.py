@@ -10,7 +10,7 @@ from enum import StrEnum
 from nodescope.sources.access.privileges import Privileges
 
 # `setcap` replaces what a file has: the command must name all of them at once.
-_ALL_CAPABILITIES = ("perfmon", "syslog", "sys_ptrace", "dac_read_search")
+ALL_CAPABILITIES = ("perfmon", "syslog", "sys_ptrace", "dac_read_search")
 
 
 class State(StrEnum):
@@ -65,7 +65,7 @@ def allow_capability(privileges: Privileges, name: str) -> Remedy:
     """How to grant one capability, to a program or to a container."""
     wanted = [
         "sys_admin" if each == "perfmon" and not privileges.perfmon_known else each
-        for each in _ALL_CAPABILITIES
+        for each in ALL_CAPABILITIES
     ]
     wanted += [name] if name not in wanted else []
     manifest = f'securityContext: {{capabilities: {{add: ["{name.upper()}"]}}}}'
