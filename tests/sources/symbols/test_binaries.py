@@ -268,3 +268,37 @@ def test_remote_file_systems_are_recognised() -> None:
 def test_paths_that_cannot_exist_are_only_reasons(binaries: Binaries) -> None:
     for path in ("/a\0b", "relative/path", "/" + "x" * 5000, "/proc/self/root/../..", "/\udcff"):
         assert binaries.open(os.getpid(), path, (8, 1), 5).reason is not None
+
+
+def test_idle_files_are_let_go_and_found_again(
+    binaries: Binaries, copy: Path, clock: Clock
+) -> None:
+    device, inode = identity(copy)
+    first = binaries.open(os.getpid(), str(copy), device, inode)
+    clock.now += 59
+    assert binaries.close_idle() == 0
+    clock.now += 2
+    assert binaries.close_idle() == 1
+    assert binaries.descriptors == 0
+    assert first.resolve(np.array([7], np.uint64)) == ["+0x7"]
+    again = binaries.open(os.getpid(), str(copy), device, inode)
+    assert again.resolve(entry_offset(copy)) == ["_start"]
+
+
+@pytest.mark.root
+def test_a_process_in_another_root_is_read_through_its_own(
+    binaries: Binaries, built: Built, tmp_path: Path
+) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("needs root: chroot")
+    program = tmp_path / "inside"
+    shutil.copy(built.static, program)
+    with subprocess.Popen(
+        ["/inside", "wait"], stdout=subprocess.PIPE, preexec_fn=lambda: os.chroot(tmp_path)
+    ) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        binary = binaries.open(process.pid, "/inside", *identity(program))
+        process.kill()
+    assert binary.module == "/inside"
+    assert binary.resolve(np.array([nm_offset(program, " main")], np.uint64)) == ["main"]

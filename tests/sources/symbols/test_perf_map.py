@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -108,3 +110,27 @@ def test_a_process_that_truncates_its_map_meanwhile(proc: Path) -> None:
     perf_map.update()
     os.truncate(map_file(proc), 0)
     assert resolve(perf_map, 0x1000) == [None]
+
+
+def test_code_compiled_by_node() -> None:
+    if shutil.which("node") is None:
+        pytest.skip("node is not installed")
+    script = """
+        function hotOne(n) { let s = 0; for (let i = 0; i < n; i++) s += i % 7; return s }
+        for (let i = 0; i < 300; i++) hotOne(1e5);
+        console.log("ready");
+        setInterval(() => 0, 1e6);
+    """
+    with subprocess.Popen(
+        ["node", "--perf-basic-prof", "-e", script], stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        perf_map = PerfMap(process.pid)
+        assert perf_map.update()
+        process.kill()
+    lines = Path(f"/tmp/perf-{process.pid}.map").read_text().splitlines()
+    wanted = next(line for line in lines if "hotOne" in line)
+    start, _, name = wanted.split(" ", 2)
+    assert resolve(perf_map, int(start, 16) + 1) == [name]
+    Path(f"/tmp/perf-{process.pid}.map").unlink()

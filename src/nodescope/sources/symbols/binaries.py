@@ -41,6 +41,7 @@ _MAX_MAP_FILES = 4096
 _NOTICEABLE_BYTES = 64 << 10
 
 _Key = tuple[str, object, object, object]
+_FileKey = tuple[int, int, int, int]  # device, inode, mtime, size
 
 
 @dataclass(frozen=True)
@@ -52,11 +53,16 @@ class Limits:
     mappings: int = 8192
     believe_s: float = 5.0
     believe_failure_s: float = 30.0
+    idle_s: float = 60.0  # an open file keeps a container's mount and memory cgroup alive
     remote_files: bool = False  # a read from FUSE or NFS may never return
 
 
 class Binary:
-    """A mapped binary under the name its process knows; `resolve` names its code."""
+    """A mapped binary under the name its process knows; `resolve` names its code.
+
+    Not for keeping: its file may be closed to stay within the limits, and then
+    only offsets come back. `Binaries.open` is cheap; ask it each time.
+    """
 
     __slots__ = ("_owner", "believed_until", "build_id", "image", "module", "reason")
 
@@ -77,6 +83,7 @@ class Binary:
         the module's name, so that a JIT does not make every stack unique.
         """
         if self.image is not None:
+            self.image.used_at = self._owner.now()
             names = self.image.resolve(file_offsets, self._owner.unresolved)
             if self.image.nbytes > self.image.accounted_bytes + _NOTICEABLE_BYTES:
                 self._owner.shrink(keep=self.image)
@@ -104,7 +111,7 @@ class Binaries:
         self._own_root = "" if str(own_root) == "/" else str(own_root)
         self._clock = clock
         self._mappings: dict[_Key, Binary] = {}
-        self._by_file: dict[tuple[int, int, int, int], Image] = {}
+        self._by_file: dict[_FileKey, Image] = {}
         self._by_build_id: dict[bytes, Image] = {}
         self._vdso: Image | None = None
 
@@ -132,6 +139,10 @@ class Binaries:
                 image.used_at = now
                 return binary
         return self._open_again(key, binary, now, pid, path, device, inode, build_id)
+
+    def now(self) -> float:
+        """The time by the clock that idleness is measured with."""
+        return self._clock()
 
     @property
     def nbytes(self) -> int:
@@ -161,12 +172,27 @@ class Binaries:
         ):
             key = min((k for k, i in images.items() if i is not keep),
                       key=lambda k: images[k].used_at)  # fmt: skip
-            image = images.pop(key)
-            nbytes -= image.nbytes
-            descriptors -= image.descriptors
-            if image.build_id and self._by_build_id.get(image.build_id) is image:
-                del self._by_build_id[image.build_id]
-            image.close()
+            nbytes -= images[key].nbytes
+            descriptors -= images[key].descriptors
+            self._drop(key)
+
+    def close_idle(self) -> int:
+        """Let go of files nobody asked about for `idle_s`; returns how many.
+
+        Call every few seconds. A descriptor of ours must not be what keeps a
+        removed container's file system mounted or its memory cgroup dying.
+        """
+        oldest = self._clock() - self.limits.idle_s
+        idle = [key for key, image in self._by_file.items() if image.used_at < oldest]
+        for key in idle:
+            self._drop(key)
+        return len(idle)
+
+    def _drop(self, key: _FileKey) -> None:
+        image = self._by_file.pop(key)
+        if image.build_id and self._by_build_id.get(image.build_id) is image:
+            del self._by_build_id[image.build_id]
+        image.close()
 
     def _open_again(
         self,
