@@ -15,7 +15,8 @@ from nodescope.recorder.options import MAX_FREQUENCY_HZ, RecorderOptions
 from nodescope.recorder.recorder import Progress, Recorder
 from nodescope.sources.node import read_node, read_online_cpus
 
-_M_ARENA_MAX = -8
+# mallopt(3): M_ARENA_MAX, M_MMAP_THRESHOLD, M_TRIM_THRESHOLD
+_ONE_ARENA, _MMAP_THRESHOLD, _TRIM_THRESHOLD = (-8, 1), (-3, 64 << 10), (-1, 64 << 10)
 
 
 def record(
@@ -26,7 +27,7 @@ def record(
 ) -> None:
     """Record as asked; returns when the duration is over or a signal came."""
     check(options)
-    _use_one_arena()
+    _keep_memory_flat()
     clock = SystemClock()
     writer = ArchiveWriter.open(
         options.archive,
@@ -63,9 +64,15 @@ def check(options: RecorderOptions) -> None:
             )
 
 
-def _use_one_arena() -> None:
-    """One malloc arena: what sealing frees is then used again, and memory stays flat."""
+def _keep_memory_flat() -> None:
+    """Have malloc give back what a batch or a sealing needed for a moment.
+
+    glibc raises its own thresholds when large blocks come and go, and keeps what
+    was freed; fixed ones, and one arena, keep resident memory where it is.
+    """
     try:
-        ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 1)
+        libc = ctypes.CDLL(None)
+        for parameter, value in (_ONE_ARENA, _MMAP_THRESHOLD, _TRIM_THRESHOLD):
+            libc.mallopt(parameter, value)
     except AttributeError:
         pass  # not glibc

@@ -17,11 +17,12 @@ from nodescope.errors import SourceError
 from nodescope.sources.perf.address_space import Module
 from nodescope.sources.perf.decode import I64, U64, Chunk, mapped_files
 from nodescope.sources.perf.stacks import UNKNOWN, NamesFunctions
-from nodescope.sources.symbols.binaries import ANONYMOUS, Binaries
+from nodescope.sources.symbols.binaries import ANONYMOUS, Binaries, Limits
 from nodescope.sources.symbols.kallsyms import KernelSymbols, read_kallsyms
 from nodescope.sources.symbols.perf_map import PerfMap
 
 _MAX_JITS = 64
+_MAX_OPEN_FILES = 256  # files stay open because their process may go
 _MAX_MET = 50_000
 _JIT_REREAD_S = 2.0
 _KERNEL_REREAD_S = 60.0
@@ -36,7 +37,7 @@ class ModuleNames:
         proc: Path = Path("/proc"),
         clock: Callable[[], float] = monotonic,
     ) -> None:
-        self.binaries = binaries or Binaries(proc)
+        self.binaries = binaries or Binaries(proc, limits=Limits(descriptors=_MAX_OPEN_FILES))
         self._proc = proc
         self._clock = clock
         self._jits: OrderedDict[int, _Jit] = OrderedDict()

@@ -23,6 +23,7 @@ from nodescope.sources.perf.decode import I64, U64, Batch, Mappings
 UNKNOWN_COMM = "[unknown]"
 _MAX_FORK_DEPTH = 32  # generations within one batch; more is not followed
 _MAX_THREADS = 200_000  # remembered; beyond, all is forgotten and asked of /proc again
+_VDSO = np.frombuffer(b"[vdso]\0\0", np.uint64)[0]  # the same in every process
 _MIX = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9,
                  0xD6E8FEB86659FD93, 0xFF51AFD7ED558CCD], np.uint64)
 
@@ -110,7 +111,8 @@ class Processes:
         # (anonymous memory, the vdso) by how its name begins, and by process.
         words = np.frombuffer(batch.data, np.uint64, len(batch.data) // 8)
         name = words[mappings.name_at[chosen] >> 3]
-        owner = np.where(mappings.file[chosen, 1] == 0, mappings.pid[chosen], 0).astype(np.uint64)
+        no_file = (mappings.file[chosen, 1] == 0) & (name != _VDSO)
+        owner = np.where(no_file, mappings.pid[chosen], 0).astype(np.uint64)
         keys = (
             mappings.file[chosen] * _MIX[:3]
         ).sum(axis=1, dtype=np.uint64) + name * _MIX[3] + owner * _MIX[4]
@@ -159,31 +161,26 @@ class Processes:
 
 
 class _Join:
-    """One batch being joined; `images` grows as they are needed."""
+    """One batch being joined."""
 
     def __init__(self, known: Processes, batch: Batch) -> None:
         self.known = known
         self.batch = batch
         self.lasting: list[Image] = []
+        self.lasting_numbers: dict[int, int] = {}  # pid → number of space
         self.origin, self.shift = _time_scale(batch)
-        forks = batch.forks
-        self.born = dict(
-            zip(
-                forks.tid.tolist(),
-                zip(forks.parent_tid.tolist(), forks.time_ns.tolist(), strict=True),
-                strict=True,
-            )
-        )
-        self.spawned = {
-            pid: (parent, time)
-            for pid, parent, time in zip(
-                forks.pid.tolist(), forks.parent_pid.tolist(), forks.time_ns.tolist(), strict=True
-            )
-            if pid != parent
-        }
-        self.ended = set(batch.exits.tid.tolist())
-        self._sort_comms()
-        self._lasting_numbers: dict[int, int] = {}
+        comms = batch.comms
+        unique, inverse = np.unique(comms.name, return_inverse=True)
+        numbers = np.array([known.comm_number(name.tobytes()) for name in unique], np.int64)
+        self.named = self._moments(comms.tid, comms.time_ns, numbers[inverse])
+        exits = batch.exits
+        self.ended = set(exits.tid.tolist())
+        self.ended_pids = exits.pid[exits.pid == exits.tid]
+
+    def _moments(self, ids: I64, times: I64, values: I64) -> _Moments:
+        keys = self._key(ids, times)
+        order = np.argsort(keys, kind="stable")
+        return _Moments(keys[order], ids[order], values[order])
 
     def _key(self, ids: I64, times: I64) -> I64:
         since = np.clip((times - self.origin) >> self.shift, 0, (1 << 40) - 1)
@@ -191,46 +188,41 @@ class _Join:
 
     # -- names -------------------------------------------------------------
 
-    def _sort_comms(self) -> None:
-        comms = self.batch.comms
-        unique, inverse = np.unique(comms.name, return_inverse=True)
-        numbers = np.array([self.known.comm_number(name.tobytes()) for name in unique], np.int32)
-        keys = self._key(comms.tid, comms.time_ns)
-        order = np.argsort(keys, kind="stable")
-        self.comm_keys = keys[order]
-        self.comm_tids = comms.tid[order]
-        self.comm_numbers = numbers[inverse[order]] if len(order) else np.empty(0, np.int32)
-
     def sample_comms(self) -> I32:
         samples = self.batch.samples
-        at = np.searchsorted(self.comm_keys, self._key(samples.tid, samples.time_ns), "right") - 1
-        found = at >= 0
-        found[found] = self.comm_tids[at[found]] == samples.tid[found]
-        comm = np.zeros(len(samples), np.int32)
-        comm[found] = self.comm_numbers[at[found]]
-        missing = np.flatnonzero(~found)
+        comm = self.named.at(self._key(samples.tid, samples.time_ns), samples.tid)
+        missing = np.flatnonzero(comm < 0)
         if len(missing):
             tids, inverse = np.unique(samples.tid[missing], return_inverse=True)
-            earlier = np.array([self._comm_before(tid) for tid in tids.tolist()], np.int32)
-            comm[missing] = earlier[inverse]
-        return comm
+            comm[missing] = self._comms_before(tids)[inverse]
+        return comm.astype(np.int32)
 
-    def _comm_before(self, tid: int) -> int:
-        """The name a thread had before the first one it took in this batch."""
-        state = self.known._comm_of
+    def _comms_before(self, tids: I64) -> I64:
+        """The names threads had before the first one they took in this batch."""
+        forks = self.batch.forks
+        born = self._births(forks.tid)
+        result = np.full(len(tids), -1, np.int64)
+        open_rows = np.arange(len(tids))
+        now = tids.copy()
         for _ in range(_MAX_FORK_DEPTH):
-            if (number := state.get(tid)) is not None:
-                return number
-            if tid not in self.born:
+            state = [self.known._comm_of.get(tid, -1) for tid in now[open_rows].tolist()]
+            result[open_rows] = state
+            open_rows = open_rows[np.array(state, np.int64) < 0]
+            birth = born.row_of(now[open_rows])
+            open_rows, birth = open_rows[birth >= 0], birth[birth >= 0]
+            if not len(open_rows):
                 break
-            tid, time = self.born[tid]
-            key = self._key(np.array([tid]), np.array([time]))
-            at = int(np.searchsorted(self.comm_keys, key[0], "right")) - 1
-            if at >= 0 and self.comm_tids[at] == tid:
-                return int(self.comm_numbers[at])
-        if tid == 0:
-            return self.known.comm_number("swapper")
-        return self.known.comm_from_proc(tid)
+            now[open_rows] = forks.parent_tid[birth]
+            keys = self._key(forks.parent_tid[birth], forks.time_ns[birth])
+            result[open_rows] = self.named.at(keys, forks.parent_tid[birth])
+            open_rows = open_rows[result[open_rows] < 0]
+        for row in np.flatnonzero(result < 0).tolist():
+            result[row] = self.known.comm_from_proc(int(now[row]))
+        return result
+
+    def _births(self, ids: I64) -> _Births:
+        order = np.argsort(ids, kind="stable")
+        return _Births(ids[order], order)
 
     # -- address spaces ----------------------------------------------------
 
@@ -240,37 +232,34 @@ class _Join:
         self._make_spaces(np.unique(samples.pid[in_user]))
         space = np.full(len(samples), -1, np.int64)
         pid, time = samples.pid[in_user], samples.time_ns[in_user]
-        found = self._made_at(pid, time)
+        found = self.made.at(self._key(pid, time), pid)
         missing = np.flatnonzero(found < 0)
         if len(missing):
             pids, inverse = np.unique(pid[missing], return_inverse=True)
-            before = np.array([self._space_before(one) for one in pids.tolist()], np.int64)
-            found[missing] = before[inverse]
+            found[missing] = self._spaces_before(pids)[inverse]
         space[in_user] = found
         return space
 
     def spaces(self) -> AddressSpaces:
-        return AddressSpaces(len(self.exec_pids), self.row_number, self.rows, self.lasting)
+        return AddressSpaces(len(self.made.keys), self.row_number, self.rows, self.lasting)
 
     def _make_spaces(self, sampled: I64) -> None:
         """A space for each exec of a process that is sampled, survives, or bore such a one."""
-        comms, mappings = self.batch.comms, self.batch.mappings
-        ended = self.batch.exits.pid[self.batch.exits.pid == self.batch.exits.tid]
+        comms, mappings, forks = self.batch.comms, self.batch.mappings, self.batch.forks
         moved = np.concatenate((comms.pid[comms.exec], mappings.pid))
-        wanted = np.union1d(sampled, np.setdiff1d(moved, ended))
+        wanted = np.union1d(sampled, np.setdiff1d(moved, self.ended_pids))
         for _ in range(_MAX_FORK_DEPTH):
-            forks = self.batch.forks
-            parents = forks.parent_pid[np.isin(forks.pid, wanted)]
-            grown = np.union1d(wanted, parents)
+            grown = np.union1d(wanted, forks.parent_pid[np.isin(forks.pid, wanted)])
             if len(grown) == len(wanted):
                 break
             wanted = grown
         execs = np.flatnonzero(comms.exec & np.isin(comms.pid, wanted))
-        keys = self._key(comms.pid[execs], comms.time_ns[execs])
-        order = np.argsort(keys, kind="stable")
-        self.exec_keys, self.exec_pids = keys[order], comms.pid[execs[order]]
+        order = np.argsort(self._key(comms.pid[execs], comms.time_ns[execs]), kind="stable")
+        execs = execs[order]
+        self.made = self._moments(comms.pid[execs], comms.time_ns[execs], np.arange(len(execs)))
         chosen = np.flatnonzero(np.isin(mappings.pid, wanted))
-        number = self._made_at(mappings.pid[chosen], mappings.time_ns[chosen])
+        pid = mappings.pid[chosen]
+        number = self.made.at(self._key(pid, mappings.time_ns[chosen]), pid)
         order = np.lexsort((mappings.start[chosen], number))
         number, chosen = number[order], chosen[order]
         image = self._mapped(chosen)
@@ -287,83 +276,124 @@ class _Join:
         offset = self.known.file_offsets(start, mappings.offset[chosen], module)
         return Image(start, start + mappings.length[chosen], offset, module)
 
-    def _made(self, number: int) -> Image:
-        first, last = np.searchsorted(self.row_number, [number, number + 1])
-        return self.rows.part(slice(int(first), int(last)))
-
     def _map_into_known(self, pids: I64, mapped: Image) -> None:
         """What processes mapped without having executed a new program in this batch."""
+        forks = self.batch.forks
+        parents = dict(zip(forks.pid.tolist(), forks.parent_pid.tolist(), strict=True))
         for pid in np.unique(pids).tolist():
             image = self.known._image_of.get(pid)
-            if image is None and pid in self.spawned:
-                image = self.known._image_of.get(self.spawned[pid][0])
+            if image is None:
+                image = self.known._image_of.get(parents.get(pid, -1))
             if image is not None:  # else /proc will tell, with all its mappings, when sampled
                 self.known._image_of[pid] = image.with_mappings(mapped.part(pids == pid))
 
-    def _made_at(self, pids: I64, times: I64) -> I64:
-        """Which exec of this batch made the space in force; -1 where none had yet."""
-        at = np.searchsorted(self.exec_keys, self._key(pids, times), "right") - 1
-        found = at >= 0
-        found[found] = self.exec_pids[at[found]] == pids[found]
-        return np.where(found, at, -1).astype(np.int64)
-
-    def _space_before(self, pid: int) -> int:
-        """The space a process had before the first exec of this batch."""
-        first = pid
+    def _spaces_before(self, pids: I64) -> I64:
+        """The spaces processes had before the first exec of theirs in this batch."""
+        forks = self.batch.forks
+        is_process = np.flatnonzero(forks.pid != forks.parent_pid)
+        born = self._births(forks.pid[is_process])
+        result = np.full(len(pids), -1, np.int64)
+        now = pids.copy()
+        open_rows = np.arange(len(pids))
         for _ in range(_MAX_FORK_DEPTH):
-            if pid in self.known._image_of or pid not in self.spawned:
+            unknown = [pid not in self.known._image_of for pid in now[open_rows].tolist()]
+            open_rows = open_rows[np.array(unknown, bool)]
+            birth = born.row_of(now[open_rows])
+            open_rows, birth = open_rows[birth >= 0], is_process[birth[birth >= 0]]
+            if not len(open_rows):
                 break
-            pid, time = self.spawned[pid]
-            at = int(self._made_at(np.array([pid]), np.array([time]))[0])
-            if at >= 0:
-                return at
-        return self._lasting_space(pid, first)
+            now[open_rows] = forks.parent_pid[birth]
+            keys = self._key(forks.parent_pid[birth], forks.time_ns[birth])
+            result[open_rows] = self.made.at(keys, forks.parent_pid[birth])
+            open_rows = open_rows[result[open_rows] < 0]
+        for row in np.flatnonzero(result < 0).tolist():
+            result[row] = self._lasting_space(int(now[row]), int(pids[row]))
+        return result
 
-    def _lasting_space(self, pid: int, first: int) -> int:
-        number = self._lasting_numbers.get(pid)
+    def _lasting_space(self, pid: int, descendant: int) -> int:
+        """The space of a process from before this batch, or as `/proc` shows it now."""
+        number = self.lasting_numbers.get(pid)
         if number is None:
-            image = self.known._image_of.get(pid)
-            if image is None:
-                image = self.known.image_from_proc(pid)
-            if image is None and first != pid:
-                image = self.known.image_from_proc(first)
+            image = self.known._image_of.get(pid) or self.known.image_from_proc(pid)
+            if image is None and descendant != pid:
+                image = self.known.image_from_proc(descendant)
             number = -1
             if image is not None:
-                number = len(self.exec_pids) + len(self.lasting)
+                number = len(self.made.keys) + len(self.lasting)
                 self.lasting.append(image)
-            self._lasting_numbers[pid] = number
+            self.lasting_numbers[pid] = number
         return number
 
     # -- what outlives the batch -------------------------------------------
 
     def remember(self) -> None:
         """Keep the names and images of those that still live, forget the ended."""
-        known, batch = self.known, self.batch
-        for tid in self.born:
-            if tid not in self.ended and tid not in known._comm_of:
-                known._comm_of[tid] = self._comm_before(tid)
-        alive = ~np.isin(self.comm_tids, batch.exits.tid)
-        known._comm_of.update(
-            zip(self.comm_tids[alive].tolist(), self.comm_numbers[alive].tolist(), strict=True)
-        )
-        for pid, (parent, _) in self.spawned.items():
-            if pid not in self.ended and pid not in known._image_of:
-                image = self._image_at_end(parent)
-                if image is not None:
-                    known._image_of[pid] = image
-        for number, pid in enumerate(self.exec_pids.tolist()):
-            if pid not in self.ended:
-                known._image_of[pid] = self._made(number)
-        for tid in self.ended:
-            known._comm_of.pop(tid, None)
-            known._image_of.pop(tid, None)
+        known, forks, exits = self.known, self.batch.forks, self.batch.exits
+        alive = ~np.isin(self.named.ids, exits.tid)
+        latest = zip(self.named.ids[alive].tolist(), self.named.values[alive].tolist(), strict=True)
+        unnamed = np.setdiff1d(forks.tid, np.concatenate((exits.tid, self.named.ids)))
+        unnamed = np.array([tid for tid in unnamed.tolist() if tid not in known._comm_of], np.int64)
+        inherited = zip(unnamed.tolist(), self._comms_before(unnamed).tolist(), strict=True)
+        known._comm_of.update(inherited)
+        known._comm_of.update(latest)
+        self._remember_images()
+        for remembered in (known._comm_of, known._image_of):
+            for ended in [key for key in remembered if key in self.ended]:
+                del remembered[ended]
 
-    def _image_at_end(self, pid: int) -> Image | None:
-        """The image a forked child shares, as far as it is known without asking."""
-        at = int(np.searchsorted(self.exec_pids, pid, "right")) - 1
-        if at >= 0 and self.exec_pids[at] == pid:
-            return self._made(at)
-        return self.known._image_of.get(pid)
+    def _remember_images(self) -> None:
+        known, forks = self.known, self.batch.forks
+        lives = ~np.isin(forks.pid, self.ended_pids) & (forks.pid != forks.parent_pid)
+        last_made = dict(zip(self.made.ids.tolist(), self.made.values.tolist(), strict=True))
+        for pid, parent in zip(
+            forks.pid[lives].tolist(), forks.parent_pid[lives].tolist(), strict=True
+        ):
+            image = self._made_image(last_made[parent]) if parent in last_made else None
+            image = image or known._image_of.get(parent)
+            if image is not None and pid not in known._image_of:
+                known._image_of[pid] = image
+        for pid, number in last_made.items():
+            if pid not in self.ended:
+                known._image_of[pid] = self._made_image(number)
+
+    def _made_image(self, number: int) -> Image:
+        first, last = np.searchsorted(self.row_number, [number, number + 1])
+        return self.rows.part(slice(int(first), int(last)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Moments:
+    """Values that took force at a time, per thread or process, sorted by both."""
+
+    keys: I64
+    ids: I64
+    values: I64
+
+    def at(self, keys: I64, ids: I64) -> I64:
+        """The value in force for each id at its time; -1 where none was yet."""
+        result = np.full(len(keys), -1, np.int64)
+        if len(self.keys):
+            row = np.searchsorted(self.keys, keys, "right") - 1
+            found = (row >= 0) & (self.ids[row] == ids)
+            result[found] = self.values[row[found]]
+        return result
+
+
+@dataclass(frozen=True, slots=True)
+class _Births:
+    """Fork records, to be found by the child."""
+
+    ids: I64
+    rows: npt.NDArray[np.intp]
+
+    def row_of(self, ids: I64) -> I64:
+        """The record of each child's last birth; -1 where there is none."""
+        result = np.full(len(ids), -1, np.int64)
+        if len(self.ids):
+            at = np.searchsorted(self.ids, ids, "right") - 1
+            found = (at >= 0) & (self.ids[at] == ids)
+            result[found] = self.rows[at[found]]
+        return result
 
 
 def _time_scale(batch: Batch) -> tuple[int, int]:

@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+from nodescope.recorder.log import EventLog
+
+
+def test_rows_are_handed_out_once() -> None:
+    log = EventLog(lambda message: None)
+    log.gap(1, 2, "samples", "the ring was full", cpu=3, lost=17)
+    log.event(5, "paused", "archive", "full")
+    assert log.take_new_rows() == {
+        "gaps": {
+            "from_ns": [1], "to_ns": [2], "source": ["samples"], "cpu": [3], "lost": [17],
+            "reason": ["the ring was full"],
+        },
+        "events": {
+            "time_ns": [5], "kind": ["paused"], "subject": ["archive"], "message": ["full"],
+        },
+    }  # fmt: skip
+    assert log.take_new_rows() == {}
+
+
+def test_a_source_that_keeps_failing_is_one_gap() -> None:
+    log = EventLog(lambda message: None)
+    for second in range(10):
+        log.gap(second, second + 1, "cores", "denied")
+    gaps = log.take_new_rows()["gaps"]
+    assert (gaps["from_ns"], gaps["to_ns"]) == ([0], [10])
+
+
+def test_gaps_that_do_not_touch_stay_apart() -> None:
+    log = EventLog(lambda message: None)
+    log.gap(0, 1, "cores", "denied")
+    log.gap(5, 6, "cores", "denied")
+    log.gap(6, 7, "cores", "absent")
+    assert len(log.take_new_rows()["gaps"]["reason"]) == 3
+
+
+def test_a_message_is_said_once() -> None:
+    said: list[str] = []
+    log = EventLog(said.append)
+    log.event(1, "rate_lowered", "recorder", "slower", loud=True)
+    log.event(2, "rate_lowered", "recorder", "slower", loud=True)
+    log.event(3, "quiet", "recorder", "not said")
+    assert said == ["recorder: slower"]
