@@ -302,3 +302,17 @@ def test_a_process_in_another_root_is_read_through_its_own(
         process.kill()
     assert binary.module == "/inside"
     assert binary.resolve(np.array([nm_offset(program, " main")], np.uint64)) == ["main"]
+
+
+def test_debug_files_count_as_descriptors(built: Built, tmp_path: Path, clock: Clock) -> None:
+    binaries = Binaries(limits=Limits(descriptors=4), clock=clock)
+    for number in range(6):
+        path = tmp_path / f"copy{number}"
+        debug = tmp_path / f"copy{number}.debug"
+        shutil.copy(built.stripped, path)
+        subprocess.run(["objcopy", "--only-keep-debug", built.pie, debug], check=True)
+        subprocess.run(["objcopy", f"--add-gnu-debuglink={debug}", path], check=True)
+        clock.now += 1
+        binary = binaries.open(os.getpid(), str(path), *identity(path))
+        assert binary.resolve(entry_offset(path)) == ["_start"]
+        assert binaries.descriptors <= 4

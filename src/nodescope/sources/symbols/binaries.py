@@ -38,7 +38,6 @@ ANONYMOUS = "[anon]"
 _DELETED = " (deleted)"
 _NOT_FILES = ("[", "//", "anon_inode:", "/anon_hugepage", "/SYSV", "/dev/", "socket:", "pipe:")
 _MAX_MAP_FILES = 4096
-_NOTICEABLE_BYTES = 64 << 10
 
 _Key = tuple[str, object, object, object]
 _FileKey = tuple[int, int, int, int]  # device, inode, mtime, size
@@ -85,7 +84,7 @@ class Binary:
         if self.image is not None:
             self.image.used_at = self._owner.now()
             names = self.image.resolve(file_offsets, self._owner.unresolved)
-            if self.image.nbytes > self.image.accounted_bytes + _NOTICEABLE_BYTES:
+            if self.image.grew:
                 self._owner.shrink(keep=self.image)
             return names
         if self.reason is None:
@@ -164,7 +163,7 @@ class Binaries:
 
     def shrink(self, keep: Image) -> None:
         """Drop the images used longest ago until the limits hold again."""
-        keep.accounted_bytes = keep.nbytes
+        keep.grew = False
         images = self._by_file
         nbytes, descriptors = self.nbytes, self.descriptors
         while len(images) > 1 and (

@@ -63,7 +63,7 @@ class Image:
     def __init__(self, elf: Elf, path: str, roots: tuple[str, ...]) -> None:
         self.elf = elf
         self.used_at = 0.0
-        self.accounted_bytes = 0
+        self.grew = False  # a table or descriptor was added that nobody has counted yet
         self.closed = False
         self._path = path
         self._roots = roots
@@ -171,7 +171,7 @@ class Image:
         self, file_offsets: NDArray[np.uint64], addresses: NDArray[np.uint64]
     ) -> list[str]:
         if not self._starts_tried:
-            self._starts_tried = True
+            self._starts_tried = self.grew = True
             try:
                 self._starts = read_function_starts(self.elf)
             except Unresolvable as error:
@@ -188,6 +188,7 @@ class Image:
         return names
 
     def _load_tables(self) -> list[_Table]:
+        self.grew = True
         tables: list[_Table] = []
         try:
             if self.elf.section_of_type(SHT_SYMTAB) is None:
