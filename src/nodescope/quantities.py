@@ -73,13 +73,19 @@ def parse_cpu_list(text: str) -> list[int]:
     return sorted(cpus)
 
 
+def _short(number: float) -> str:
+    """Three digits that matter, never an exponent."""
+    return f"{number:.0f}" if number >= 99.95 else f"{number:.3g}"
+
+
 def format_duration(nanoseconds: int) -> str:
     """The shortest text that a person reads at a glance: `2h 5m`, `3.2 s`, `15 ms`."""
-    if nanoseconds < 1_000_000_000:
-        return f"{nanoseconds / 1e6:.3g} ms"
+    for unit, size in (("ns", 1), ("µs", 1_000), ("ms", 1_000_000)):
+        if nanoseconds < 999.5 * size:
+            return f"{_short(nanoseconds / size)} {unit}"
     seconds = nanoseconds / 1e9
-    if seconds < 60:
-        return f"{seconds:.3g} s"
+    if seconds < 59.95:
+        return f"{_short(seconds)} s"
     minutes, whole = divmod(round(seconds), 60)
     if minutes < 60:
         return f"{minutes}m {whole}s" if whole else f"{minutes}m"
@@ -92,10 +98,10 @@ def format_duration(nanoseconds: int) -> str:
 def format_bytes(count: float) -> str:
     """`812 B`, `1.4 MiB`."""
     for unit in ("B", "KiB", "MiB", "GiB"):
-        if count < 1024:
-            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.3g} {unit}"
+        if count < 1023.5:
+            return f"{_short(count)} {unit}"
         count /= 1024
-    return f"{count:.3g} TiB"
+    return f"{_short(count)} TiB"
 
 
 def format_cpu_list(cpus: list[int]) -> str:

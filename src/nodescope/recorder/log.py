@@ -55,12 +55,16 @@ class EventLog:
         rows: dict[str, dict[str, list[object]]] = {}
         if self._gaps:
             names = ("from_ns", "to_ns", "source", "cpu", "lost", "reason")
-            rows["gaps"] = {name: list(column) for name, column in zip(
-                names, zip(*self._gaps, strict=True), strict=True)}
+            rows["gaps"] = {
+                name: list(column)
+                for name, column in zip(names, zip(*self._gaps, strict=True), strict=True)
+            }
         if self._events:
             names4 = ("time_ns", "kind", "subject", "message")
-            rows["events"] = {name: list(column) for name, column in zip(
-                names4, zip(*self._events, strict=True), strict=True)}
+            rows["events"] = {
+                name: list(column)
+                for name, column in zip(names4, zip(*self._events, strict=True), strict=True)
+            }
         self._gaps = []
         self._events = []
         return rows

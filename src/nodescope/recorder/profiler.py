@@ -40,9 +40,7 @@ class Profiler:
         self._new_interner()
 
     def _new_interner(self) -> None:
-        self._interner = Interner(
-            self._stacks.frames, self._stacks.paths, self._processes.comms
-        )
+        self._interner = Interner(self._stacks.frames, self._stacks.paths, self._processes.comms)
 
     def forget(self) -> None:
         """Records were thrown away: what they said of processes is not known any more."""
@@ -52,8 +50,11 @@ class Profiler:
         """Open binaries not met before while the processes that run them still live."""
         self._modules.open_new(chunks)
 
-    def process(self, chunks: list[Chunk], *, cgroup: bool) -> tuple[Batch, dict[str, Mapping[str, Any]]]:
+    def process(
+        self, chunks: list[Chunk], *, cgroup: bool
+    ) -> tuple[Batch, dict[str, Mapping[str, Any]]]:
         """Decode what the rings held; the rows to append, by table."""
+        self._modules.close_idle()
         batch = decode(chunks, cgroup=cgroup)
         if batch.kernel_symbols_changed and self._kernel is not None:
             self._kernel.changed()

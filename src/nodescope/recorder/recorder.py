@@ -132,6 +132,10 @@ class Recorder:
 
     def _start(self) -> None:
         now = self._clock.monotonic_ns()
+        if self._writer.recorded_to_ns is not None:
+            killed = " and had been killed" if self._writer.recovered else ""
+            reason = f"the recorder was not running{killed}"
+            self._log.gap(self._writer.recorded_to_ns, now, "all", reason)
         online = self._cpus()
         self._budget.cpu_ratio = self._options.budget_cpu(len(online))
         try:
@@ -140,18 +144,26 @@ class Recorder:
             )
         except SourceError as error:
             self._log.gap(now, now, "samples", error.reason)
-            self._log.event(now, "source_denied", "samples", str(error), loud=True)
+            message = f"no samples are taken: {error}; `nodescope doctor` says what allows them"
+            self._log.event(now, "source_denied", "samples", message, loud=True)
         else:
             self._follow_cpus(now)
             if not self._sampling.sampler.kernel:
                 self._log.event(
-                    now, "source_degraded", "samples",
-                    "kernel mode may not be sampled: only user code is seen", loud=True,
+                    now,
+                    "source_degraded",
+                    "samples",
+                    "kernel mode may not be sampled, only user code is seen; "
+                    "`nodescope doctor` says what allows it",
+                    loud=True,
                 )
         if self._profiler.kernel_denied:
             self._log.event(
-                now, "source_degraded", "kallsyms",
-                f"kernel functions have no names: {self._profiler.kernel_denied}", loud=True,
+                now,
+                "source_degraded",
+                "kallsyms",
+                f"kernel functions have no names: {self._profiler.kernel_denied}",
+                loud=True,
             )
         self._log.event(now, "recorder_started", "recorder", self._describe())
         self._notifier.ready(self._describe())
@@ -207,12 +219,12 @@ class Recorder:
         if self._drain_pace.take(now) is not None:
             self._drain(now)
             self._watch_clock()
+            self._notifier.alive()
         undecoded = sum(len(chunk.data) for chunk in self._undecoded)
         if self._flush_pace.take(now) is not None or undecoded > _MAX_UNDECODED_BYTES:
             self._flush(now)
             self._keep_budget(now)
             self._follow_cpus(now)
-            self._notifier.alive()
         if self._segment_pace.take(now) is not None:
             self._seal(now)
 
@@ -237,8 +249,11 @@ class Recorder:
         away = now - self._cores_read_ns - self._options.core_interval_ns
         if away > _LATE_NS:
             self._log.gap(
-                self._cores_read_ns, now, "cores",
-                f"the recorder was not run for {format_duration(away)}", loud=True,
+                self._cores_read_ns,
+                now,
+                "cores",
+                f"the recorder was not run for {format_duration(away)}",
+                loud=True,
             )
         self._cores_read_ns = now
         if self._paused_ns is not None:
@@ -265,8 +280,11 @@ class Recorder:
         if step:
             way = "forward" if step > 0 else "back"
             self._log.event(
-                pair.monotonic_ns, "clock_step", "wall clock",
-                f"the wall clock was set {way} by {format_duration(abs(step))}", loud=True,
+                pair.monotonic_ns,
+                "clock_step",
+                "wall clock",
+                f"the wall clock was set {way} by {format_duration(abs(step))}",
+                loud=True,
             )
             self._append_heartbeat()
 
@@ -295,9 +313,7 @@ class Recorder:
         self._samples += len(batch.samples)
         for cpu, lost in batch.lost:
             self._lost += lost
-            self._log.gap(
-                self._drained_ns, now, "samples", "the ring was full", cpu=cpu, lost=lost
-            )
+            self._log.gap(self._drained_ns, now, "samples", "the ring was full", cpu=cpu, lost=lost)
         for cpu in set(batch.throttled):
             self._log.event(now, "throttled", f"cpu{cpu}", "the kernel throttled sampling")
         if batch.malformed:
@@ -355,9 +371,7 @@ class Recorder:
 
     def _pause(self, now: int, error: ArchiveFull) -> None:
         self._paused_ns = now
-        self._log.event(
-            now, "paused", "archive", f"recording is paused: {error.reason}", loud=True
-        )
+        self._log.event(now, "paused", "archive", f"recording is paused: {error.reason}", loud=True)
         self._notifier.status("paused: the disk is full")
 
     def _resume(self, now: int) -> bool:

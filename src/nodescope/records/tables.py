@@ -64,8 +64,13 @@ SAMPLES = Table(
         Column("tick", "int64", Kind.TIME, "when, in units of the segment's `tick_ns`", "ticks"),
         Column("pid", "int32", Kind.KEY, "process id, in the recorder's pid namespace"),
         Column("thread", "int32", Kind.KEY, "thread id minus process id: 0 is the main thread"),
-        Column("cgroup", "text", Kind.LABEL, "cgroup path; null if the kernel does not tell",
-               nullable=True),
+        Column(
+            "cgroup",
+            "text",
+            Kind.LABEL,
+            "cgroup path; null if the kernel does not tell",
+            nullable=True,
+        ),
         Column("profile", "int32", Kind.REFERENCE, "row of `profile`: comm, mode and stack"),
     ),
     order=("cpu", "tick"),
@@ -75,10 +80,18 @@ FRAMES = Table(
     "frames",
     "The functions that occur in stacks. A frame's id is a hash of its row.",
     (
-        Column("module", "text", Kind.LABEL,
-               "binary as the process saw it, `[kernel]`, or a kernel module as `[name]`"),
-        Column("name", "string", Kind.LABEL,
-               "function, demangled; `+0x…` (file offset) where it could not be named"),
+        Column(
+            "module",
+            "text",
+            Kind.LABEL,
+            "binary as the process saw it, `[kernel]`, or a kernel module as `[name]`",
+        ),
+        Column(
+            "name",
+            "string",
+            Kind.LABEL,
+            "function, demangled; `+0x…` (file offset) where it could not be named",
+        ),
         Column("kernel", "bool", Kind.KEY, "whether it is kernel code"),
     ),
     order=("kernel", "module", "name"),
@@ -159,8 +172,13 @@ HEARTBEATS = Table(
         Column("written_bytes", "int64", Kind.COUNTER, "bytes handed to the archive", "bytes"),
         Column("samples", "int64", Kind.COUNTER, "samples taken since the recorder started"),
         Column("lost", "int64", Kind.COUNTER, "records lost in the rings since it started"),
-        Column("late_ns", "int64", Kind.GAUGE,
-               "how late the latest reading of the sources was at worst", "ns"),
+        Column(
+            "late_ns",
+            "int64",
+            Kind.GAUGE,
+            "how late the latest reading of the sources was at worst",
+            "ns",
+        ),
         Column("frequency_hz", "int32", Kind.GAUGE, "sampling rate per core in force", "Hz"),
     ),
     order=("time_ns",),
@@ -195,7 +213,16 @@ EVENTS = Table(
 TABLES: dict[str, Table] = {
     table.name: table
     for table in (
-        SAMPLES, FRAMES, CALLS, STACKS, PROFILE, SECONDS, CORES, HEARTBEATS, GAPS, EVENTS,
+        SAMPLES,
+        FRAMES,
+        CALLS,
+        STACKS,
+        PROFILE,
+        SECONDS,
+        CORES,
+        HEARTBEATS,
+        GAPS,
+        EVENTS,
     )
 }
 
@@ -205,5 +232,13 @@ OPEN_TABLES = ("frames", "calls", "profile", "samples", "cores", "heartbeats", "
 
 # What a sealed segment may hold; a table without rows has no file.
 SEALED_TABLES = (
-    "samples", "profile", "stacks", "frames", "seconds", "cores", "heartbeats", "gaps", "events",
+    "samples",
+    "profile",
+    "stacks",
+    "frames",
+    "seconds",
+    "cores",
+    "heartbeats",
+    "gaps",
+    "events",
 )

@@ -104,9 +104,7 @@ def test_other_addresses_of_the_same_functions_are_the_same_path(bench: Bench) -
 def test_runs_of_unknown_frames_become_one(bench: Bench) -> None:
     stray = [0x123456789ABC, 0x6F9C85CB0F137699, 0x5555]
     chain = [CODE + 0x1010, *stray, CODE + 0x2010, *stray]
-    assert bench.text(born(9), make.sample(9, 9, 10, user=chain)) == [
-        f"{UNKNOWN};f2;{UNKNOWN};f1"
-    ]
+    assert bench.text(born(9), make.sample(9, 9, 10, user=chain)) == [f"{UNKNOWN};f2;{UNKNOWN};f1"]
 
 
 def test_a_place_is_resolved_once(bench: Bench) -> None:

@@ -53,7 +53,17 @@ class Sampler:
     def attribute(self) -> bytes:
         """The `struct perf_event_attr` that asks for this."""
         flags = (
-            _DISABLED | _FREQ | _EXCLUDE_IDLE | _MMAP | _MMAP2 | _COMM | _COMM_EXEC | _TASK | _SAMPLE_ID_ALL | _USE_CLOCKID | _WATERMARK
+            _DISABLED
+            | _FREQ
+            | _EXCLUDE_IDLE
+            | _MMAP
+            | _MMAP2
+            | _COMM
+            | _COMM_EXEC
+            | _TASK
+            | _SAMPLE_ID_ALL
+            | _USE_CLOCKID
+            | _WATERMARK
         )
         sample_type = SAMPLE_TID | SAMPLE_TIME | SAMPLE_CALLCHAIN
         if not self.kernel:
@@ -71,9 +81,18 @@ class Sampler:
         read_format = FORMAT_LOST if self.lost_counter else 0
         attribute = bytearray(_ATTRIBUTE_BYTES)
         struct.pack_into(
-            "<IIQQQQQII", attribute, 0,
-            kind, _ATTRIBUTE_BYTES, config, self.frequency_hz, sample_type, read_format, flags,
-            self.watermark_bytes, 0,
+            "<IIQQQQQII",
+            attribute,
+            0,
+            kind,
+            _ATTRIBUTE_BYTES,
+            config,
+            self.frequency_hz,
+            sample_type,
+            read_format,
+            flags,
+            self.watermark_bytes,
+            0,
         )
         struct.pack_into("<i", attribute, 92, _CLOCK_MONOTONIC)
         return bytes(attribute)
@@ -89,7 +108,11 @@ def open_event(attribute: bytes, *, pid: int = -1, cpu: int = -1) -> int:
         raise OSError(errno.ENOSYS, f"perf_event_open is not known for {platform.machine()}")
     buffer = ctypes.create_string_buffer(attribute, len(attribute))
     descriptor: int = _libc.syscall(
-        ctypes.c_long(number), buffer, ctypes.c_int(pid), ctypes.c_int(cpu), ctypes.c_int(-1),
+        ctypes.c_long(number),
+        buffer,
+        ctypes.c_int(pid),
+        ctypes.c_int(cpu),
+        ctypes.c_int(-1),
         ctypes.c_ulong(_OPEN_CLOEXEC),
     )
     if descriptor < 0:

@@ -72,6 +72,10 @@ class ModuleNames:
         if len(self._met) > _MAX_MET:
             self._met.clear()
 
+    def close_idle(self) -> None:
+        """Let go of files not asked for lately: they would pin a container that is gone."""
+        self.binaries.close_idle()
+
     def close(self) -> None:
         """Let go of every file."""
         self.binaries.close()
@@ -103,9 +107,7 @@ class _Jit:
 class KernelNames:
     """The kernel's symbols, read again when code appears that they do not cover."""
 
-    def __init__(
-        self, proc: Path = Path("/proc"), clock: Callable[[], float] = monotonic
-    ) -> None:
+    def __init__(self, proc: Path = Path("/proc"), clock: Callable[[], float] = monotonic) -> None:
         self._proc = proc
         self._clock = clock
         self._symbols: KernelSymbols = read_kallsyms(proc)

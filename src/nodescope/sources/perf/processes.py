@@ -24,8 +24,16 @@ UNKNOWN_COMM = "[unknown]"
 _MAX_FORK_DEPTH = 32  # generations within one batch; more is not followed
 _MAX_THREADS = 200_000  # remembered; beyond, all is forgotten and asked of /proc again
 _VDSO = np.frombuffer(b"[vdso]\0\0", np.uint64)[0]  # the same in every process
-_MIX = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9,
-                 0xD6E8FEB86659FD93, 0xFF51AFD7ED558CCD], np.uint64)
+_MIX = np.array(
+    [
+        0x9E3779B97F4A7C15,
+        0xC2B2AE3D27D4EB4F,
+        0x165667B19E3779F9,
+        0xD6E8FEB86659FD93,
+        0xFF51AFD7ED558CCD,
+    ],
+    np.uint64,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +122,10 @@ class Processes:
         no_file = (mappings.file[chosen, 1] == 0) & (name != _VDSO)
         owner = np.where(no_file, mappings.pid[chosen], 0).astype(np.uint64)
         keys = (
-            mappings.file[chosen] * _MIX[:3]
-        ).sum(axis=1, dtype=np.uint64) + name * _MIX[3] + owner * _MIX[4]
+            (mappings.file[chosen] * _MIX[:3]).sum(axis=1, dtype=np.uint64)
+            + name * _MIX[3]
+            + owner * _MIX[4]
+        )
         unique, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
         numbers = np.empty(len(unique), np.int32)
         for position, (key, at) in enumerate(zip(unique.tolist(), first.tolist(), strict=True)):

@@ -33,14 +33,17 @@ class Ring:
             raise SourceError(f"perf event of CPU {cpu}", error.strerror or str(error)) from error
         try:
             self._map = mmap.mmap(
-                self.descriptor, _PAGE + size_bytes, mmap.MAP_SHARED,
+                self.descriptor,
+                _PAGE + size_bytes,
+                mmap.MAP_SHARED,
                 mmap.PROT_READ | mmap.PROT_WRITE,
             )
         except OSError as error:
             os.close(self.descriptor)
             if isinstance(error, PermissionError):
                 raise SourceDenied(
-                    f"perf ring of CPU {cpu}", "no more memory may be locked",
+                    f"perf ring of CPU {cpu}",
+                    "no more memory may be locked",
                     hint="use a smaller --ring-size, or grant CAP_IPC_LOCK",
                 ) from error
             raise SourceError(f"perf ring of CPU {cpu}", error.strerror or str(error)) from error

@@ -1,0 +1,1 @@
+"""Readers of what the node tells: one module per kernel file, format or daemon."""

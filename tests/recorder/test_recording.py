@@ -1,0 +1,363 @@
+"""The recorder on this machine, for real: its own process, real rings, real load."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from nodescope.archive.reader import Archive, Segment
+
+pytestmark = pytest.mark.root
+
+NODESCOPE = [sys.executable, "-m", "nodescope.cli.main"]
+KERNEL_BUSY = """
+import os, sys, time
+os.sched_setaffinity(0, {int(sys.argv[1])})
+os.setpriority(os.PRIO_PROCESS, 0, -20)
+source, end = os.open("/dev/urandom", os.O_RDONLY), time.monotonic() + float(sys.argv[2])
+buffer = bytearray(8 << 20)
+begin = time.monotonic_ns()
+while time.monotonic() < end:
+    os.readv(source, [buffer])
+print(begin, time.monotonic_ns())
+"""
+
+
+def record(archive: Path, *options: str, **environment: str) -> subprocess.Popen[bytes]:
+    """Start a recorder; what it says goes to a file beside the archive."""
+    with said_file(archive).open("ab") as log:
+        return subprocess.Popen(
+            [*NODESCOPE, "record", "--archive", str(archive), *options],
+            stderr=log,
+            env=os.environ | environment,
+        )
+
+
+def said_file(archive: Path) -> Path:
+    return archive.parent.parent / f"{archive.parent.name}.log"
+
+
+def said(archive: Path) -> str:
+    return said_file(archive).read_text()
+
+
+@contextmanager
+def recording(
+    archive: Path, *options: str, **environment: str
+) -> Iterator[subprocess.Popen[bytes]]:
+    """A recorder that has begun, stopped at the end."""
+    process = record(archive, *options, **environment)
+    try:
+        wait_until(lambda: opened(archive), process)
+        yield process
+    finally:
+        if process.poll() is None:
+            process.terminate()
+        process.wait(30)
+
+
+def opened(archive: Path) -> bool:
+    return any((archive / "open").glob("*/heartbeats.arrows"))
+
+
+def wait_until(true: Any, process: subprocess.Popen[bytes], seconds: float = 20) -> None:
+    end = time.monotonic() + seconds
+    while not true():
+        assert process.poll() is None, "the recorder ended"
+        assert time.monotonic() < end, "it did not happen in time"
+        time.sleep(0.02)
+
+
+def status(archive: Path) -> dict[str, Any]:
+    run = subprocess.run(
+        [*NODESCOPE, "status", "--archive", str(archive), "--json"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    document: dict[str, Any] = json.loads(run.stdout)
+    return document
+
+
+def column(segment: Segment, table: str, name: str) -> Any:
+    return segment.read(table, [name]).column(name).to_numpy(zero_copy_only=False)
+
+
+def stacks_of(archive: Path, comm: str) -> set[str]:
+    """All functions seen under a comm, as `module!name`."""
+    found: set[str] = set()
+    for segment in Archive.open(archive).segments():
+        profile, stacks, frames = (segment.read(name) for name in ("profile", "stacks", "frames"))
+        depth, frame = (stacks.column(name).to_pylist() for name in ("depth", "frame"))
+        names = [
+            f"{module}!{name}"
+            for module, name in zip(
+                frames.column("module").to_pylist(), frames.column("name").to_pylist(), strict=True
+            )
+        ]
+        for row, name in enumerate(profile.column("comm").to_pylist()):
+            at = profile.column("stack")[row].as_py() if name == comm else -1
+            wanted = depth[at] if at >= 0 else -1
+            while at >= 0 and wanted >= 0:
+                if depth[at] == wanted:
+                    found.add(names[frame[at]])
+                    wanted -= 1
+                at -= 1
+    return found
+
+
+def test_a_busy_program_is_found_with_its_kernel_functions(tmp_path: Path) -> None:
+    cpu = max(os.sched_getaffinity(0))
+    with recording(tmp_path / "archive", "--flush", "500ms"):
+        subprocess.run(["cp", sys.executable, tmp_path / "busybody"], check=True)
+        subprocess.run([tmp_path / "busybody", "-c", KERNEL_BUSY, str(cpu), "2"], check=True)
+    found = stacks_of(tmp_path / "archive", "busybody")
+    assert "[kernel]!entry_SYSCALL_64_after_hwframe" in found
+    assert any("chacha" in name or "get_random_bytes_user" in name for name in found), found
+    shown = status(tmp_path / "archive")
+    assert shown["samples"] > 150
+    assert shown["lost"] == 0
+    assert shown["recording"] is None
+    assert shown["recorder"]["rss_bytes"] > 0
+    assert 0 < shown["recorder"]["cpu_ratio"] < 1
+
+
+def test_one_core_held_in_the_kernel_is_plainly_there(tmp_path: Path) -> None:
+    """The bar: a kernel-busy process pinned for 3 s shows as >= 95 % system in those seconds."""
+    cpu = max(os.sched_getaffinity(0))
+    archive = tmp_path / "archive"
+    with recording(archive, "--flush", "500ms"):
+        busy = subprocess.run(
+            [sys.executable, "-c", KERNEL_BUSY, str(cpu), "3.4"],
+            check=True, capture_output=True, text=True,
+        )  # fmt: skip
+    begin, end = (int(word) for word in busy.stdout.split())
+    (segment,) = Archive.open(archive).segments()
+    mine = column(segment, "cores", "cpu") == cpu
+    times = column(segment, "cores", "time_ns")[mine]
+    system = np.diff(column(segment, "cores", "system")[mine])
+    total = np.sum(
+        [
+            np.diff(column(segment, "cores", name)[mine])
+            for name in ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
+        ],
+        axis=0,
+    )
+    inside = (times[:-1] > begin) & (times[1:] < end)
+    assert inside.sum() >= 2
+    assert (system[inside] / total[inside] >= 0.95).all(), system[inside] / total[inside]
+
+
+def test_sigterm_seals_the_open_segment(tmp_path: Path) -> None:
+    with recording(tmp_path / "archive", "--flush", "200ms") as process:
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(20) == 0
+    assert list((tmp_path / "archive" / "open").iterdir()) == []
+    (segment,) = Archive.open(tmp_path / "archive").segments()
+    kinds = segment.read("events", ["kind"]).column("kind").to_pylist()
+    assert kinds[0] == "recorder_started"
+    assert kinds[-1] == "recorder_stopped"
+
+
+def test_a_duration_ends_by_itself(tmp_path: Path) -> None:
+    process = record(tmp_path / "archive", "--duration", "1s")
+    assert process.wait(20) == 0, said(tmp_path / "archive")
+    shown = status(tmp_path / "archive")
+    assert shown["segments"] == 1
+    assert 0.8e9 < shown["to_ns"] - shown["from_ns"] < 3e9
+
+
+def test_a_second_recorder_is_refused_by_name(tmp_path: Path) -> None:
+    with recording(tmp_path / "archive", "--flush", "200ms") as process:
+        second = record(tmp_path / "archive", "--duration", "1s")
+        assert second.wait(20) == 2
+        message = said(tmp_path / "archive")
+        assert str(process.pid) in message
+        assert "hint:" in message
+
+
+def test_a_stopped_recorder_shows_as_what_it_was(tmp_path: Path) -> None:
+    with recording(tmp_path / "archive", "--flush", "500ms") as process:
+        process.send_signal(signal.SIGSTOP)
+        time.sleep(4)
+        process.send_signal(signal.SIGCONT)
+        wait_until(lambda: status(tmp_path / "archive")["gaps"], process)
+    (gap,) = status(tmp_path / "archive")["gaps"]
+    assert gap["source"] == "cores"
+    assert "not run for" in gap["reason"]
+    assert 3e9 < gap["to_ns"] - gap["from_ns"] < 8e9
+    # The rings went on: samples of those seconds are there.
+    (segment,) = Archive.open(tmp_path / "archive").segments()
+    assert column(segment, "heartbeats", "late_ns").max() > 2e9
+    assert status(tmp_path / "archive")["lost"] == 0
+
+
+def test_killed_at_any_moment_only_the_last_flush_is_missing(tmp_path: Path) -> None:
+    archive = tmp_path / "archive"
+    seen: dict[Path, bytes] = {}
+    random = np.random.default_rng(7)
+    for _ in range(6):
+        process = record(archive, "--flush", "300ms", "--segment", "1s", "--core-interval", "50ms")
+        wait_until(lambda: opened(archive), process)
+        time.sleep(random.uniform(0.1, 1.6))
+        process.kill()
+        process.wait()
+        killed_ns = time.time_ns()
+        for path, content in seen.items():
+            assert path.read_bytes() == content
+        listing = Archive.open(archive).listing()
+        assert not listing.damaged
+        last = max(segment.wall_to_ns for segment in listing.segments)
+        assert killed_ns - last < 1_300_000_000  # a flush, a drain, and a slow machine
+        seen = {path: path.read_bytes() for path in archive.glob("segments/[0-9]*/*")}
+    assert record(archive, "--duration", "500ms").wait(20) == 0
+    assert list((archive / "open").iterdir()) == []
+    assert any("not running" in gap["reason"] for gap in status(archive)["gaps"])
+
+
+def test_a_full_disk_pauses_and_resumes(tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", disk], check=True)
+    try:
+        archive = disk / "archive"
+        with recording(
+            archive, "--flush", "200ms", "--segment", "600ms", "--core-interval", "10ms"
+        ) as process:
+            wait_until(lambda: len(list(archive.glob("segments/[0-9]*"))) >= 1, process)
+            sealed = {path: path.read_bytes() for path in archive.glob("segments/[0-9]*/*")}
+            fill = disk / "fill"
+            fill_up(fill)
+            wait_until(lambda: "paused" in said(archive), process)
+            fill.unlink()
+            wait_until(lambda: gap_reasons(archive, "all"), process)
+        for path, content in sealed.items():
+            assert path.read_bytes() == content
+        assert any("room" in reason for reason in gap_reasons(archive, "all"))
+        kinds = [
+            kind
+            for segment in Archive.open(archive).segments()
+            for kind in segment.read("events", ["kind"]).column("kind").to_pylist()
+        ]
+        assert kinds.index("paused") < kinds.index("resumed")
+        assert not Archive.open(archive).listing().damaged
+    finally:
+        subprocess.run(["umount", disk], check=True)
+
+
+def fill_up(path: Path) -> None:
+    with path.open("wb", buffering=0) as file:
+        with suppress(OSError):  # ENOSPC: that is what it is for
+            while file.write(b"\0" * 65536) == 65536:
+                pass
+
+
+def gap_reasons(archive: Path, source: str) -> list[str]:
+    return [gap["reason"] for gap in status(archive)["gaps"] if gap["source"] == source]
+
+
+def find_faketime() -> str | None:
+    places = Path("/usr/lib").glob("*/faketime/libfaketime.so.1")
+    return next((str(path) for path in places), None)
+
+
+def test_a_clock_step_is_told_and_both_sides_keep_their_wall_time(tmp_path: Path) -> None:
+    library = find_faketime()
+    if library is None:
+        pytest.skip("needs the Debian package libfaketime")
+    stamp = tmp_path / "faketime"
+    stamp.write_text("+0")
+    archive = tmp_path / "archive"
+    environment = {
+        "LD_PRELOAD": library,
+        "FAKETIME_TIMESTAMP_FILE": str(stamp),
+        "FAKETIME_NO_CACHE": "1",
+        "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+    }
+    with recording(archive, "--flush", "300ms", **environment) as process:
+        before = time.time_ns()
+        stamp.write_text("+3600")
+        wait_until(lambda: "clock_step" in event_kinds(archive), process)
+    (segment,) = Archive.open(archive).segments()
+    walls = segment.wall_ns(column(segment, "cores", "time_ns"))
+    assert walls.min() < before + 2e9
+    assert walls.max() > before + 3600e9
+    (message,) = [
+        row["message"] for row in segment.read("events").to_pylist() if row["kind"] == "clock_step"
+    ]
+    assert "forward by 1h" in message
+
+
+def event_kinds(archive: Path) -> list[str]:
+    return [
+        kind
+        for segment in Archive.open(archive).segments()
+        for kind in segment.read("events", ["kind"]).column("kind").to_pylist()
+    ]
+
+
+def test_over_budget_it_lowers_its_rate_once_and_says_so(tmp_path: Path) -> None:
+    """A budget nobody can keep: at the first check after the grace period it goes down."""
+    with recording(tmp_path / "archive", "--flush", "1s", "--budget-memory", "1MB") as process:
+        wait_until(lambda: "rate_lowered" in event_kinds(tmp_path / "archive"), process, 60)
+    assert said(tmp_path / "archive").count("sampling at 49 Hz instead of 97 Hz") == 1
+    rates = {
+        int(rate)
+        for segment in Archive.open(tmp_path / "archive").segments()
+        for rate in column(segment, "heartbeats", "frequency_hz")
+    }
+    assert {97, 49} <= rates
+
+
+def test_without_privileges_it_records_what_it_may(tmp_path: Path) -> None:
+    os.chmod(tmp_path, 0o777)
+    for parent in tmp_path.parents:
+        if parent.stat().st_uid == os.geteuid() and len(parent.parts) > 2:
+            os.chmod(parent, 0o755)
+    run = subprocess.run(
+        ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--no-new-privs",
+         *NODESCOPE, "record", "--archive", str(tmp_path / "archive"), "--duration", "2s"],
+        capture_output=True, text=True,
+    )  # fmt: skip
+    if "Permission denied" in run.stderr and "python" in run.stderr:
+        pytest.skip("the interpreter is not readable to nobody")
+    assert run.returncode == 0, run.stderr
+    shown = status(tmp_path / "archive")
+    assert shown["samples"] == 0
+    assert shown["tables"]["cores"]["rows"] > 0
+    assert any(gap["source"] == "samples" for gap in shown["gaps"])
+    assert "doctor" in run.stderr
+
+
+@pytest.fixture
+def spare_cpu() -> Iterator[int]:
+    """A core that may be taken offline; online again at the end."""
+    cpu = max(os.sched_getaffinity(0))
+    switch = Path(f"/sys/devices/system/cpu/cpu{cpu}/online")
+    if cpu == 0 or not switch.exists():
+        pytest.skip("no core here can be taken offline")
+    try:
+        switch.write_text("0")
+        switch.write_text("1")
+    except OSError as error:
+        pytest.skip(f"cores cannot be taken offline here: {error.strerror}")
+    yield cpu
+    switch.write_text("1")
+
+
+def test_a_core_that_goes_and_comes_is_followed(tmp_path: Path, spare_cpu: int) -> None:
+    switch = Path(f"/sys/devices/system/cpu/cpu{spare_cpu}/online")
+    with recording(tmp_path / "archive", "--flush", "300ms") as process:
+        switch.write_text("0")
+        wait_until(lambda: "cpu_offline" in event_kinds(tmp_path / "archive"), process)
+        switch.write_text("1")
+        wait_until(lambda: "cpu_online" in event_kinds(tmp_path / "archive"), process)
