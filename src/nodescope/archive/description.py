@@ -16,8 +16,8 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from nodescope.archive.files import read_json
-from nodescope.archive.layout import FORMAT, SEGMENT_FILE, check_format
+from nodescope.archive.files import SEGMENT_FILE, read_json
+from nodescope.archive.layout import FORMAT, check_format
 from nodescope.errors import ArchiveError, CorruptSegment, NewerFormat
 from nodescope.records import TABLES
 

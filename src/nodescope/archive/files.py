@@ -15,6 +15,7 @@ from pathlib import Path
 
 from nodescope.errors import ArchiveError, ArchiveFull
 
+SEGMENT_FILE = "segment.json"
 MAX_JSON_BYTES = 1 << 20  # ours are about 1 kB; anything this large is not ours
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -110,6 +111,20 @@ def read_json(path: Path) -> dict[str, object]:
     if not isinstance(content, dict):
         raise ArchiveError(path, "not a JSON object")
     return content
+
+
+def create_segment(path: Path, description: Mapping[str, object]) -> None:
+    """Make the directory of an open segment, never to be seen without its description."""
+    temporary = path.with_name(f".{path.name}")
+    make_directory(temporary)
+    try:
+        write_json(temporary / SEGMENT_FILE, description)
+        with translated(path):
+            temporary.rename(path)
+            sync_directory(path.parent)
+    except ArchiveError:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
 
 
 def remove_directory(path: Path) -> None:

@@ -52,7 +52,6 @@ FORMAT = 1
 
 ARCHIVE_FILE = "archive.json"
 LOCK_FILE = "lock"
-SEGMENT_FILE = "segment.json"
 OPEN_DIRECTORY = "open"
 SEALED_DIRECTORY = "segments"
 FROZEN_DIRECTORY = "frozen"

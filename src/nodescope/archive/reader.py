@@ -196,7 +196,12 @@ class Archive:
 
     def _load_open(self, directory: Path) -> Segment:
         target = self.root / SEALED_DIRECTORY / directory.name
-        return OpenSegment(directory, read_start(directory), target)
+        try:
+            return OpenSegment(directory, read_start(directory), target)
+        except CorruptSegment:
+            if target.is_dir():  # sealed since we listed it
+                return _load_sealed(target)
+            raise
 
     def _add(self, listing: Listing, directory: Path, load: Callable[[Path], Segment]) -> None:
         try:

@@ -25,6 +25,7 @@ from nodescope.archive.description import (
 )
 from nodescope.archive.encoding import choose_level, encode_table
 from nodescope.archive.files import (
+    SEGMENT_FILE,
     make_directory,
     open_private,
     remove_directory,
@@ -33,7 +34,7 @@ from nodescope.archive.files import (
     write_all,
     write_json,
 )
-from nodescope.archive.layout import SEALED_DIRECTORY, SEGMENT_FILE
+from nodescope.archive.layout import SEALED_DIRECTORY
 from nodescope.archive.memory import give_memory_back
 from nodescope.archive.sealing import derive_sealed
 from nodescope.archive.streams import read_stream

@@ -28,6 +28,7 @@ from nodescope.records import SEALED_TABLES, TABLES
 
 Array = NDArray[Any]
 SECOND_NS = 1_000_000_000
+MAX_TIME_NS = 1 << 62  # the year 2116: sums of two still fit into 64 bits
 
 
 def derive_sealed(opened: dict[str, Any], tick_ns: int) -> dict[str, Any]:
@@ -44,7 +45,8 @@ def derive_sealed(opened: dict[str, Any], tick_ns: int) -> dict[str, Any]:
     intact = find_intact(parent, frame, len(frames))
     # Without the samples that refer to rows which a crash cost.
     intact = _lookup(intact, _column(profile, "stack"))
-    samples = _keep(samples, _lookup(intact, samples["profile"]))
+    kept = _lookup(intact, samples["profile"]) & _possible(samples["tick"], tick_ns)
+    samples = _keep(samples, kept)
 
     in_use = np.zeros(len(calls), np.bool_)
     in_use[_column(profile, "stack")[np.unique(samples["profile"])]] = True
@@ -73,9 +75,18 @@ def _column(table: Any, name: str) -> Array:
 
 
 def _sort(name: str, table: Any) -> Any:
-    keys = [_column(table, key) for key in reversed(TABLES[name].order)]
-    order = np.lexsort(keys)
-    return table if (order[1:] > order[:-1]).all() else take_rows(table, order)
+    """The rows in their declared order, without those whose times cannot be."""
+    order = np.lexsort([_column(table, key) for key in reversed(TABLES[name].order)])
+    for column in table.column_names:
+        if column in ("time_ns", "wall_ns", "from_ns", "to_ns"):
+            order = order[_possible(_column(table, column)[order], 1)]
+    whole = len(order) == len(table) and (order[1:] > order[:-1]).all()
+    return table if whole else take_rows(table, order)
+
+
+def _possible(times: Array, unit_ns: int) -> NDArray[np.bool_]:
+    """Which times lie on a clock at all: a torn page of the last flush may hold anything."""
+    return (times >= 0) & (times < MAX_TIME_NS // unit_ns)
 
 
 def _take_samples(opened: dict[str, Any]) -> dict[str, Array]:

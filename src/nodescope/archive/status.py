@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from nodescope.archive.description import Description, Extent, Gap
-from nodescope.archive.layout import ARCHIVE_FILE, SEGMENT_FILE
+from nodescope.archive.files import SEGMENT_FILE
+from nodescope.archive.layout import ARCHIVE_FILE
 from nodescope.archive.lock import Holder, find_holder
 from nodescope.archive.reader import Archive, Segment
 from nodescope.archive.retention import Frozen, read_frozen

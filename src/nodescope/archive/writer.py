@@ -15,12 +15,17 @@ from types import TracebackType
 from typing import Any
 
 from nodescope.archive.description import Description, Start, read_description, start_to_json
-from nodescope.archive.files import make_directory, remove_directory, sweep, translated, write_json
+from nodescope.archive.files import (
+    create_segment,
+    make_directory,
+    remove_directory,
+    sweep,
+    translated,
+)
 from nodescope.archive.layout import (
     FROZEN_DIRECTORY,
     OPEN_DIRECTORY,
     SEALED_DIRECTORY,
-    SEGMENT_FILE,
     create_archive,
     list_segment_names,
     name_segment,
@@ -37,7 +42,7 @@ from nodescope.errors import ArchiveError, CorruptSegment, NewerFormat, UsageErr
 from nodescope.records import OPEN_TABLES
 
 DEFAULT_RETENTION = Retention()
-ROOM_BYTES = 4 << 20  # a few flushes, and sealing them
+ROOM_BYTES = 512 << 10  # a few flushes, and sealing what is open
 
 
 class ArchiveWriter:
@@ -123,6 +128,12 @@ class ArchiveWriter:
         return self._rows
 
     @property
+    def recorded_to_ns(self) -> int | None:
+        """Monotonic time at which what is sealed ends; None if it is of another boot."""
+        last = self._sealed[-1] if self._sealed else None
+        return last.to_ns if last is not None and last.boot_id == self._boot_id else None
+
+    @property
     def open_bytes(self) -> int:
         """What the open segment takes on disk."""
         return self._streams.bytes if self._streams else 0
@@ -159,12 +170,7 @@ class ArchiveWriter:
             pair.monotonic_ns,
             pair.wall_ns,
         )
-        make_directory(directory)
-        try:
-            write_json(directory / SEGMENT_FILE, start_to_json(start))
-        except ArchiveError:
-            remove_directory(directory)
-            raise
+        create_segment(directory, start_to_json(start))
         self._sequence += 1
         self._first_of_run = False
         return OpenStreams(directory)
