@@ -10,9 +10,8 @@ PAGE = Path(__file__).parents[2] / "docs" / "archive.md"
 
 def test_the_page_is_up_to_date() -> None:
     page = PAGE.read_text()
-    assert replace_reference(page) == page, "run: python -m nodescope.archive.reference " + str(
-        PAGE
-    )
+    renew = "python -m nodescope.archive.reference docs/archive.md"
+    assert replace_reference(page) == page, f"run: {renew}"
 
 
 def test_every_column_is_in_it() -> None:

@@ -40,6 +40,7 @@ reader refuses a newer one by name and reads every older one.
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from dataclasses import dataclass
@@ -84,7 +85,8 @@ def parse_sequence(name: str) -> int | None:
 def list_segment_names(directory: Path) -> list[str]:
     """Segments in `directory` by sequence; what is not named like one is not ours."""
     try:
-        names = [entry.name for entry in directory.iterdir() if not entry.is_symlink()]
+        with os.scandir(directory) as entries:
+            names = [entry.name for entry in entries if not entry.is_symlink()]
     except FileNotFoundError:
         return []
     except OSError as error:

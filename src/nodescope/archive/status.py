@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
@@ -85,14 +86,14 @@ def summarise(archive: Archive) -> Summary:
 
 def _size(archive: Archive, segments: Iterable[Segment]) -> int:
     """Every byte of the archive: tables, descriptions, and its own file."""
-    files = [archive.root / ARCHIVE_FILE]
+    files = [f"{archive.root}/{ARCHIVE_FILE}"]
     total = 0
     for segment in segments:
         total += segment.description.bytes
-        files.append(segment.directory / SEGMENT_FILE)
+        files.append(f"{segment.directory}/{SEGMENT_FILE}")
     for path in files:
         try:
-            total += path.lstat().st_size
+            total += os.lstat(path).st_size
         except FileNotFoundError:
             continue  # retention took it just now
     return total
