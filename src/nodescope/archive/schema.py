@@ -78,7 +78,7 @@ def _make_array(table: str, column: Column, values: Any) -> Any:
 
 
 # Nothing below may use `cast`, `take` or `dictionary_encode` of Arrow: the first of
-# them imports `pyarrow.compute`, which costs a recorder 120 ms and 8 MB.
+# them imports `pyarrow.compute`, which costs a recorder 120 ms and 15 MB.
 
 
 def _make_plain(values: Any, wanted: Any) -> Any:
