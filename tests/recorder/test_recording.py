@@ -255,10 +255,10 @@ def test_a_full_disk_pauses_and_resumes(tmp_path: Path) -> None:
 
 
 def fill_up(path: Path) -> None:
-    with path.open("wb", buffering=0) as file:
-        with suppress(OSError):  # ENOSPC: that is what it is for
-            while file.write(b"\0" * 65536) == 65536:
-                pass
+    # ENOSPC is what it is for.
+    with path.open("wb", buffering=0) as file, suppress(OSError):
+        while file.write(b"\0" * 65536) == 65536:
+            pass
 
 
 def gap_reasons(archive: Path, source: str) -> list[str]:

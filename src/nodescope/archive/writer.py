@@ -32,7 +32,6 @@ from nodescope.archive.layout import (
     parse_sequence,
 )
 from nodescope.archive.lock import acquire_lock
-from nodescope.archive.memory import return_large_blocks
 from nodescope.archive.retention import Retention, Sealed, choose_expired, read_frozen
 from nodescope.archive.schema import make_batch
 from nodescope.archive.seal import seal
@@ -83,7 +82,6 @@ class ArchiveWriter:
         """
         if not 1 <= tick_ns <= 1_000_000_000:
             raise UsageError(f"a tick of {tick_ns} ns")
-        return_large_blocks()
         root = Path(path)
         make_directory(root)
         lock = acquire_lock(root)

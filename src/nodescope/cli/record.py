@@ -143,7 +143,8 @@ def run(args: argparse.Namespace) -> int:
     console = Console(sys.stderr, quiet=args.quiet, verbose=args.verbose)
     length = "until stopped" if args.duration is None else f"for {format_duration(args.duration)}"
     console.say(f"recording to {wanted.archive} {length}")
-    record(wanted, report=console.warn, progress=console.update)
+    progress = console.update if console.shows_progress else None
+    record(wanted, report=console.warn, progress=progress)
     console.finish(f"`nodescope status --archive {wanted.archive}` shows what was recorded")
     return 0
 
@@ -158,6 +159,11 @@ class Console:
         self._verbose = verbose
         self._line = ""
         self._logged_ns = 0
+
+    @property
+    def shows_progress(self) -> bool:
+        """Whether `update` has anywhere to go: computing it costs the recorder."""
+        return self._live or self._verbose
 
     def say(self, message: str) -> None:
         """Something usual."""

@@ -20,6 +20,7 @@ from nodescope.archive.writer import ArchiveWriter
 from nodescope.clock import Clock, SystemClock, read_pair
 from nodescope.errors import ArchiveFull, SourceError
 from nodescope.quantities import format_duration
+from nodescope.recorder import footprint
 from nodescope.recorder.budget import Budget, next_lower
 from nodescope.recorder.log import EventLog
 from nodescope.recorder.notify import Notifier
@@ -33,6 +34,7 @@ from nodescope.sources.perf.decode import Chunk
 from nodescope.sources.proc_stat import STATES, read_cores
 
 _DRAIN_NS = SECOND_NS
+_EARLY_NS = 20_000_000  # at most; less where the cores are read often
 _LATE_NS = 2 * SECOND_NS  # later than that, the sources were not seen
 _MAX_UNDECODED_BYTES = 8 << 20
 
@@ -62,7 +64,7 @@ class Recorder:
         clock: Clock | None = None,
         notifier: Notifier | None = None,
         report: Callable[[str], None] = lambda message: None,
-        progress: Callable[[Progress], None] = lambda progress: None,
+        progress: Callable[[Progress], None] | None = None,
     ) -> None:
         self._options = options
         self._writer = writer
@@ -73,6 +75,7 @@ class Recorder:
         self._waker, self._woken = socket.socketpair()
         self._waker.setblocking(False)
         self._woken.setblocking(False)
+        self._poller = select.poll()
         now = self._clock.monotonic_ns()
         self._started_ns = self._reported_ns = now
         self._started_cpu_ns = read_own_cost(options.proc).cpu_ns
@@ -100,8 +103,8 @@ class Recorder:
             self._start()
             try:
                 while not self._is_over():
-                    self._wait()
-                    self._work(self._clock.monotonic_ns())
+                    woken = self._wait()
+                    self._work(self._clock.monotonic_ns(), woken)
             finally:
                 self._finish()
 
@@ -131,6 +134,7 @@ class Recorder:
         return self._stopping or (duration is not None and elapsed >= duration)
 
     def _start(self) -> None:
+        self._watch_rings()
         now = self._clock.monotonic_ns()
         if self._writer.recorded_to_ns is not None:
             killed = " and had been killed" if self._writer.recovered else ""
@@ -166,6 +170,7 @@ class Recorder:
                 loud=True,
             )
         self._log.event(now, "recorder_started", "recorder", self._describe())
+        footprint.let_go(self._options.proc)
         self._notifier.ready(self._describe())
         self._notifier.alive()
 
@@ -193,39 +198,40 @@ class Recorder:
 
     # -- the loop ----------------------------------------------------------
 
-    def _wait(self) -> None:
-        """Sleep until the next deadline, a half-full ring, or a signal."""
+    def _wait(self) -> bool:
+        """Sleep until the next deadline, a half-full ring, or a signal: whether a ring woke us."""
         paces = (self._core_pace, self._drain_pace, self._flush_pace, self._segment_pace)
         due = min(pace.due_ns for pace in paces)
         if self._options.duration_ns is not None:
             due = min(due, self._started_ns + self._options.duration_ns)
-        poller = select.poll()
-        poller.register(self._woken.fileno(), select.POLLIN)
-        if self._sampling is not None:
-            for descriptor in self._sampling.descriptors():
-                poller.register(descriptor, select.POLLIN)
         timeout = max(0, due - self._clock.monotonic_ns())
-        ready = poller.poll(-(-timeout // 1_000_000))
+        ready = self._poller.poll(-(-timeout // 1_000_000))
         if any(events & select.POLLHUP for _, events in ready):
             self._follow_cpus(self._clock.monotonic_ns())
-        if ready:
-            self._drain_pace.due_ns = min(self._drain_pace.due_ns, self._clock.monotonic_ns())
+        return bool(ready)
 
-    def _work(self, now: int) -> None:
-        late = self._core_pace.take(now)
-        if late is not None:
-            self._late_ns = max(self._late_ns, late)
+    def _watch_rings(self) -> None:
+        """Wait on the rings there are now."""
+        self._poller = select.poll()
+        self._poller.register(self._woken.fileno(), select.POLLIN)
+        for descriptor in self._sampling.descriptors() if self._sampling is not None else ():
+            self._poller.register(descriptor, select.POLLIN)
+
+    def _work(self, now: int, woken: bool) -> None:
+        """Do what is due, or will be in a moment: waking up twice costs more than being early."""
+        soon = now + min(_EARLY_NS, self._options.core_interval_ns // 8)
+        if self._core_pace.take(soon) is not None:
             self._read_cores(now)
-        if self._drain_pace.take(now) is not None:
+        if self._drain_pace.take(soon) is not None or woken:
             self._drain(now)
             self._watch_clock()
             self._notifier.alive()
         undecoded = sum(len(chunk.data) for chunk in self._undecoded)
-        if self._flush_pace.take(now) is not None or undecoded > _MAX_UNDECODED_BYTES:
+        if self._flush_pace.take(soon) is not None or undecoded > _MAX_UNDECODED_BYTES:
             self._flush(now)
             self._keep_budget(now)
             self._follow_cpus(now)
-        if self._segment_pace.take(now) is not None:
+        if self._segment_pace.take(soon) is not None:
             self._seal(now)
 
     def _cpus(self) -> list[int]:
@@ -238,6 +244,8 @@ class Recorder:
             return
         followed, rest = self._sampling.follow(self._cpus())
         self._undecoded.extend(rest)
+        if followed.added or followed.removed:
+            self._watch_rings()
         for cpu in followed.removed:
             self._log.event(now, "cpu_offline", f"cpu{cpu}", "the core went offline", loud=True)
         for cpu in followed.added if now > self._started_ns + SECOND_NS else ():
@@ -247,6 +255,7 @@ class Recorder:
 
     def _read_cores(self, now: int) -> None:
         away = now - self._cores_read_ns - self._options.core_interval_ns
+        self._late_ns = max(self._late_ns, away)
         if away > _LATE_NS:
             self._log.gap(
                 self._cores_read_ns,
@@ -272,7 +281,8 @@ class Recorder:
         if self._paused_ns is None:
             self._profiler.look_ahead(chunks)
             self._undecoded.extend(chunks)
-        self._show(self._progress(now))
+        if self._show is not None:
+            self._show(self._progress(now))
 
     def _watch_clock(self) -> None:
         pair = read_pair(self._clock)
@@ -367,6 +377,7 @@ class Recorder:
             self._pause(now, error)
             return
         self._profiler.restart()
+        footprint.let_go(self._options.proc)
         self._append_heartbeat()  # a segment's times are placed by its own clock pairs
 
     def _pause(self, now: int, error: ArchiveFull) -> None:
@@ -407,6 +418,7 @@ class Recorder:
         message = f"used {why}: sampling at {lower} Hz instead of {self._frequency_hz()} Hz"
         self._log.event(now, "rate_lowered", "recorder", message, loud=True)
         self._undecoded.extend(self._sampling.set_frequency(lower))
+        self._watch_rings()
         self._append_heartbeat()
 
     def _progress(self, now: int) -> Progress:

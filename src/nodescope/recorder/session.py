@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable
 
 from nodescope.archive.retention import Retention
@@ -10,24 +9,22 @@ from nodescope.archive.writer import ArchiveWriter
 from nodescope.clock import SystemClock
 from nodescope.errors import UsageError
 from nodescope.quantities import format_cpu_list
+from nodescope.recorder import footprint
 from nodescope.recorder.notify import Notifier
 from nodescope.recorder.options import MAX_FREQUENCY_HZ, RecorderOptions
 from nodescope.recorder.recorder import Progress, Recorder
 from nodescope.sources.node import read_node, read_online_cpus
-
-# mallopt(3): M_ARENA_MAX, M_MMAP_THRESHOLD, M_TRIM_THRESHOLD
-_ONE_ARENA, _MMAP_THRESHOLD, _TRIM_THRESHOLD = (-8, 1), (-3, 64 << 10), (-1, 64 << 10)
 
 
 def record(
     options: RecorderOptions,
     *,
     report: Callable[[str], None] = lambda message: None,
-    progress: Callable[[Progress], None] = lambda progress: None,
+    progress: Callable[[Progress], None] | None = None,
 ) -> None:
     """Record as asked; returns when the duration is over or a signal came."""
     check(options)
-    _keep_memory_flat()
+    footprint.keep_flat()
     clock = SystemClock()
     writer = ArchiveWriter.open(
         options.archive,
@@ -62,17 +59,3 @@ def check(options: RecorderOptions) -> None:
                 f"--cpus {format_cpu_list(list(options.cpus))}: none of them is online",
                 hint=f"online are {format_cpu_list(online)}",
             )
-
-
-def _keep_memory_flat() -> None:
-    """Have malloc give back what a batch or a sealing needed for a moment.
-
-    glibc raises its own thresholds when large blocks come and go, and keeps what
-    was freed; fixed ones, and one arena, keep resident memory where it is.
-    """
-    try:
-        libc = ctypes.CDLL(None)
-        for parameter, value in (_ONE_ARENA, _MMAP_THRESHOLD, _TRIM_THRESHOLD):
-            libc.mallopt(parameter, value)
-    except AttributeError:
-        pass  # not glibc

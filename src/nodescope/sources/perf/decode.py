@@ -130,7 +130,7 @@ class Chunk:
 
     cpu: int
     data: bytes
-    offsets: list[int]
+    offsets: npt.NDArray[np.uint32]
     malformed: int
 
 
@@ -147,7 +147,7 @@ def split(cpu: int, data: bytes) -> Chunk:
             break
         append(position)
         position += size
-    return Chunk(cpu, data, offsets, malformed)
+    return Chunk(cpu, data, np.array(offsets, np.uint32), malformed)
 
 
 def mapped_files(
@@ -158,7 +158,7 @@ def mapped_files(
     Each is (pid, path, device, inode). Cheap enough to be asked of every chunk.
     """
     words = np.frombuffer(chunk.data, np.uint64, len(chunk.data) // 8)
-    at = np.array(chunk.offsets, np.int64) >> 3
+    at = chunk.offsets >> 3
     at = at[(words[at] & _LOW) == MMAP2]
     inodes, first = np.unique(words[at + 6], return_index=True)
     new = []
@@ -179,8 +179,8 @@ def decode(chunks: Sequence[Chunk], *, cgroup: bool) -> Batch:
     words = np.frombuffer(data, np.uint64, len(data) // 8)
     lengths = np.array([len(chunk.data) for chunk in chunks], np.int64)
     counts = [len(chunk.offsets) for chunk in chunks]
-    offsets = np.array([offset for chunk in chunks for offset in chunk.offsets], np.int64)
-    at = (offsets + np.repeat(np.cumsum(lengths) - lengths, counts)) >> 3
+    offsets = [np.empty(0, np.uint32), *(chunk.offsets for chunk in chunks)]
+    at = (np.concatenate(offsets) + np.repeat(np.cumsum(lengths) - lengths, counts)) >> 3
     cpu = np.repeat(np.array([chunk.cpu for chunk in chunks], np.int64), counts)
     malformed = sum(chunk.malformed for chunk in chunks)
     head = words[at]

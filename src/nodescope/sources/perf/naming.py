@@ -22,7 +22,7 @@ from nodescope.sources.symbols.kallsyms import KernelSymbols, read_kallsyms
 from nodescope.sources.symbols.perf_map import PerfMap
 
 _MAX_JITS = 64
-_MAX_OPEN_FILES = 256  # files stay open because their process may go
+_LIMITS = Limits(table_bytes=8 << 20, descriptors=192)
 _MAX_MET = 50_000
 _JIT_REREAD_S = 2.0
 _KERNEL_REREAD_S = 60.0
@@ -37,7 +37,7 @@ class ModuleNames:
         proc: Path = Path("/proc"),
         clock: Callable[[], float] = monotonic,
     ) -> None:
-        self.binaries = binaries or Binaries(proc, limits=Limits(descriptors=_MAX_OPEN_FILES))
+        self.binaries = binaries or Binaries(proc, limits=_LIMITS)
         self._proc = proc
         self._clock = clock
         self._jits: OrderedDict[int, _Jit] = OrderedDict()

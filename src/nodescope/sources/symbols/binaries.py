@@ -222,7 +222,8 @@ class Binaries:
         )
         if binary.image is not None:
             binary.image.used_at = now
-            self.shrink(keep=binary.image)
+            if binary is not known:
+                self.shrink(keep=binary.image)
         if len(self._mappings) >= self.limits.mappings:
             self._forget_old_mappings(now)
         self._mappings[key] = binary

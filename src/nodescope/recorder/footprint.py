@@ -1,0 +1,57 @@
+"""Keeping the recorder's resident memory small and flat.
+
+Two things make it grow without need. glibc raises its own thresholds when large
+blocks come and go, and keeps what was freed: fixed thresholds and one arena stop
+that. And code that only start-up or sealing runs stays mapped: the pages are the
+page cache's, shared and clean, so unmapping them costs nothing but a minor fault
+for the few that are needed again.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+from pathlib import Path
+
+# mallopt(3): M_ARENA_MAX, M_MMAP_THRESHOLD, M_TRIM_THRESHOLD
+_ONE_ARENA, _MMAP_THRESHOLD, _TRIM_THRESHOLD = (-8, 1), (-3, 128 << 10), (-1, 256 << 10)
+_MADV_DONTNEED = 4
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def keep_flat() -> None:
+    """Have malloc give back what a batch or a sealing needed for a moment.
+
+    Nothing the recorder makes in its loop is cyclic, so the cyclic collector has
+    nothing to find there; `let_go` runs it, once per segment.
+    """
+    gc.disable()
+    try:
+        for parameter, value in (_ONE_ARENA, _MMAP_THRESHOLD, _TRIM_THRESHOLD):
+            _libc.mallopt(parameter, value)
+    except AttributeError:
+        pass  # not glibc
+
+
+def let_go(proc: Path = Path("/proc")) -> None:
+    """Return free heap to the kernel, and unmap library code until it is run again."""
+    gc.collect()
+    try:
+        _libc.malloc_trim(0)
+    except AttributeError:
+        pass  # not glibc
+    try:
+        maps = (proc / "self/maps").read_bytes()
+    except OSError:
+        return
+    for line in maps.split(b"\n"):
+        fields = line.split(None, 5)
+        # Only code as it is in its file: private pages that were written to
+        # (relocations are, in data) would be lost.
+        if len(fields) == 6 and fields[1] == b"r-xp" and fields[5].startswith(b"/"):
+            start, _, end = fields[0].partition(b"-")
+            address = int(start, 16)
+            _libc.madvise(
+                ctypes.c_void_p(address), ctypes.c_size_t(int(end, 16) - address), _MADV_DONTNEED
+            )
