@@ -41,11 +41,21 @@ class Interner:
     def intern(self, comm: I64, kernel_mode: I64, user: I64, kernel: I64) -> I64:
         """The row of `profile` for each sample: its comm, mode, user path and kernel path."""
         leaves, leaf_of = np.unique((user << 32) | kernel, return_inverse=True)
-        leaf_rows = np.array([self._leaf_row(leaf) for leaf in leaves.tolist()], np.int64)
+        known = self._leaf_rows.get
+        leaf_rows = np.array(
+            [row if (row := known(leaf)) is not None else self._add_leaf(leaf)
+             for leaf in leaves.tolist()],
+            np.int64,
+        )  # fmt: skip
         keys, key_of = np.unique(
             (leaf_rows[leaf_of] << 32) | (comm << 1) | kernel_mode, return_inverse=True
         )
-        rows = np.array([self._profile_row(key) for key in keys.tolist()], np.int64)
+        known = self._profile_rows.get
+        rows = np.array(
+            [row if (row := known(key)) is not None else self._add_profile(key)
+             for key in keys.tolist()],
+            np.int64,
+        )  # fmt: skip
         return rows[key_of] if len(rows) else np.empty(0, np.int64)
 
     def take_new_rows(self) -> dict[str, dict[str, list[object]]]:
@@ -73,31 +83,25 @@ class Interner:
         self._new_profile = []
         return {table: columns for table, columns in new.items() if next(iter(columns.values()))}
 
-    def _leaf_row(self, leaf: int) -> int:
-        row = self._leaf_rows.get(leaf)
-        if row is None:
-            path = self._paths[leaf >> 32] + self._paths[leaf & 0xFFFFFFFF]
-            row = _NO_CALLER
-            for frame in path or (_UNKNOWN_FRAME,):
-                row = self._call_row(row, frame)
-            self._leaf_rows[leaf] = row
+    def _add_leaf(self, leaf: int) -> int:
+        path = self._paths[leaf >> 32] + self._paths[leaf & 0xFFFFFFFF]
+        frame_rows, call_rows = self._frame_rows, self._call_rows
+        row = _NO_CALLER
+        for frame in path or (_UNKNOWN_FRAME,):
+            frame_row = frame_rows.get(frame)
+            if frame_row is None:
+                frame_row = frame_rows[frame] = len(frame_rows)
+                self._new_frames.append(frame)
+            key = ((row + 1) << 32) | frame_row
+            callee = call_rows.get(key)
+            if callee is None:
+                callee = call_rows[key] = len(call_rows)
+                self._new_calls.append((row, frame_row))
+            row = callee
+        self._leaf_rows[leaf] = row
         return row
 
-    def _call_row(self, caller: int, frame: int) -> int:
-        frame_row = self._frame_rows.get(frame)
-        if frame_row is None:
-            frame_row = self._frame_rows[frame] = len(self._frame_rows)
-            self._new_frames.append(frame)
-        key = ((caller + 1) << 32) | frame_row
-        row = self._call_rows.get(key)
-        if row is None:
-            row = self._call_rows[key] = len(self._call_rows)
-            self._new_calls.append((caller, frame_row))
-        return row
-
-    def _profile_row(self, key: int) -> int:
-        row = self._profile_rows.get(key)
-        if row is None:
-            row = self._profile_rows[key] = len(self._profile_rows)
-            self._new_profile.append((key >> 32, (key & 0xFFFFFFFF) >> 1, bool(key & 1)))
+    def _add_profile(self, key: int) -> int:
+        row = self._profile_rows[key] = len(self._profile_rows)
+        self._new_profile.append((key >> 32, (key & 0xFFFFFFFF) >> 1, bool(key & 1)))
         return row

@@ -135,19 +135,22 @@ class Chunk:
 
 
 def split(cpu: int, data: bytes) -> Chunk:
-    """Find the records in what a ring held."""
-    offsets: list[int] = []
-    append = offsets.append
-    sizes = memoryview(data).cast("H")
-    position, end, malformed = 0, len(data), 0
-    while position < end:
-        size = sizes[(position >> 1) + 3]
-        if size < 8 or size & 7 or position + size > end:
-            malformed = 1
+    """Find the records in what a ring held: the only walk from record to record."""
+    found: list[int] = []
+    append = found.append
+    sizes = memoryview(data).cast("H")[3::4]  # of the record that starts at that word, if any
+    at, end = 0, len(data) >> 3
+    while at < end:
+        append(at)
+        step = sizes[at] >> 3
+        if not step:
             break
-        append(position)
-        position += size
-    return Chunk(cpu, data, np.array(offsets, np.uint32), malformed)
+        at += step
+    offsets = np.array(found, np.uint32) * np.uint32(8)
+    whole = len(found)
+    if at != end or len(data) & 7:
+        whole -= 1  # the last one is cut, or its size is 0
+    return Chunk(cpu, data, offsets[:whole], len(found) - whole)
 
 
 def mapped_files(
@@ -160,16 +163,22 @@ def mapped_files(
     words = np.frombuffer(chunk.data, np.uint64, len(chunk.data) // 8)
     at = chunk.offsets >> 3
     at = at[(words[at] & _LOW) == MMAP2]
-    inodes, first = np.unique(words[at + 6], return_index=True)
+    at = at[at + 9 < len(words)]
+    files = dict(
+        zip(
+            zip(words[at + 5].tolist(), words[at + 6].tolist(), strict=True),
+            at.tolist(),
+            strict=True,
+        )
+    )
     new = []
-    for inode, row in zip(inodes.tolist(), at[first].tolist(), strict=True):
-        device = int(words[row + 5])
-        if inode == 0 or (device, inode) in met:
-            continue
+    for device, inode in files.keys() - met:
         met.add((device, inode))
-        path = _text(chunk.data, (row + 9) << 3)
-        pid = int(words[row + 1] & _LOW)
-        new.append((pid, path, (device & 0xFFFFFFFF, device >> 32), inode))
+        if inode:
+            row = files[device, inode]
+            path = _text(chunk.data, (row + 9) << 3)
+            pid = int(words[row + 1] & _LOW)
+            new.append((pid, path, (device & 0xFFFFFFFF, device >> 32), inode))
     return new
 
 
