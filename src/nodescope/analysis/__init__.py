@@ -1,0 +1,1 @@
+"""Views on a recording: numpy on columns; no reading, no printing."""

@@ -1,0 +1,80 @@
+"""Which samples a view is about.
+
+What depends on the profile's row (comm, mode, functions) is decided once per row
+and then looked up; only core, process and cgroup are asked of every sample.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+
+from nodescope.analysis.tree import I64, Bool, Tree
+from nodescope.archive.columns import Columns
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """All that is given must hold."""
+
+    cpus: frozenset[int] | None = None
+    pids: frozenset[int] | None = None
+    comms: tuple[str, ...] = ()  # any of them; `*` matches anything
+    cgroups: tuple[str, ...] = ()  # any of them is part of the path
+    kernel: bool | None = None  # mode
+    frame: re.Pattern[str] | None = None  # some function matches
+    without_frame: re.Pattern[str] | None = None  # no function does
+
+    @property
+    def by_sample(self) -> bool:
+        """Whether roll-ups cannot answer."""
+        return self.cpus is not None or self.pids is not None or bool(self.cgroups)
+
+    def rows(self, columns: Columns) -> Bool:
+        """Which rows of `profile` pass, cores and processes aside."""
+        passing = np.ones(len(columns.profile_stack), bool)
+        if self.comms:
+            patterns = [re.compile(_wildcard(comm)) for comm in self.comms]
+            fits = [any(p.fullmatch(name) for p in patterns) for name in columns.comms]
+            passing &= np.array(fits, bool)[columns.profile_comm]
+        if self.kernel is not None:
+            passing &= columns.profile_kernel == self.kernel
+        if self.frame is not None or self.without_frame is not None:
+            tree = Tree(columns.depth, columns.frame)
+            for pattern, wanted in ((self.frame, True), (self.without_frame, False)):
+                if pattern is not None:
+                    fits = [pattern.search(name) is not None for name in columns.frame_names]
+                    has = tree.below(np.array(fits, bool)[columns.frame])
+                    passing &= has[columns.profile_stack] == wanted
+        return passing
+
+    def samples(self, columns: Columns) -> Bool | None:
+        """Which samples pass; None if all do."""
+        passing: Bool | None = None
+        if self != Filter(cpus=self.cpus, pids=self.pids, cgroups=self.cgroups):
+            passing = self.rows(columns)[columns.profile]
+        for wanted, values in ((self.cpus, "cpu"), (self.pids, "pid")):
+            if wanted is not None:
+                chosen = np.isin(getattr(columns, values), sorted(wanted))
+                passing = chosen if passing is None else passing & chosen
+        if self.cgroups:
+            fits = np.array(
+                [any(c in path for c in self.cgroups) for path in columns.cgroups], bool
+            )
+            chosen = np.append(fits, False)[columns.cgroup]  # code -1 is not known: the last
+            passing = chosen if passing is None else passing & chosen
+        return passing
+
+    def counts(self, columns: Columns) -> I64:
+        """Samples that pass, by row of `profile`: from the roll-up where it can answer."""
+        if columns.whole and not self.by_sample:
+            return np.where(self.rows(columns), columns.profile_samples, 0)
+        passing = self.samples(columns)
+        profile = columns.profile if passing is None else columns.profile[passing]
+        return np.bincount(profile, minlength=len(columns.profile_stack))
+
+
+def _wildcard(text: str) -> str:
+    return ".*".join(re.escape(part) for part in text.split("*"))

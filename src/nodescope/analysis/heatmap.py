@@ -1,0 +1,43 @@
+"""The sub-second heatmap: seconds as columns, offsets within the second as rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from nodescope.analysis.filter import Filter
+from nodescope.analysis.tree import I64
+from nodescope.archive.columns import Columns
+
+SECOND_NS = 1_000_000_000
+MAX_COLUMNS = 20_000  # five and a half hours; a longer window is shown in wider columns
+
+
+@dataclass(frozen=True, slots=True)
+class Heatmap:
+    """`counts[column][row]`; a column is `column_ns` wide, a row `column_ns / rows` high."""
+
+    from_ns: int
+    column_ns: int
+    counts: I64
+
+
+def make_heatmap(
+    parts: Iterable[Columns], chosen: Filter, from_ns: int, to_ns: int, rows: int = 50
+) -> Heatmap:
+    """Count samples by column and row; the first column starts on a whole second."""
+    start = from_ns // SECOND_NS * SECOND_NS
+    seconds = max(1, -(-(to_ns - start) // SECOND_NS))
+    width = -(-seconds // MAX_COLUMNS)
+    columns = -(-seconds // width)
+    counts = np.zeros(columns * rows, np.int64)
+    for part in parts:
+        passing = chosen.samples(part)
+        times = part.time_ns if passing is None else part.time_ns[passing]
+        column, within = np.divmod(times - start, width * SECOND_NS)
+        row = within * rows // (width * SECOND_NS)
+        inside = (column >= 0) & (column < columns)
+        counts += np.bincount((column * rows + row)[inside], minlength=len(counts))
+    return Heatmap(start, width * SECOND_NS, counts.reshape(columns, rows))
