@@ -1,0 +1,384 @@
+"""What is different in a window of time, against the time before it.
+
+The statistics are those of a node, not of a coin: samples of a process come in
+bursts, so their counts per window vary far more than a Poisson count, and a test
+that assumes one flags everything. The baseline is cut into windows as long as
+the one in question; each feature's mean and overdispersion are estimated there
+(shrunk towards what is usual on this node), and p is the tail of the negative
+binomial that follows. Benjamini–Hochberg holds the share of false flags at 5 %,
+and a gate leaves out what is certain but small: a flag needs a share that moved
+by a point, a factor of two, and ten samples.
+
+With fewer than `LEAST_WINDOWS` windows of baseline nothing can be said about
+bursts. The test is then the exact conditional one between two Poisson counts,
+and the result says so: it is a bound, and a flag is a hint.
+
+A window longer than the baseline's windows is treated as wholly correlated
+within itself: its overdispersion is not averaged away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from nodescope.analysis.features import (
+    Block,
+    Feature,
+    Kind,
+    Ledger,
+    Windows,
+    count_part,
+    gather,
+)
+from nodescope.analysis.filter import Filter
+from nodescope.analysis.statistics import (
+    F64,
+    adjust,
+    binomial_tails,
+    negative_binomial_tails,
+    overdispersion,
+    predictive_overdispersion,
+)
+from nodescope.analysis.tree import I64
+from nodescope.archive.columns import Columns
+from nodescope.archive.reader import Segment
+
+Status = Literal["new", "grown", "shrunk", "gone"]
+Method = Literal["negative binomial", "exact conditional", "none"]
+
+SECOND_NS = 1_000_000_000
+SHORTEST_NS = SECOND_NS  # of a baseline window
+FEWEST = 30  # a long window is compared in pieces, so that the baseline has this many
+LEAST_WINDOWS = 12
+ENOUGH_WINDOWS = 120  # fewer know too little of bursts: 24 flag falsely 30 % of the time
+FALSE_SHARE = 0.05
+SHARE_POINT = 0.01
+FACTOR = 2.0
+LEAST_COUNT = 10
+_REFERENCE = 256  # features that tell what overdispersion is usual
+_NEIGHBOURS_NS = SECOND_NS  # segments this close are one recording
+_THREADS = 2  # decoding leaves the interpreter's lock; more gain nothing
+
+Parts = Sequence[Callable[[], Columns]]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One feature in the window and in the baseline."""
+
+    kind: Kind
+    name: str
+    window: int  # samples in the window
+    baseline: float  # samples a window of this length has, on average
+    window_share: float  # of all samples
+    baseline_share: float
+    p: float | None  # None: nothing to compare with
+    q: float | None
+    as_extreme: int  # baseline windows with as many samples (shrunk: as few)
+    status: Status
+    flagged: bool
+    depth: float = 0.0  # of functions
+
+    @property
+    def ratio(self) -> float | None:
+        """How many times the baseline; None where that was nothing."""
+        return self.window / self.baseline if self.baseline else None
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Changes, flagged ones first, then by how far their share moved."""
+
+    changes: list[Change]
+    samples: int
+    baseline_samples: float  # per window
+    windows: int  # of the baseline, those recorded
+    window_ns: int  # the length of each
+    method: Method
+    tests: int
+    recorded_ratio: float  # of the window's time
+    notes: list[str]
+
+
+def compare(
+    window: Parts,
+    baseline: Parts,
+    span: tuple[int, int],
+    against: tuple[int, int],
+    chosen: Filter,
+    *,
+    listed: int = 200,
+) -> Comparison:
+    """Compare the samples of `span` with those of `against`; 0 `listed` are all."""
+    ledger = Ledger()
+    recorded = measure_recorded([part().segment for part in window], span)
+    whole = Windows(span[0], max(1, span[1] - span[0]), np.ones(1, bool))
+    blocks = _count(window, chosen, whole, ledger, frozenset())
+    there = _totals(blocks, len(ledger.features))
+    samples = int(sum(int(block.samples.sum()) for block in blocks))
+    least = max(LEAST_COUNT, SHARE_POINT * samples / FACTOR)
+    wanted = frozenset(np.flatnonzero(there >= least).tolist())
+
+    windows = lay_windows(span, against, [part().segment for part in baseline])
+    before_blocks = _count(baseline, chosen, windows, ledger, wanted)
+    count = int(windows.used.sum())
+    there = np.append(there, np.zeros(len(ledger.features) - len(there), np.int64))
+    before = _totals(before_blocks, len(ledger.features))
+    exposure = recorded / windows.width_ns  # of the window, in windows of the baseline
+    result = Evidence(ledger, there, before, samples, before_blocks, windows, exposure)
+    return result.run(listed, recorded / max(1, span[1] - span[0]), count)
+
+
+def _count(
+    parts: Parts, chosen: Filter, windows: Windows, ledger: Ledger, wanted: frozenset[int]
+) -> list[Block]:
+    def one(make: Callable[[], Columns]) -> Block | None:
+        return count_part(make(), chosen, windows, ledger, wanted)
+
+    if len(parts) < 2:
+        found = [one(make) for make in parts]
+    else:
+        with ThreadPoolExecutor(_THREADS) as pool:
+            found = list(pool.map(one, parts))
+    return [block for block in found if block is not None]
+
+
+def _totals(blocks: Iterable[Block], features: int) -> I64:
+    totals = np.zeros(features, np.int64)
+    for block in blocks:
+        totals[block.feature] += block.total
+    return totals
+
+
+# -- time --------------------------------------------------------------------
+
+
+def _recorded(segments: Iterable[Segment]) -> list[tuple[int, int]]:
+    """The wall times that were recorded, in order, without overlaps."""
+    spans = sorted((segment.wall_from_ns, segment.wall_to_ns) for segment in segments)
+    merged: list[tuple[int, int]] = []
+    for start, end in spans:
+        if merged and start <= merged[-1][1] + _NEIGHBOURS_NS:
+            merged[-1] = (merged[-1][0], max(merged[-1][1], end))
+        else:
+            merged.append((start, end))
+    return merged
+
+
+def measure_recorded(segments: Sequence[Segment], span: tuple[int, int]) -> int:
+    """How much of `span` was recorded; to within a second of its ends, all of it was."""
+    total = 0
+    for start, end in _recorded(segments):
+        inside = min(end, span[1]) - max(start, span[0])
+        if inside > 0:
+            total += inside
+    return span[1] - span[0] if total + _NEIGHBOURS_NS >= span[1] - span[0] else total
+
+
+def lay_windows(
+    span: tuple[int, int], against: tuple[int, int], segments: Sequence[Segment]
+) -> Windows:
+    """Windows that fill the baseline up to its end; used where all of it was recorded."""
+    length = against[1] - against[0]
+    width = max(SHORTEST_NS, min(span[1] - span[0], length // FEWEST))
+    number = max(1, length // width)
+    start = against[1] - number * width
+    edges = start + np.arange(number + 1, dtype=np.int64) * width
+    used = np.zeros(number, bool)
+    slack = min(_NEIGHBOURS_NS, width // 10)
+    for first, last in _recorded(segments):
+        used |= (edges[:-1] >= first - slack) & (edges[1:] <= last + slack)
+    for segment in segments:
+        for gap in segment.description.gaps:
+            if gap.cpu is None and gap.source in ("all", "samples"):
+                missing = np.minimum(edges[1:], gap.to_ns) - np.maximum(edges[:-1], gap.from_ns)
+                used &= missing * 10 < width
+    return Windows(start, width, used)
+
+
+# -- the test ----------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Counts of features in the window and the baseline, and the test between them."""
+
+    ledger: Ledger
+    there: I64  # samples in the window, by feature
+    before: I64  # in the baseline
+    samples: int
+    blocks: list[Block]
+    windows: Windows
+    exposure: float
+
+    def run(self, listed: int, recorded_ratio: float, count: int) -> Comparison:
+        before_samples = sum(int(block.samples.sum()) for block in self.blocks)
+        method: Method = (
+            "none"
+            if not count or not before_samples or not self.samples
+            else "negative binomial" if count >= LEAST_WINDOWS else "exact conditional"
+        )  # fmt: skip
+        window_share = self.there / max(1, self.samples)
+        before_share = self.before / max(1, before_samples)
+        scale = self.exposure / max(1, count)
+        expected: F64 = self.before * np.float64(scale)
+        moved = window_share - before_share
+        rose = (moved >= SHARE_POINT) & (window_share >= FACTOR * before_share)
+        fell = (moved <= -SHARE_POINT) & (before_share >= FACTOR * window_share)
+        gate = (rose & (self.there >= LEAST_COUNT)) | (fell & (expected >= LEAST_COUNT))
+        order = np.lexsort((-np.abs(moved), ~gate))
+        order = order[(self.there + self.before)[order] > 0]
+        # Whatever passes the gate is tested, however few are listed.
+        shown = order if not listed else order[: max(listed, int(gate.sum()))]
+        tests = len(order)
+        p, extreme = self._test(method, shown, expected, count)
+        q = None if p is None else adjust(p, tests)
+        changes = []
+        for at, feature in enumerate(shown.tolist()):
+            changes.append(
+                self._change(
+                    feature,
+                    float(expected[feature]),
+                    (float(window_share[feature]), float(before_share[feature])),
+                    None if p is None or q is None else (float(p[at]), float(q[at])),
+                    int(extreme[at]),
+                    passes=bool(gate[feature]),
+                )
+            )
+        changes.sort(key=lambda each: not each.flagged)
+        return Comparison(
+            changes if not listed else changes[:listed],
+            self.samples,
+            before_samples * scale,
+            count,
+            self.windows.width_ns,
+            method,
+            tests,
+            recorded_ratio,
+            _notes(method, count, recorded_ratio, self.samples),
+        )
+
+    def _test(
+        self, method: Method, shown: I64, expected: F64, count: int
+    ) -> tuple[F64 | None, I64]:
+        if method == "none":
+            return None, np.zeros(len(shown), np.int64)
+        # Together with some that tell what is usual here.
+        common = np.flatnonzero(self.before > 3 * count)
+        usual = common[:: max(1, len(common) // _REFERENCE)]
+        features = np.union1d(shown, usual)
+        counts, _ = gather(self.blocks, features, len(self.windows))
+        counts = counts[:, self.windows.used]
+        at = np.searchsorted(features, shown)
+        there = self.there[shown].astype(np.float64)
+        up = there > expected[shown]
+        per_window = there[:, np.newaxis] / max(self.exposure, 1e-9)
+        as_many = (counts[at] >= per_window - 1e-9).sum(axis=1)
+        as_few = (counts[at] <= per_window + 1e-9).sum(axis=1)
+        extreme = np.where(up, as_many, as_few)
+        if method == "negative binomial":
+            alpha = overdispersion(counts)
+            prior = float(np.median(alpha[np.searchsorted(features, usual)])) if len(usual) else 0.1
+            mean = np.maximum(counts[at].mean(axis=1), 0.5 / count)
+            spread = predictive_overdispersion(alpha[at], mean, count, prior)
+            below, above = negative_binomial_tails(there, mean * self.exposure, spread)
+        else:
+            trials = there + self.before[shown]
+            chance = np.full(len(shown), self.exposure / (self.exposure + count))
+            below, above = binomial_tails(there, trials, chance)
+        return np.minimum(1, 2 * np.where(up, above, below)), extreme
+
+    def _change(
+        self,
+        number: int,
+        expected: float,
+        shares: tuple[float, float],
+        sure: tuple[float, float] | None,
+        as_extreme: int,
+        *,
+        passes: bool,
+    ) -> Change:
+        feature: Feature = self.ledger.features[number]
+        there = int(self.there[number])
+        status: Status = "grown" if there > expected else "shrunk"
+        if not self.before[number]:
+            status = "new"
+        elif not there:
+            status = "gone"
+        return Change(
+            feature.kind,
+            feature.name,
+            there,
+            expected,
+            shares[0],
+            shares[1],
+            None if sure is None else sure[0],
+            None if sure is None else sure[1],
+            as_extreme,
+            status,
+            passes and sure is not None and sure[1] <= FALSE_SHARE,
+            self.ledger.depth[number],
+        )
+
+
+def _notes(method: Method, count: int, recorded_ratio: float, samples: int) -> list[str]:
+    notes = []
+    if not samples:
+        notes.append("no sample in the window: nothing ran there that passes the filters")
+    elif method == "none":
+        notes.append("nothing was recorded to compare with: everything is new, nothing is sure")
+    elif method == "exact conditional":
+        notes.append(
+            f"only {count} baseline windows: how much these counts vary by themselves is not "
+            "known, so p takes them for pure chance and is a lower bound"
+        )
+    elif count < ENOUGH_WINDOWS:
+        notes.append(
+            f"only {count} baseline windows: {ENOUGH_WINDOWS} or more know bursts better; "
+            "take a flag as a hint"
+        )
+    if samples and recorded_ratio < 0.99:
+        notes.append(f"only {100 * recorded_ratio:.0f} % of the window was recorded")
+    return notes
+
+
+def main_changes(changes: Iterable[Change], limit: int) -> list[tuple[Change, int]]:
+    """What to show a person: flagged ones, functions of one call chain once.
+
+    A function that is hot makes all its callers hot. Of functions of one process with
+    nearly equal counts only the innermost is shown, with the number of the others.
+    """
+    shown: list[tuple[Change, int]] = []
+    for change in sorted(
+        (each for each in changes if each.flagged), key=lambda each: (-each.depth, each.name)
+    ):
+        chain = next(
+            (index for index, (other, _) in enumerate(shown) if _of_one_chain(change, other)),
+            None,
+        )
+        if chain is None:
+            shown.append((change, 0))
+        else:
+            shown[chain] = (shown[chain][0], shown[chain][1] + 1)
+    kinds = {"comm": 0, "core": 1, "function": 2, "kernel": 3}
+    shown.sort(key=lambda each: (-abs(_moved(each[0])), kinds[each[0].kind], each[0].name))
+    return shown[:limit] if limit else shown
+
+
+def _moved(change: Change) -> float:
+    return round(change.window_share - change.baseline_share, 3)
+
+
+def _of_one_chain(outer: Change, inner: Change) -> bool:
+    if outer.kind != inner.kind or outer.kind not in ("function", "kernel"):
+        return False
+    if outer.kind == "function" and outer.name.split(";")[0] != inner.name.split(";")[0]:
+        return False
+    window = abs(outer.window - inner.window) <= 0.1 * max(outer.window, inner.window)
+    before = abs(outer.baseline - inner.baseline) <= 0.1 * max(outer.window, inner.window, 1)
+    return window and before
