@@ -133,9 +133,14 @@ def clock_pairs(start: Start, heartbeats: Any) -> tuple[tuple[int, int], ...]:
     return tuple(pairs)
 
 
-def describe(start: Start, tables: Mapping[str, Any], extents: Mapping[str, Extent]) -> Description:
-    """Describe a segment from its sealed tables."""
-    clock = clock_pairs(start, tables["heartbeats"])
+def describe(
+    start: Start,
+    tables: Mapping[str, Any],
+    extents: Mapping[str, Extent],
+    clock: tuple[tuple[int, int], ...] | None = None,
+) -> Description:
+    """Describe a segment from its sealed tables; a part of one keeps the whole one's clock."""
+    clock = clock or clock_pairs(start, tables["heartbeats"])
     times = _times(start, tables)
     first, last = (min(times), max(times)) if times else (start.monotonic_ns,) * 2
     # A step inside the segment may put its end, on the wall, before its start.
@@ -231,17 +236,31 @@ def _checked(directory: Path, parse: Callable[[Mapping[str, Any]], Parsed]) -> P
     path = directory / SEGMENT_FILE
     try:
         content = read_json(path)
-        check_format(path, content.get("format"))
-        parsed = parse(content)
-    except NewerFormat:
-        raise
     except FileNotFoundError:
         raise CorruptSegment(directory, f"it has no {SEGMENT_FILE}") from None
     except ArchiveError as error:
         raise CorruptSegment(path, error.reason) from error
+    return _parsed(str(path), directory.name, content, parse)
+
+
+def parse_description(path: str, name: str, content: Mapping[str, Any]) -> Description:
+    """The description of the segment `name`, from the content of its `segment.json`."""
+    return _parsed(path, name, content, _description)
+
+
+def _parsed(
+    path: str, name: str, content: Mapping[str, Any], parse: Callable[[Mapping[str, Any]], Parsed]
+) -> Parsed:
+    try:
+        check_format(path, content.get("format"))
+        parsed = parse(content)
+    except NewerFormat:
+        raise
+    except ArchiveError as error:
+        raise CorruptSegment(path, error.reason) from error
     except (TypeError, ValueError, OverflowError) as error:
         raise CorruptSegment(path, str(error)) from error
-    if parsed.name != directory.name:
+    if parsed.name != name:
         raise CorruptSegment(path, f"it describes {parsed.name!r}")
     return parsed
 

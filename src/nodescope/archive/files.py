@@ -104,6 +104,11 @@ def read_json(path: Path) -> dict[str, object]:
         data = file.read(MAX_JSON_BYTES + 1)
     if len(data) > MAX_JSON_BYTES:
         raise ArchiveError(path, f"larger than {MAX_JSON_BYTES} bytes")
+    return parse_json(path, data)
+
+
+def parse_json(path: str | Path, data: bytes) -> dict[str, object]:
+    """A JSON object; errors name the file it is from."""
     try:
         content = json.loads(data)
     except (ValueError, RecursionError) as error:

@@ -34,6 +34,8 @@ The contract:
    tells what ran on the machine. Symbolic links inside an archive are not
    followed.
 
+A slice of an archive in one file is a bundle: see `nodescope.archive.bundle`.
+
 The format is one number, in `archive.json` and in each `segment.json`. A
 reader refuses a newer one by name and reads every older one.
 """
@@ -43,6 +45,7 @@ from __future__ import annotations
 import os
 import re
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -95,7 +98,7 @@ def list_segment_names(directory: Path) -> list[str]:
     return [name for _, name in sorted(known)]
 
 
-def check_format(path: Path, number: object) -> int:
+def check_format(path: str | Path, number: object) -> int:
     """Refuse a format that is newer than ours, or none at all."""
     if not isinstance(number, int) or isinstance(number, bool) or number < 1:
         raise ArchiveError(path, f"its format is {number!r}, not a version number")
@@ -118,6 +121,11 @@ def read_archive_info(root: Path) -> ArchiveInfo:
         content = read_json(path)
     except FileNotFoundError:
         raise ArchiveError(root, f"not an archive: it has no {ARCHIVE_FILE}", hint=_HINT) from None
+    return parse_archive_info(path, content)
+
+
+def parse_archive_info(path: str | Path, content: Mapping[str, object]) -> ArchiveInfo:
+    """Check what `archive.json` says."""
     number = check_format(path, content.get("format"))
     created, node = content.get("created"), content.get("node")
     if not isinstance(created, int) or not isinstance(node, dict):

@@ -1,4 +1,8 @@
-"""The read side: needs no lock, and works while a recorder writes."""
+"""The read side: needs no lock, and works while a recorder writes.
+
+A recording is a folder, or a bundle of one (`nodescope.archive.bundle`): whoever
+reads segments sees no difference.
+"""
 
 from __future__ import annotations
 
@@ -13,20 +17,25 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet
 
+from nodescope.archive.bundle import Bundle, open_bundle
 from nodescope.archive.description import (
     Description,
     Extent,
     Start,
     describe,
+    parse_description,
     read_description,
     read_start,
     wall_ns,
 )
+from nodescope.archive.files import SEGMENT_FILE, translated
 from nodescope.archive.layout import (
+    ARCHIVE_FILE,
     OPEN_DIRECTORY,
     SEALED_DIRECTORY,
     ArchiveInfo,
     list_segment_names,
+    parse_archive_info,
     parse_sequence,
     read_archive_info,
 )
@@ -35,6 +44,8 @@ from nodescope.archive.seal import read_opened
 from nodescope.archive.streams import stream_size
 from nodescope.errors import ArchiveError, CorruptSegment, NewerFormat, UsageError
 from nodescope.records import OPEN_TABLES, SEALED_TABLES
+
+MAX_ROWS = 1 << 26  # of one table; two minutes of a thousand cores are 12 million samples
 
 
 class Segment:
@@ -87,10 +98,13 @@ class Segment:
         if extent is None:
             return empty_table(table).select(names)
         path = f"{self.directory}/{table}.parquet"
-        check_file(path, extent)
+        source = self._open(table, extent)
         texts = [name for name in text_columns(table) if name in names]
         try:
-            file = pa.parquet.ParquetFile(path, read_dictionary=texts, pre_buffer=False)
+            file = pa.parquet.ParquetFile(source, read_dictionary=texts, pre_buffer=False)
+            if file.metadata.num_rows != extent.rows:
+                reason = f"{file.metadata.num_rows} rows where {extent.rows} were sealed"
+                raise CorruptSegment(path, reason)
             content = file.read(columns=names, use_threads=False).select(names)
             schema = pa.schema([arrow_schema(table).field(name) for name in names])
             content = content.cast(schema)
@@ -101,6 +115,68 @@ class Segment:
         if len(content) != extent.rows:
             raise CorruptSegment(path, f"{len(content)} rows where {extent.rows} were sealed")
         return content
+
+    def _open(self, table: str, extent: Extent) -> Any:
+        """What Parquet reads the table from: a path, or bytes."""
+        path = f"{self.directory}/{table}.parquet"
+        check_file(path, extent)
+        return path
+
+    def read_files(self) -> dict[str, bytes]:
+        """The tables as they lie on disk, to be copied."""
+        files = {}
+        for table, extent in self.description.tables.items():
+            path = self.directory / f"{table}.parquet"
+            check_file(str(path), extent)
+            with translated(path):
+                files[table] = path.read_bytes()
+            if len(files[table]) != extent.bytes:
+                raise CorruptSegment(path, f"{extent.bytes} bytes were sealed, but it changed")
+        return files
+
+    @property
+    def description_bytes(self) -> int:
+        """What its `segment.json` takes on disk; 0 if retention took it just now."""
+        try:
+            return os.lstat(f"{self.directory}/{SEGMENT_FILE}").st_size
+        except OSError:
+            return 0
+
+
+class BundledSegment(Segment):
+    """A segment in a bundle; `directory` is only what messages call it."""
+
+    def __init__(self, bundle: Bundle, name: str) -> None:
+        folder = f"{SEALED_DIRECTORY}/{name}"
+        member = f"{folder}/{SEGMENT_FILE}"
+        where = bundle.where(member)
+        description = parse_description(where, name, bundle.read_json(member))
+        super().__init__(Path(bundle.where(folder)), description)
+        self._bundle = bundle
+        self._folder = folder
+        for table, extent in description.tables.items():
+            self._check(table, extent)
+
+    def _check(self, table: str, extent: Extent) -> None:
+        name = f"{self._folder}/{table}.parquet"
+        member = self._bundle.members.get(name)
+        if member is None:
+            raise CorruptSegment(self._bundle.where(name), "missing")
+        if member.bytes != extent.bytes:
+            reason = f"{extent.bytes} bytes were sealed, but it ends"
+            raise CorruptSegment(self._bundle.where(name), reason, member.bytes)
+        if extent.rows > MAX_ROWS:
+            raise CorruptSegment(self._bundle.where(name), f"{extent.rows} rows: not a segment")
+
+    def _open(self, table: str, extent: Extent) -> Any:
+        self._check(table, extent)
+        return pa.BufferReader(self._bundle.read(f"{self._folder}/{table}.parquet"))
+
+    def read_files(self) -> dict[str, bytes]:
+        return {
+            table: self._bundle.read(f"{self._folder}/{table}.parquet")
+            for table in self.description.tables
+        }
 
 
 class OpenSegment(Segment):
@@ -167,15 +243,20 @@ class Listing:
 class Archive:
     """A recording, for reading."""
 
-    def __init__(self, root: Path, info: ArchiveInfo) -> None:
+    def __init__(self, root: Path, info: ArchiveInfo, bundle: Bundle | None = None) -> None:
         self.root = root
         self.info = info
+        self.bundle = bundle  # None: a folder
 
     @classmethod
     def open(cls, path: str | Path) -> Archive:
         """Open a recording; says by name if there is none, or none we can read."""
         root = Path(path)
-        return cls(root, read_archive_info(root))
+        if root.is_dir() or not root.exists():
+            return cls(root, read_archive_info(root))
+        bundle = open_bundle(root)
+        info = parse_archive_info(bundle.where(ARCHIVE_FILE), bundle.read_json(ARCHIVE_FILE))
+        return cls(root, info, bundle)
 
     def segments(self) -> list[Segment]:
         """The readable segments, sealed and open, in the order they were recorded."""
@@ -183,6 +264,8 @@ class Archive:
 
     def listing(self) -> Listing:
         """All segments; a damaged one costs only itself."""
+        if self.bundle is not None:
+            return _list_bundle(self.bundle)
         sealed, opened = self.root / SEALED_DIRECTORY, self.root / OPEN_DIRECTORY
         # Open ones first: one that is sealed in between is then seen twice, not never.
         open_names = list_segment_names(opened)
@@ -211,6 +294,16 @@ class Archive:
         except (CorruptSegment, NewerFormat) as error:
             if directory.is_dir():  # else retention or sealing took it just now
                 listing.damaged.append(error)
+
+
+def _list_bundle(bundle: Bundle) -> Listing:
+    listing = Listing([], [])
+    for name in bundle.segment_names:
+        try:
+            listing.segments.append(BundledSegment(bundle, name))
+        except (CorruptSegment, NewerFormat) as error:
+            listing.damaged.append(error)
+    return listing
 
 
 def _load_sealed(directory: Path) -> Segment:

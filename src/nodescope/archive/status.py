@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from nodescope.archive.description import Description, Extent, Gap
-from nodescope.archive.files import SEGMENT_FILE
 from nodescope.archive.layout import ARCHIVE_FILE
 from nodescope.archive.lock import Holder, find_holder
 from nodescope.archive.reader import Archive, Segment
@@ -60,10 +59,12 @@ def summarise(archive: Archive) -> Summary:
     descriptions = [segment.description for segment in listing.segments]
     samples = sum(description.samples for description in descriptions)
     size = _size(archive, listing.segments)
+    frozen: tuple[Frozen, ...] = ()
     try:
-        frozen = tuple(read_frozen(archive.root))
+        if archive.bundle is None:  # nothing in a bundle needs keeping from retention
+            frozen = tuple(read_frozen(archive.root))
     except ArchiveError as error:
-        frozen, damaged = (), [*damaged, error]
+        damaged.append(error)
     return Summary(
         node=archive.info.node,
         created_ns=archive.info.created_ns,
@@ -80,23 +81,20 @@ def summarise(archive: Archive) -> Summary:
         tables=_tables(descriptions),
         frozen=frozen,
         damaged=tuple(damaged),
-        recording=find_holder(archive.root),
+        recording=find_holder(archive.root) if archive.bundle is None else None,
     )
 
 
 def _size(archive: Archive, segments: Iterable[Segment]) -> int:
     """Every byte of the archive: tables, descriptions, and its own file."""
-    files = [f"{archive.root}/{ARCHIVE_FILE}"]
-    total = 0
-    for segment in segments:
-        total += segment.description.bytes
-        files.append(f"{segment.directory}/{SEGMENT_FILE}")
-    for path in files:
-        try:
-            total += os.lstat(path).st_size
-        except FileNotFoundError:
-            continue  # retention took it just now
-    return total
+    own = archive.root if archive.bundle is not None else archive.root / ARCHIVE_FILE
+    try:
+        size = os.stat(own).st_size
+    except FileNotFoundError:
+        size = 0
+    if archive.bundle is not None:
+        return size
+    return size + sum(each.description.bytes + each.description_bytes for each in segments)
 
 
 def _same_run(before: Description, after: Description) -> bool:

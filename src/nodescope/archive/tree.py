@@ -12,6 +12,7 @@ segment has a million rows.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +29,18 @@ class DepthFirst:
     depth: NDArray[np.int16]
     frame: Int32
     row_of: Int32
+
+
+def find_callers(depth: NDArray[np.integer[Any]]) -> Int64:
+    """The row of each row's caller in a tree that is laid out, -1 for the outermost."""
+    parent = np.full(len(depth), -1, np.int64)
+    order = np.argsort(depth, kind="stable")
+    bounds = np.searchsorted(depth[order], np.arange(int(depth.max(initial=-1)) + 2))
+    for level in range(1, len(bounds) - 1):
+        upper = order[bounds[level - 1] : bounds[level]]
+        rows = order[bounds[level] : bounds[level + 1]]
+        parent[rows] = upper[np.searchsorted(upper, rows) - 1]
+    return parent
 
 
 def find_intact(parent: Int32, frame: Int32, frames: int) -> Bool:
