@@ -37,6 +37,7 @@ _DRAIN_NS = SECOND_NS
 _EARLY_NS = 20_000_000  # at most; less where the cores are read often
 _LATE_NS = 2 * SECOND_NS  # later than that, the sources were not seen
 _MAX_UNDECODED_BYTES = 8 << 20
+_PORTION_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +89,7 @@ class Recorder:
         self._drain_pace = Pace(min(_DRAIN_NS, options.flush_ns), now + _DRAIN_NS)
         self._flush_pace = Pace(options.flush_ns, now + options.flush_ns)
         self._segment_pace = Pace(options.segment_ns, now + options.segment_ns)
-        self._undecoded: list[Chunk] = []
+        self._undecoded: list[list[Chunk]] = []  # one list per draining
         self._cores: list[tuple[int, np.ndarray[tuple[int, ...], np.dtype[np.int64]]]] = []
         self._cores_read_ns = now
         self._drained_ns = now
@@ -226,7 +227,7 @@ class Recorder:
             self._drain(now)
             self._watch_clock()
             self._notifier.alive()
-        undecoded = sum(len(chunk.data) for chunk in self._undecoded)
+        undecoded = sum(len(chunk.data) for chunks in self._undecoded for chunk in chunks)
         if self._flush_pace.take(soon) is not None or undecoded > _MAX_UNDECODED_BYTES:
             self._flush(now)
             self._keep_budget(now)
@@ -243,7 +244,7 @@ class Recorder:
         if self._sampling is None:
             return
         followed, rest = self._sampling.follow(self._cpus())
-        self._undecoded.extend(rest)
+        self._undecoded.append(rest)
         if followed.added or followed.removed:
             self._watch_rings()
         for cpu in followed.removed:
@@ -280,7 +281,7 @@ class Recorder:
         chunks = self._sampling.drain()
         if self._paused_ns is None:
             self._profiler.look_ahead(chunks)
-            self._undecoded.extend(chunks)
+            self._undecoded.append(chunks)
         if self._show is not None:
             self._show(self._progress(now))
 
@@ -312,12 +313,23 @@ class Recorder:
             self._written += self._writer.flush()
         except ArchiveFull as error:
             self._pause(now, error)
+        footprint.trim()
 
     def _append_samples(self, now: int) -> None:
-        chunks, self._undecoded = self._undecoded, []
-        if self._sampling is None or not chunks:
-            return
-        batch, rows = self._profiler.process(chunks, cgroup=self._sampling.sampler.cgroup)
+        """Decode what was drained, in portions that the processor's caches hold."""
+        drained, self._undecoded = self._undecoded, []
+        portion: list[Chunk] = []
+        for number, chunks in enumerate(drained, 1):
+            portion.extend(chunks)
+            size = sum(len(chunk.data) for chunk in portion)
+            if portion and (size >= _PORTION_BYTES or number == len(drained)):
+                self._append_portion(portion, now)
+                portion = []
+        self._drained_ns = now
+
+    def _append_portion(self, portion: list[Chunk], now: int) -> None:
+        assert self._sampling is not None
+        batch, rows = self._profiler.process(portion, cgroup=self._sampling.sampler.cgroup)
         for table, columns in rows.items():
             self._writer.append(table, columns)
         self._samples += len(batch.samples)
@@ -330,7 +342,6 @@ class Recorder:
             self._log.gap(
                 self._drained_ns, now, "samples", "malformed records", lost=batch.malformed
             )
-        self._drained_ns = now
 
     def _append_cores(self) -> None:
         if not self._cores:
@@ -417,7 +428,7 @@ class Recorder:
             return
         message = f"used {why}: sampling at {lower} Hz instead of {self._frequency_hz()} Hz"
         self._log.event(now, "rate_lowered", "recorder", message, loud=True)
-        self._undecoded.extend(self._sampling.set_frequency(lower))
+        self._undecoded.append(self._sampling.set_frequency(lower))
         self._watch_rings()
         self._append_heartbeat()
 

@@ -172,7 +172,7 @@ class Stacks:
         serials = np.array([image.serial for image in spaces.lasting], np.uint64)
         marks = serials[attribution.space[rows] - spaces.made] if len(rows) else serials[:0]
         keys, first, inverse = np.unique(
-            _hash(_take(chains, rows)) + marks * _GOLDEN, return_index=True, return_inverse=True
+            _hash(chains)[rows] + marks * _GOLDEN, return_index=True, return_inverse=True
         )
         known = [self._user_paths.get(key, -1) for key in keys.tolist()]
         numbers = np.array(known, np.int64)

@@ -1,0 +1,1 @@
+"""What Nodescope costs and how it compares: `make bench` writes RESULTS.md."""
