@@ -4,7 +4,8 @@ stripped Go program, a C++ and a Rust one are named in a real recording.
 The load, the lookup and what counts as the same name are those of
 `tests/sources/symbols/test_perf_agreement.py`: every distinct (process,
 address) pair that perf names is looked up through our tables, while the
-process is stopped but alive. The three programs are built here with names no
+process is stopped but alive; frames of the few that ended in the meantime are
+left out, and counted. The three programs are built here with names no
 library has, recorded with `nodescope record`, and sought in the archive. Each
 function sought burns CPU itself: a compiler gives a leaf no frame, and a walk
 by frame pointers, perf's too, then misses the leaf's caller.
@@ -14,7 +15,9 @@ programs, is shown), by counting hot addresses over and over (each pair counts
 once), by leaving out what we cannot locate (that counts as disagreement here),
 by a debug section or symbol table that a stripped program should not have (the
 Go program is checked for having none), or by perf naming little (what it leaves
-unnamed, and how much of that we name, is shown).
+unnamed, and how much of that we name, is shown). A comparison that cannot fail
+would agree on anything: as a control, the same frames are looked up 4 KiB
+further on, where hardly any name can be the same.
 """
 
 from __future__ import annotations
@@ -37,6 +40,8 @@ from tests.sources.symbols import test_perf_agreement as agreement
 
 from benchmarks.results import Bar, Grid, Options, Result
 from nodescope.sources.symbols import read_kallsyms
+
+MOVED_BYTES = 4096
 
 GO = """
 package main
@@ -157,6 +162,8 @@ def run(options: Options) -> Result:
         with _varied_load() as processes:
             frames = _perf_frames(processes, seconds)
             kernel, user = _compare_kernel(frames), _compare_user(frames)
+            moved = {(pid, at + MOVED_BYTES, name, dso) for pid, at, name, dso in frames}
+            control = (_compare_kernel(moved), _compare_user(moved))
         for found, least in ((kernel, 0.99), (user, 0.98)):
             bars.append(
                 Bar(
@@ -166,7 +173,7 @@ def run(options: Options) -> Result:
                     found.ratio >= least,
                 )
             )
-        grids.append(_agreement_grid(kernel, user, len({pid for pid, *_ in frames})))
+        grids.append(_agreement_grid((kernel, user), control, len({pid for pid, *_ in frames})))
         grids.append(_differences_grid(kernel, user))
     else:
         bars.append(Bar("agreement with perf", "", "perf is not installed", False))
@@ -191,6 +198,7 @@ class Agreement:
     wrong: Counter[tuple[str, str]]  # ours, perf's
     unnamed: int = 0  # frames perf does not name
     better: int = 0  # and we do
+    ended: int = 0  # frames of processes that ended before we could look
 
     @property
     def ratio(self) -> float:
@@ -231,7 +239,17 @@ def _perf_frames(processes: list[subprocess.Popen[bytes]], seconds: int) -> set[
             check=True,
             capture_output=True,
         )
-    return set(agreement.parse_perf_script(script.stdout.decode("utf-8", "replace")))
+    text = script.stdout.decode("utf-8", "replace")
+    return {_repair(frame) for frame in agreement.parse_perf_script(text)}
+
+
+def _repair(frame: agreement.Frame) -> agreement.Frame:
+    """Of a file that was deleted, the parser takes the name for a part of the symbol."""
+    pid, address, symbol, dso = frame
+    if not dso.startswith("deleted"):
+        return frame
+    symbol, _, path = symbol.rpartition(" (")
+    return pid, address, symbol, f"{path} (deleted)"
 
 
 def _compare_kernel(frames: set[agreement.Frame]) -> Agreement:
@@ -252,10 +270,13 @@ def _compare_kernel(frames: set[agreement.Frame]) -> Agreement:
 def _compare_user(frames: set[agreement.Frame]) -> Agreement:
     processes = agreement.Processes()
     wrong: Counter[tuple[str, str]] = Counter()
-    named = unnamed = better = 0
+    named = unnamed = better = ended = 0
     for pid, address, symbol, dso in sorted(frames):
-        if agreement.is_kernel(address) or not Path(f"/proc/{pid}").exists():
-            continue  # of a process that has ended, /proc tells nothing any more
+        if agreement.is_kernel(address):
+            continue
+        if not _has_memory(pid):
+            ended += symbol != "[unknown]"
+            continue
         found = processes.resolve(pid, address, dso)
         ours = "" if found is None else found[0]
         if symbol == "[unknown]":
@@ -265,21 +286,34 @@ def _compare_user(frames: set[agreement.Frame]) -> Agreement:
         named += 1
         if not agreement.same(ours, symbol):
             wrong[ours or "(not located)", symbol] += 1
-    return Agreement("user", named, wrong, unnamed, better)
+    return Agreement("user", named, wrong, unnamed, better, ended)
 
 
-def _agreement_grid(kernel: Agreement, user: Agreement, processes: int) -> Grid:
+def _has_memory(pid: int) -> bool:
+    """Whether a process still is one: a zombie has nothing mapped any more."""
+    try:
+        return bool(Path(f"/proc/{pid}/maps").read_bytes())
+    except OSError:
+        return False
+
+
+def _agreement_grid(
+    compared: tuple[Agreement, Agreement], control: tuple[Agreement, Agreement], processes: int
+) -> Grid:
     rows = tuple(
         (
             each.name,
             f"{each.named:,}",
             f"{each.ratio:.3%}",
-            "–" if each is kernel else f"{each.unnamed:,}",
-            "–" if each is kernel else f"{each.better:,}",
+            f"{wrong.ratio:.1%}",
+            *(f"{count:,}" for count in (each.unnamed, each.better, each.ended)),
         )
-        for each in (kernel, user)
+        for each, wrong in zip(compared, control, strict=True)
     )
-    head = ("", "distinct frames perf names", "we agree", "perf leaves unnamed", "of these we name")
+    head = (
+        "", "distinct frames perf names", "we agree", f"control: moved by {MOVED_BYTES} bytes",
+        "perf leaves unnamed", "of these we name", "left out: of processes that had ended",
+    )  # fmt: skip
     return Grid(f"Against perf script, {processes} processes", head, rows)
 
 
