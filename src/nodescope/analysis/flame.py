@@ -3,11 +3,13 @@
 Each segment's tree is reduced to rows (id of the path, id of the callers' path,
 function, samples); ids are hashes of what the path is, so segments merge by sum.
 What would be narrower than a pixel is dropped early: that is most of the rows.
+Of a window of many segments, each drops on its own what is narrower than a
+quarter of that; a path then lacks at most `SEEN / 4` of the whole.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -20,6 +22,7 @@ from nodescope.archive.columns import Columns
 Group = Literal["none", "comm", "cpu", "cgroup", "pid"]
 SEEN = 1 / 4000  # of the whole: half a pixel on a wide screen
 MERGE_ROWS = 400_000
+FEW = 8  # segments: so many are summed to the last sample
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,14 +41,17 @@ class Names:
 
     of: dict[int, tuple[str, str, bool]] = field(default_factory=dict)
 
-    def learn(self, ids: U64, columns: Columns, used: I64) -> None:
-        """Remember the functions that are used."""
-        for row in used.tolist():
-            key = int(ids[row])
+    def learn(self, columns: Columns, used: I64) -> U64:
+        """Remember functions by their row of `frames`; returns the id of each."""
+        texts, modules = columns.frame_names, columns.modules
+        names = [texts[row] for row in used.tolist()]
+        kernel, module_of = columns.frame_kernel[used], columns.frame_module[used]
+        ids = identify_frames(modules, module_of, names, kernel)
+        known = zip(ids.tolist(), module_of.tolist(), names, kernel.tolist(), strict=True)
+        for key, module, name, is_kernel in known:
             if key not in self.of:
-                module = columns.modules[columns.frame_module[row]]
-                kernel = bool(columns.frame_kernel[row])
-                self.of[key] = (module, columns.frame_names[row], kernel)
+                self.of[key] = (modules[module], name, is_kernel)
+        return ids
 
     def learn_text(self, text: str) -> int:
         """An id for a group: a process, a core."""
@@ -54,30 +60,55 @@ class Names:
         return key
 
 
-def flame_rows(
-    columns: Columns, chosen: Filter, names: Names, *, inverted: bool = False, group: Group = "comm"
+def flame_of(
+    parts: Iterable[Columns],
+    chosen: Filter,
+    names: Names,
+    *,
+    inverted: bool = False,
+    group: Group = "comm",
+    count: int = 1,
 ) -> Rows:
-    """The flame graph of one segment's part of a window."""
-    ids = identify_frames(
-        columns.modules, columns.frame_module, columns.frame_names, columns.frame_kernel
+    """The flame graph of a window of `count` segments."""
+    least = SEEN / 4 if count > FEW else 0.0
+    return merge(
+        flame_rows(part, chosen, names, inverted=inverted, group=group, least=least)
+        for part in parts
     )
-    tree = Tree(columns.depth, columns.frame)
+
+
+def flame_rows(
+    columns: Columns,
+    chosen: Filter,
+    names: Names,
+    *,
+    inverted: bool = False,
+    group: Group = "comm",
+    least: float = 0.0,
+) -> Rows:
+    """The flame graph of one segment's part of a window, without what is below `least` of it."""
     row, number, count, texts = _grouped_counts(columns, chosen, group)
-    roots = np.array([names.learn_text(text) for text in texts], np.uint64)
+    if not len(row):
+        return _joined([])
+    fewest = max(1, int(count.sum() * least))
+    present = np.bincount(number, count, len(texts)).astype(np.int64)
+    wide = np.flatnonzero(present >= fewest)
+    roots = np.zeros(len(texts), np.uint64)
+    roots[wide] = [names.learn_text(texts[at]) for at in wide.tolist()]
     groups = mix(np.zeros(len(roots), np.uint64), roots)
-    salt = groups[number] if group != "none" else np.zeros(len(number), np.uint64)
+    if group == "none":
+        groups = np.zeros(1, np.uint64)
+    tree = Tree(columns.depth, columns.frame)
     walk = _walk_up if inverted else _walk_down
-    rows = walk(tree, ids, columns.profile_stack[row], salt, count)
-    names.learn(ids, columns, np.flatnonzero(np.isin(ids, rows.frame)))
+    found = walk(tree, columns.profile_stack[row], number, count, fewest)
+    rows = _identified(found, groups, columns, names)
     if group == "none":
         return rows
-    totals = np.bincount(number, count, len(groups)).astype(np.int64)
-    present = totals > 0
     return Rows(
-        path=np.concatenate((rows.path, groups[present])),
-        caller=np.concatenate((rows.caller, np.zeros(int(present.sum()), np.uint64))),
-        frame=np.concatenate((rows.frame, roots[present])),
-        total=np.concatenate((rows.total, totals[present])),
+        path=np.concatenate((rows.path, groups[wide])),
+        caller=np.concatenate((rows.caller, np.zeros(len(wide), np.uint64))),
+        frame=np.concatenate((rows.frame, roots[wide])),
+        total=np.concatenate((rows.total, present[wide])),
     )
 
 
@@ -105,42 +136,97 @@ def _grouped_counts(
     return pairs >> 24, pairs & ((1 << 24) - 1), count, texts
 
 
-def _walk_down(tree: Tree, ids: U64, leaf: I64, salt: U64, count: I64) -> Rows:
-    """Totals of every (group, row of the tree), from the deepest rows up."""
-    path_ids = tree.identify(ids)
-    found: list[tuple[U64, U64, U64, I64]] = []
-    depth = tree.depth[leaf]
-    node, salts, samples = np.empty(0, np.int64), np.empty(0, np.uint64), np.empty(0, np.int64)
-    for level in range(int(depth.max(initial=-1)), -1, -1):
-        here = depth == level
-        node = np.concatenate((node, leaf[here]))
-        salts = np.concatenate((salts, salt[here]))
-        samples = np.concatenate((samples, count[here]))
-        key, first, inverse = np.unique(
-            mix(salts, path_ids[node]), return_index=True, return_inverse=True
-        )
-        samples = np.bincount(inverse, samples, len(key)).astype(np.int64)
-        node, salts = node[first], salts[first]
-        outer = tree.parent[node]
-        above = np.where(outer >= 0, mix(salts, path_ids[outer]), salts)
-        found.append((key, above, ids[tree.frame[node]], samples))
-        node = outer
-    return _joined(found)
+@dataclass(frozen=True, slots=True)
+class Level:
+    """Paths of one length: the place of the callers' path in the level before (at the
+    first one: the group), the row of `frames` at the end, the samples.
+    """
+
+    caller: I64
+    frame: I64
+    total: I64
 
 
-def _walk_up(tree: Tree, ids: U64, leaf: I64, salt: U64, count: I64) -> Rows:
-    """Totals by path from the leaf outwards: who called it, and who called that."""
-    found: list[tuple[U64, U64, U64, I64]] = []
-    node, path, samples = leaf, salt, count
+def _walk_down(tree: Tree, leaf: I64, number: I64, count: I64, fewest: int) -> list[Level]:
+    """Paths from the outermost function inwards.
+
+    Leaves are sorted by group and row. As rows stand in depth-first order, the leaves
+    below one path are then neighbours, and how many functions two neighbours share is
+    the least depth of the rows between them: no caller is looked up for that.
+    """
+    order = np.lexsort((leaf, number))
+    leaf, number = leaf[order], number[order]
+    running = np.zeros(len(leaf) + 1, np.int64)
+    np.cumsum(count[order], out=running[1:])
+    shared = _shared_depth(tree.depth, leaf, number)
+    deep = tree.depth[leaf]
+    begin, above = np.arange(len(leaf)), number
+    levels: list[Level] = []
+    depth = 0
+    while len(begin):
+        # `begin` are leaves below wide paths, each with its place in the level above.
+        first = np.flatnonzero(shared[begin] <= depth)
+        last = np.append(first[1:], len(begin)) - 1
+        total = running[begin[last] + 1] - running[begin[first]]
+        kept = (total >= fewest) & (deep[begin[first]] >= depth)
+        place = np.cumsum(kept) - 1
+        owner = np.repeat(np.where(kept, place, -1), last - first + 1)
+        rows = tree.ancestors(leaf[begin[first[kept]]], depth)
+        levels.append(Level(above[first[kept]], tree.frame[rows], total[kept]))
+        going = owner >= 0
+        begin, above = begin[going], owner[going]
+        depth += 1
+    return levels[:-1] if levels and not len(levels[-1].total) else levels
+
+
+def _shared_depth(depth: I64, leaf: I64, number: I64) -> I64:
+    """How many outer functions each leaf shares with the one before; 0 in another group."""
+    shared = np.zeros(len(leaf), np.int64)
+    same = np.flatnonzero(number[1:] == number[:-1]) + 1
+    if len(same):
+        # The least depth in (before, this]: pairs of bounds, of which every second counts.
+        padded = np.append(depth, 0)
+        bounds = np.stack((leaf[same - 1] + 1, leaf[same] + 1), axis=1)
+        equal = bounds[:, 0] >= bounds[:, 1]  # the same leaf again: all of it is shared
+        bounds[equal, 1] = bounds[equal, 0]
+        least = np.minimum.reduceat(padded, bounds.ravel())[::2]
+        shared[same] = np.where(equal, depth[leaf[same]] + 1, least)
+    return shared
+
+
+def _walk_up(tree: Tree, leaf: I64, number: I64, count: I64, fewest: int) -> list[Level]:
+    """Paths from the innermost function outwards: who called it, and who called that."""
+    levels: list[Level] = []
+    node, above, samples = leaf, number, count
     while len(node):
-        frame = ids[tree.frame[node]]
-        inner, path = path, mix(path, frame)
-        key, first, inverse = np.unique(path, return_index=True, return_inverse=True)
-        totals = np.bincount(inverse, samples, len(key)).astype(np.int64)
-        found.append((key, inner[first], frame[first], totals))
-        node = tree.parent[node]
-        going = node >= 0
-        node, path, samples = node[going], path[going], samples[going]
+        key = (above << 32) | tree.frame[node]
+        keys, inverse = np.unique(key, return_inverse=True)
+        total = np.bincount(inverse, samples, len(keys)).astype(np.int64)
+        kept = total >= fewest
+        place = np.where(kept, np.cumsum(kept) - 1, -1)
+        levels.append(Level(keys[kept] >> 32, keys[kept] & 0xFFFFFFFF, total[kept]))
+        node, above = tree.parent[node], place[inverse]
+        going = (node >= 0) & (above >= 0)
+        node, above, samples = node[going], above[going], samples[going]
+    return levels
+
+
+def _identified(levels: Sequence[Level], groups: U64, columns: Columns, names: Names) -> Rows:
+    """Give paths their ids, which hold in every segment."""
+    if not levels:
+        return _joined([])
+    used, inverse = np.unique(
+        np.concatenate([level.frame for level in levels]), return_inverse=True
+    )
+    frames = names.learn(columns, used)[inverse]
+    found: list[tuple[U64, U64, U64, I64]] = []
+    callers, at = groups, 0
+    for level in levels:
+        frame = frames[at : at + len(level.frame)]
+        caller = callers[level.caller]
+        path = mix(caller, frame)
+        found.append((path, caller, frame, level.total))
+        callers, at = path, at + len(frame)
     return _joined(found)
 
 
@@ -154,20 +240,22 @@ def _joined(found: list[tuple[U64, U64, U64, I64]]) -> Rows:
 
 def merge(parts: Iterable[Rows], *, seen: float = SEEN) -> Rows:
     """Sum the rows of several segments; narrow ones go as soon as rows become many."""
-    merged = _joined([])
+    merged, waiting, rows = _joined([]), [], 0
     for part in parts:
-        merged = _sum(merged, part)
-        if len(merged.path) > MERGE_ROWS:
-            merged = prune(merged, seen / 16)
-    return merged
+        waiting.append(part)
+        rows += len(part.path)
+        if rows > MERGE_ROWS:
+            merged = prune(_sum([merged, *waiting]), seen / 16)
+            waiting, rows = [], 0
+    return _sum([merged, *waiting])
 
 
-def _sum(one: Rows, other: Rows) -> Rows:
-    path = np.concatenate((one.path, other.path))
+def _sum(parts: Sequence[Rows]) -> Rows:
+    path = np.concatenate([part.path for part in parts])
     key, first, inverse = np.unique(path, return_index=True, return_inverse=True)
-    total = np.bincount(inverse, np.concatenate((one.total, other.total)), len(key))
-    caller = np.concatenate((one.caller, other.caller))[first]
-    frame = np.concatenate((one.frame, other.frame))[first]
+    total = np.bincount(inverse, np.concatenate([part.total for part in parts]), len(key))
+    caller = np.concatenate([part.caller for part in parts])[first]
+    frame = np.concatenate([part.frame for part in parts])[first]
     return Rows(key, caller, frame, total.astype(np.int64))
 
 
@@ -180,6 +268,32 @@ def prune(rows: Rows, seen: float = SEEN) -> Rows:
     """Without what is narrower than `seen` of the whole; callers are never narrower."""
     keep = rows.total >= max(1.0, whole(rows) * seen)
     return Rows(rows.path[keep], rows.caller[keep], rows.frame[keep], rows.total[keep])
+
+
+def widest(rows: Rows, count: int) -> Rows:
+    """The `count` widest rows; callers are never narrower, and go before the called."""
+    depth = _depths(rows)
+    kept = np.lexsort((depth, -rows.total))[:count]
+    return Rows(rows.path[kept], rows.caller[kept], rows.frame[kept], rows.total[kept])
+
+
+def _depths(rows: Rows) -> I64:
+    depth = np.zeros(len(rows.path), np.int64)
+    order = np.argsort(rows.path)
+    level = np.flatnonzero(rows.caller == 0)
+    caller = order[np.searchsorted(rows.path, rows.caller, sorter=order) % max(len(order), 1)]
+    going = np.flatnonzero(rows.caller != 0)
+    known = np.zeros(len(rows.path), bool)
+    known[level] = True
+    while len(going):
+        ready = known[caller[going]]
+        if not ready.any():
+            break
+        now = going[ready]
+        depth[now] = depth[caller[now]] + 1
+        known[now] = True
+        going = going[~ready]
+    return depth
 
 
 def to_tree(rows: Rows, names: Names, total: int, *, root: str = "all") -> dict[str, Any]:

@@ -25,12 +25,17 @@ class Heatmap:
 
 
 def make_heatmap(
-    parts: Iterable[Columns], chosen: Filter, from_ns: int, to_ns: int, rows: int = 50
+    parts: Iterable[Columns],
+    chosen: Filter,
+    from_ns: int,
+    to_ns: int,
+    rows: int = 50,
+    max_columns: int = MAX_COLUMNS,
 ) -> Heatmap:
     """Count samples by column and row; the first column starts on a whole second."""
     start = from_ns // SECOND_NS * SECOND_NS
     seconds = max(1, -(-(to_ns - start) // SECOND_NS))
-    width = -(-seconds // MAX_COLUMNS)
+    width = -(-seconds // max(max_columns, 1))
     columns = -(-seconds // width)
     counts = np.zeros(columns * rows, np.int64)
     for part in parts:

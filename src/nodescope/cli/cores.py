@@ -1,0 +1,80 @@
+"""`nodescope cores`: each core's time by state, second by second."""
+
+from __future__ import annotations
+
+import argparse
+
+from nodescope.cli import options, window
+
+_STATES = ("system", "user", "softirq", "irq", "iowait", "idle", "steal", "nice", "total")
+
+
+def add_parser(commands: options.Commands) -> None:
+    """Declare the command."""
+    parser = options.add_command(
+        commands,
+        "cores",
+        run,
+        summary="each core's time by state, second by second",
+        description="Show how each core spent its time, from /proc/stat: a line is a core, a\n"
+        "column a second, the colour the share of a state. Where several cores or seconds must\n"
+        "share a place, the worst of them is shown. The worst cores are named below.",
+        examples=[
+            ("nodescope cores --last 5m", "time in the kernel"),
+            ("nodescope cores --at 12:00:05 --around 30s --by softirq", "soft interrupts"),
+            ("nodescope cores --by total --output cores.html", "a page"),
+            ("nodescope cores --cpu 0-5,39 --json", "all states, for scripts"),
+        ],
+    )
+    window.add_window(parser)
+    window.add_cpu(parser)
+    parser.add_argument(
+        "--by",
+        choices=_STATES,
+        default="system",
+        metavar="STATE",
+        help=f"{', '.join(_STATES[:-1])}, or total: all that is busy (default: system)",
+    )
+    parser.add_argument(
+        "--interval",
+        type=options.duration,
+        default="1s",
+        metavar="TIME",
+        help="length of an interval (default: 1s; a long window takes longer ones)",
+    )
+    window.add_limit(parser, "only the N cores that were worst")
+    window.add_output(parser)
+    options.add_json(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Derive shares, and show them."""
+    from nodescope.analysis.cores import derive_shares, keep_cores
+    from nodescope.analysis.window import count_cores, overlapping, read_cores
+    from nodescope.pictures import cores, documents, files
+
+    view = window.open_view(args)
+    known = count_cores(view.segments, view.window) if args.cpu is None else len(args.cpu)
+    interval_ns = documents.choose_interval(
+        view.window.length_ns, known, args.interval, for_json=args.json
+    )
+    count = len(overlapping(view.segments, view.window))
+    readings = window.with_progress(read_cores(view.segments, view.window), count)
+    from_ns = view.window.from_ns // interval_ns * interval_ns
+    shares = derive_shares(readings, from_ns, view.window.to_ns, interval_ns, args.cpu)
+    if args.limit:
+        shares = keep_cores(
+            shares, {h.cpu for h in cores.find_hottest(shares, args.by, args.limit)}
+        )
+    if args.json:
+        document, said = documents.cores_document(shares, args.interval)
+        window.print_document(document)
+        window.note(said)
+        return 0
+    heading = view.heading(f"{args.by} time of cores")
+    if args.output:
+        drawing = cores.draw_cores(shares, args.by, heading)
+        window.write_picture(args.output, files.drawing_file(drawing, args.output.suffix.lower()))
+    else:
+        print(cores.render_cores(shares, args.by, view.terminal, heading))
+    return 0

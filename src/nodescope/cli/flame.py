@@ -1,0 +1,79 @@
+"""`nodescope flame`: which paths of functions ran."""
+
+from __future__ import annotations
+
+import argparse
+
+from nodescope.cli import options, window
+
+_GROUPS = ("comm", "cpu", "cgroup", "pid", "none")
+
+
+def add_parser(commands: options.Commands) -> None:
+    """Declare the command."""
+    parser = options.add_command(
+        commands,
+        "flame",
+        run,
+        summary="which paths of functions ran: a flame graph",
+        description="Show samples by path of functions: as an indented tree, or with --output as\n"
+        "a flame graph. An .html page zooms by click and searches. What would be narrower than\n"
+        "half a pixel is left out.",
+        examples=[
+            ("nodescope flame --at 12:00:05 --around 2.5s", "five seconds"),
+            ("nodescope flame --cpu 39 --inverted", "one core, from the innermost function out"),
+            ("nodescope flame --merge cgroup --output node.html", "by cgroup, to zoom and search"),
+            ("nodescope flame --last 12h --json", "for scripts"),
+        ],
+    )
+    window.add_window(parser)
+    window.add_filters(parser)
+    parser.add_argument(
+        "--merge",
+        choices=_GROUPS,
+        default="comm",
+        metavar="BY",
+        help="what stands at the root: comm, cpu, cgroup, pid or none (default: comm)",
+    )
+    parser.add_argument(
+        "--inverted", action="store_true", help="from the innermost function to its callers"
+    )
+    window.add_limit(parser, "the N widest lines (default: 40; files and --json: all)")
+    window.add_output(parser)
+    options.add_json(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Sum up, prune, and show."""
+    from nodescope.analysis.flame import Names, flame_of, widest
+    from nodescope.analysis.window import overlapping
+    from nodescope.pictures import documents, files, flame
+
+    chosen, view = window.build_filter(args), window.open_view(args)
+    names = Names()
+    rows = flame_of(
+        view.parts(),
+        chosen,
+        names,
+        inverted=args.inverted,
+        group=args.merge,
+        count=len(overlapping(view.segments, view.window)),
+    )
+    if args.limit and (args.json or args.output):
+        rows = widest(rows, args.limit)
+    tree, said = documents.flame_document(rows, names)
+    if args.json:
+        window.print_document(tree)
+        window.note(said)
+        return 0
+    heading = view.heading("flame graph", tree["value"])
+    if args.output:
+        content = files.flame_file(
+            tree, heading, args.output.suffix.lower(), inverted=args.inverted
+        )
+        window.write_picture(args.output, content)
+    else:
+        limit = flame.DEFAULT_LINES if args.limit is None else args.limit
+        print(flame.render_flame(tree, view.terminal, heading, limit))
+    window.note(said)
+    return 0

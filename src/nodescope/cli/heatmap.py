@@ -1,0 +1,67 @@
+"""`nodescope heatmap`: sub-second offsets by seconds."""
+
+from __future__ import annotations
+
+import argparse
+
+from nodescope.cli import options, window
+
+
+def add_parser(commands: options.Commands) -> None:
+    """Declare the command."""
+    parser = options.add_command(
+        commands,
+        "heatmap",
+        run,
+        summary="when it ran: sub-second offsets by seconds",
+        description="Show when samples were taken: a column is a second, a row an offset within\n"
+        "it, the colour how many. Patterns stand out that an average hides: a stall, a burst,\n"
+        "something that happens every 250 ms. A long window is shown in wider columns.",
+        examples=[
+            ("nodescope heatmap --last 2m", "the last two minutes of all cores"),
+            ("nodescope heatmap --at 12:00:05 --around 30s --comm kubelet", "one process"),
+            ("nodescope heatmap --cpu 39 --mode kernel --output core.svg", "a picture"),
+            ("nodescope heatmap --frame mem_cgroup --json", "for scripts"),
+        ],
+    )
+    window.add_window(parser)
+    window.add_filters(parser)
+    parser.add_argument(
+        "--rows",
+        type=options.positive,
+        metavar="N",
+        help="rows of a column, 1000 at most (default: 50; in a terminal, what fits)",
+    )
+    window.add_limit(parser, "at most N columns (default: one per second, or what fits)")
+    window.add_output(parser)
+    options.add_json(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Count, and show."""
+    from nodescope.analysis.heatmap import make_heatmap
+    from nodescope.pictures import documents, files, heatmap
+
+    chosen, view = window.build_filter(args), window.open_view(args)
+    rows = min(args.rows or 50, 1000)
+    if args.json:
+        fitting = documents.HEATMAP_CELLS // rows
+    elif args.output:
+        fitting = heatmap.PICTURE_COLUMNS
+    else:
+        rows = min(args.rows or heatmap.terminal_rows(view.terminal), 1000)
+        fitting = heatmap.terminal_columns(view.terminal)
+    columns = min(fitting, args.limit or fitting)
+    made = make_heatmap(view.parts(), chosen, view.window.from_ns, view.window.to_ns, rows, columns)
+    if args.json:
+        document, said = documents.heatmap_document(made)
+        window.print_document(document)
+        window.note(said)
+        return 0
+    heading = view.heading("heatmap", int(made.counts.sum()))
+    if args.output:
+        drawing = heatmap.draw_heatmap(made, heading)
+        window.write_picture(args.output, files.drawing_file(drawing, args.output.suffix.lower()))
+    else:
+        print(heatmap.render_heatmap(made, view.terminal, heading))
+    return 0

@@ -1,0 +1,176 @@
+"""Cores over time as a picture. Where several share a place, the worst is shown:
+one pegged core of 96 must be seen.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+
+from nodescope.analysis.cores import CoreShares
+from nodescope.pictures.axis import add_legend, add_time_axis, render_time_axis
+from nodescope.pictures.colour import F64, FAINT, NIGHT, PAPER, one, ramp
+from nodescope.pictures.drawing import Box, Drawing, Raster
+from nodescope.pictures.terminal import Terminal
+from nodescope.pictures.text import clock, percent
+from nodescope.quantities import format_duration
+
+LABELS = 10
+PICTURE_COLUMNS = 1100
+HOTTEST = 5
+PEGGED = 0.95
+_EIGHTHS, _ASCII = " ▁▂▃▄▅▆▇█", " .:-=+*#%@"
+
+
+@dataclass(frozen=True, slots=True)
+class Hot:
+    """A core at its worst."""
+
+    cpu: int
+    most: float
+    at_ns: int
+    mean: float
+    pegged_ns: int
+
+
+def state_shares(shares: CoreShares, by: str) -> F64:
+    """[cpu][interval] of one state, or of `total`."""
+    return shares.busy if by == "total" else shares.shares[by]
+
+
+def find_hottest(shares: CoreShares, by: str, count: int) -> list[Hot]:
+    """The cores with the highest share, longest at the top first."""
+    values = state_shares(shares, by)
+    found = []
+    for cpu, row in zip(shares.cpus, values, strict=True):
+        known = row[~np.isnan(row)]
+        if len(known):
+            at = int(np.nanargmax(row))
+            pegged = int((known >= PEGGED).sum()) * shares.interval_ns
+            moment = shares.from_ns + at * shares.interval_ns
+            found.append(Hot(cpu, float(row[at]), moment, float(known.mean()), pegged))
+    found.sort(key=lambda hot: (-hot.pegged_ns, -round(hot.most, 3), -hot.mean, hot.cpu))
+    return found[:count]
+
+
+def worst_of(values: F64, groups: int, axis: int) -> F64:
+    """Fold an axis into at most `groups` by the maximum; what nobody read stays NaN."""
+    size = -(-values.shape[axis] // max(groups, 1))
+    if size <= 1:
+        return values
+    starts = np.arange(0, values.shape[axis], size)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        folded: F64 = np.fmax.reduceat(values, starts, axis=axis)
+    return folded
+
+
+def render_cores(shares: CoreShares, by: str, terminal: Terminal, heading: str) -> str:
+    """Lines for a terminal."""
+    values = state_shares(shares, by)
+    if not shares.cpus or np.isnan(values).all():
+        return f"{heading}\nno times of cores were read in this window"
+    lines_free = max(terminal.height - 7 - HOTTEST, 4)
+    band = -(-len(shares.cpus) // lines_free)
+    bands = worst_of(values, -(-len(shares.cpus) // band), 0)
+    plot = terminal.width - LABELS
+    columns = worst_of(bands, plot, 1)
+    wide = max(plot // columns.shape[1], 1)
+    side = "│" if terminal.unicode else "|"
+    lines = [terminal.bold(heading)]
+    for number, row in enumerate(columns):
+        members = shares.cpus[number * band : (number + 1) * band]
+        name = str(members[0]) if len(members) == 1 else f"{members[0]}-{members[-1]}"
+        drawn = _cells(row, wide, terminal)
+        lines.append(terminal.faint(f"{name:>{LABELS - 2}} {side}") + drawn)
+    per_column = -(-values.shape[1] // columns.shape[1])
+    to_ns = shares.from_ns + columns.shape[1] * per_column * shares.interval_ns
+    width = columns.shape[1] * wide
+    lines += render_time_axis(shares.from_ns, to_ns, width, LABELS, terminal)
+    lines.append(" " * LABELS + _explain(shares, band, per_column, terminal))
+    lines += ["", *render_hottest(shares, by)]
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def _cells(row: F64, wide: int, terminal: Terminal) -> str:
+    parts = []
+    shades = _EIGHTHS if terminal.unicode else _ASCII
+    for value in row.tolist():
+        if value != value:
+            parts.append(terminal.faint(("·" if terminal.unicode else "?") * wide))
+            continue
+        step = min(int(np.ceil(round(value, 3) * (len(shades) - 1))), len(shades) - 1)
+        cell = shades[step] * wide
+        parts.append(terminal.paint(cell, one(0.3 + 0.7 * value, NIGHT)) if step else cell)
+    return "".join(parts)
+
+
+def _explain(shares: CoreShares, band: int, per_column: int, terminal: Terminal) -> str:
+    full, unread = ("█", "·") if terminal.unicode else ("@", "?")
+    text = f"{full} 100 %  {unread} not read"
+    if band > 1:
+        text += f"  a line is the worst of {band} cores"
+    interval = format_duration(shares.interval_ns)
+    if per_column > 1:
+        text += (
+            f"  a column the worst {interval} of {format_duration(per_column * shares.interval_ns)}"
+        )
+    elif shares.interval_ns > 1_000_000_000:
+        text += f"  a column is {interval}"
+    return text
+
+
+def render_hottest(shares: CoreShares, by: str, count: int = HOTTEST) -> list[str]:
+    """The worst cores by name."""
+    lines = []
+    for hot in find_hottest(shares, by, count):
+        pegged = f", {format_duration(hot.pegged_ns)} above 95 %" if hot.pegged_ns else ""
+        lines.append(
+            f"core {hot.cpu:<4} {percent(hot.most):>8} {by} at {clock(hot.at_ns)}, "
+            f"mean {percent(hot.mean)}{pegged}"
+        )
+    return lines
+
+
+def draw_cores(shares: CoreShares, by: str, heading: str) -> Drawing:
+    """The picture for a file."""
+    values = worst_of(state_shares(shares, by), PICTURE_COLUMNS, 1)
+    count, columns = max(values.shape[0], 1), max(values.shape[1], 1)
+    per_column = -(-state_shares(shares, by).shape[1] // columns)
+    cell = min(max(PICTURE_COLUMNS / columns, 1.0), 60.0)
+    line = min(max(640.0 / count, 3.0), 18.0)
+    left, top, width, height = 64.0, 48.0, columns * cell, count * line
+    hottest = render_hottest(shares, by)
+    size = (round(max(left + width + 24, 640)), round(top + height + 84 + 16 * len(hottest)))
+    drawing = Drawing(*size, heading)
+    drawing.words(left, 28, heading, large=True)
+    if values.size:
+        drawing.shapes.append(Raster(left, top, width, height, ramp(values, PAPER)))
+    every = -(-12 // max(int(line), 1))
+    for number, cpu in enumerate(shares.cpus):
+        y = top + number * line
+        if number % every == 0:
+            drawing.words(left - 8, y + line / 2 + 4, str(cpu), FAINT, "end")
+    if values.size <= 6000:
+        step = per_column * shares.interval_ns
+        for number, cpu in enumerate(shares.cpus):
+            for at, value in enumerate(values[number].tolist()):
+                said = "not read" if value != value else f"{percent(value)} {by}"
+                title = f"core {cpu} · {clock(shares.from_ns + at * step)} · {said}"
+                place = (left + at * cell, top + number * line, cell, line)
+                drawing.box(Box(*place, None, title))
+    else:
+        for number, hot in enumerate(find_hottest(shares, by, count)):
+            row = shares.cpus.index(hot.cpu)
+            title = f"core {hot.cpu} · at most {percent(hot.most)} {by}, mean {percent(hot.mean)}"
+            drawing.box(Box(left, top + row * line, width, line, None, title))
+            if number == 0:
+                drawing.words(left + width + 6, top + row * line + line / 2 + 4, "◂", FAINT)
+    to_ns = shares.from_ns + columns * per_column * shares.interval_ns
+    add_time_axis(drawing, left, top + height, width, shares.from_ns, to_ns)
+    add_legend(drawing, left, top + height + 36, "0", f"100 % {by}; grey was not read")
+    for number, text in enumerate(hottest):
+        drawing.words(left, top + height + 72 + 16 * number, text)
+    return drawing

@@ -1,0 +1,166 @@
+"""The JSON answers of the views. None is larger than 2 MB, whatever the archive.
+
+Each function returns the document and, where something had to go so that it
+fits, a sentence that says what.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from nodescope.analysis.cores import F64, STATES, CoreShares, coarsen
+from nodescope.analysis.flame import SEEN, Names, Rows, prune, to_tree, whole
+from nodescope.analysis.heatmap import Heatmap
+from nodescope.analysis.top import Entry
+from nodescope.analysis.window import SECOND_NS, Event
+from nodescope.pictures.text import LONGEST_NAME, iso
+
+LARGEST = 2_000_000  # bytes
+HEATMAP_CELLS = 250_000  # of at most seven digits and a comma
+CORES_CELLS = 280_000  # cores × intervals × states, of at most six characters and a comma
+MEMORY_CELLS = 4_000_000
+DEEPEST = 400  # functions of a path; JSON writers and readers recurse
+
+Answer = tuple[Any, str | None]
+
+
+def size(document: Any) -> int:
+    """Bytes as written."""
+    return len(json.dumps(document, separators=(",", ":")))
+
+
+def heatmap_document(heatmap: Heatmap) -> Answer:
+    """`counts[column][row]`; `columns` are seconds after `from`."""
+    width_s = heatmap.column_ns // SECOND_NS
+    columns, rows = heatmap.counts.shape
+    document = {
+        "from": iso(heatmap.from_ns),
+        "from_ns": heatmap.from_ns,
+        "columns": list(range(0, columns * width_s, width_s)),
+        "column_ns": heatmap.column_ns,
+        "rows": rows,
+        "counts": heatmap.counts.tolist(),
+    }
+    if width_s == 1:
+        return document, None
+    return document, f"a column is {width_s} s wide, so that the answer stays small"
+
+
+def cores_document(shares: CoreShares, asked_ns: int) -> Answer:
+    """Each state as `[cpu][interval]`, null where nothing was read; `total` is busy."""
+    document = _cores(shares)
+    while size(document) > LARGEST:
+        shares = coarsen(shares)
+        document = _cores(shares)
+    if shares.interval_ns == asked_ns:
+        return document, None
+    seconds = shares.interval_ns / SECOND_NS
+    return document, f"an interval is {seconds:g} s long, so that the answer stays small"
+
+
+def _cores(shares: CoreShares) -> dict[str, Any]:
+    interval_s = shares.interval_ns / SECOND_NS
+    document: dict[str, Any] = {
+        "from": iso(shares.from_ns),
+        "from_ns": shares.from_ns,
+        "interval": int(interval_s) if interval_s.is_integer() else interval_s,
+        "interval_ns": shares.interval_ns,
+        "cpus": shares.cpus,
+    }
+    for state in STATES:
+        document[state] = _nullable(shares.shares[state])
+    document["total"] = _nullable(shares.busy)
+    return document
+
+
+def _nullable(values: F64) -> list[list[float | None]]:
+    rounded = np.round(values, 3)
+    return [
+        [
+            None if value != value else (int(value) if value in (0.0, 1.0) else value)
+            for value in row
+        ]
+        for row in rounded.tolist()
+    ]
+
+
+def choose_interval(length_ns: int, cores: int, asked_ns: int, *, for_json: bool) -> int:
+    """The interval at which all states of all cores fit an answer, or else memory."""
+    cells = CORES_CELLS if for_json else MEMORY_CELLS
+    fitting = max(cells // (max(cores, 1) * (len(STATES) + 1)), 1)
+    return max(asked_ns, -(-length_ns // (fitting * SECOND_NS)) * SECOND_NS)
+
+
+def top_document(entries: Sequence[Entry]) -> Answer:
+    """Most samples first; functions have `self` and `total` as well."""
+    documents: list[dict[str, Any]] = []
+    for entry in entries:
+        document: dict[str, Any] = {
+            "name": _cut(entry.name),
+            "samples": entry.samples,
+            "share": round(entry.share, 6),
+        }
+        if entry.own is not None:
+            document |= {"self": entry.own, "total": entry.samples, "module": _cut(entry.module)}
+        documents.append(document)
+    return _fitting(documents)
+
+
+def events_document(events: Sequence[Event]) -> Answer:
+    """In the order of time; what does not fit are the oldest."""
+    documents = [
+        {
+            "time_ns": event.time_ns,
+            "time": iso(event.time_ns),
+            "kind": _cut(event.kind),
+            "subject": _cut(event.subject),
+            "message": _cut(event.message, 4096),
+        }
+        for event in reversed(events)
+    ]
+    kept, said = _fitting(documents)
+    return kept[::-1], said
+
+
+def flame_document(rows: Rows, names: Names) -> Answer:
+    """A tree `{name, value, children}`, pruned to what can be seen and then until it fits."""
+    total, seen, said = whole(rows), SEEN, None
+    while True:
+        pruned = prune(rows, seen)
+        tree = to_tree(pruned, names, total)
+        _trim(tree)
+        if size(tree) <= LARGEST:
+            return tree, said
+        seen *= 1.5
+        said = f"paths with less than {100 * seen:.2g} % of the samples are left out"
+
+
+def _trim(tree: dict[str, Any]) -> None:
+    level, depth = [tree], 0
+    while level:
+        depth += 1
+        for node in level:
+            node["name"] = _cut(node["name"])
+            if "module" in node:
+                node["module"] = _cut(node["module"])
+            if depth > DEEPEST:
+                node["children"] = []
+        level = [child for node in level for child in node["children"]]
+
+
+def _fitting(documents: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], str | None]:
+    room = LARGEST - 2
+    for number, document in enumerate(documents):
+        room -= size(document) + 1
+        if room < 0:
+            left = len(documents) - number
+            return documents[:number], f"{left:,} further ones are left out: an answer ends at 2 MB"
+    return documents, None
+
+
+def _cut(text: str | None, longest: int = LONGEST_NAME) -> str | None:
+    return text if text is None or len(text) <= longest else text[: longest - 1] + "…"

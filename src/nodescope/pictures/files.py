@@ -1,0 +1,23 @@
+"""A picture as the bytes of a file, by the file's ending."""
+
+from __future__ import annotations
+
+from nodescope.pictures.drawing import Drawing
+from nodescope.pictures.flame import Node, draw_flame
+from nodescope.pictures.pages import drawing_page, flame_page
+from nodescope.pictures.png import render_png
+from nodescope.pictures.svg import render_svg
+
+
+def drawing_file(drawing: Drawing, suffix: str) -> bytes:
+    """`.svg`, `.png` or `.html`."""
+    if suffix == ".png":
+        return render_png(drawing)
+    return (drawing_page(drawing) if suffix == ".html" else render_svg(drawing)).encode()
+
+
+def flame_file(tree: Node, heading: str, suffix: str, *, inverted: bool) -> bytes:
+    """A flame graph; as a page it zooms and searches."""
+    if suffix == ".html":
+        return flame_page(tree, heading, inverted=inverted).encode()
+    return drawing_file(draw_flame(tree, heading, inverted=inverted), suffix)

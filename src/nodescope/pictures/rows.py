@@ -1,0 +1,134 @@
+"""Views as plain rows, for CSV and Parquet: one schema and batches of columns each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from nodescope.analysis.cores import STATES, CoreShares
+from nodescope.analysis.heatmap import Heatmap
+from nodescope.analysis.top import Entry
+from nodescope.analysis.window import Event
+from nodescope.exchange.exporting.stacks import Part, Stacks, count, label
+from nodescope.pictures.text import iso
+
+Batches = Iterable[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Columns by Arrow type, and what is in them."""
+
+    schema: dict[str, str]
+    batches: Batches
+
+
+def top_rows(entries: Sequence[Entry], *, functions: bool) -> Rows:
+    """One row per line of `top`."""
+    schema = {"name": "string", "samples": "int64", "share": "double"}
+    batch: dict[str, Any] = {
+        "name": [entry.name for entry in entries],
+        "samples": [entry.samples for entry in entries],
+        "share": [entry.share for entry in entries],
+    }
+    if functions:
+        schema |= {"self": "int64", "module": "string"}
+        batch |= {
+            "self": [entry.own for entry in entries],
+            "module": [entry.module for entry in entries],
+        }
+    return Rows(schema, [batch])
+
+
+def heatmap_rows(heatmap: Heatmap) -> Rows:
+    """One row per cell that has samples."""
+    columns, rows = np.nonzero(heatmap.counts)
+    height = heatmap.column_ns / heatmap.counts.shape[1]
+    column_ns = heatmap.from_ns + columns * heatmap.column_ns
+    schema = {"column_ns": "int64", "column": "string", "offset_ns": "int64", "samples": "int64"}
+    batch = {
+        "column_ns": column_ns,
+        "column": [iso(at) for at in column_ns.tolist()],
+        "offset_ns": (rows * height).astype(np.int64),
+        "samples": heatmap.counts[columns, rows],
+    }
+    return Rows(schema, [batch])
+
+
+def cores_rows(shares: CoreShares) -> Rows:
+    """One row per core and interval that was read."""
+    schema = {"time_ns": "int64", "time": "string", "cpu": "int64"}
+    schema |= dict.fromkeys(STATES, "double")
+
+    def batches() -> Iterator[dict[str, Any]]:
+        for row, cpu in enumerate(shares.cpus):
+            known = np.flatnonzero(~np.isnan(shares.shares[STATES[0]][row]))
+            times = shares.from_ns + known * shares.interval_ns
+            yield {
+                "time_ns": times,
+                "time": [iso(at) for at in times.tolist()],
+                "cpu": np.full(len(known), cpu),
+                **{state: shares.shares[state][row][known] for state in STATES},
+            }
+
+    return Rows(schema, batches())
+
+
+def event_rows(events: Iterable[Event]) -> Rows:
+    """One row per event."""
+    listed = list(events)
+    batch = {
+        "time_ns": [event.time_ns for event in listed],
+        "time": [iso(event.time_ns) for event in listed],
+        "kind": [event.kind for event in listed],
+        "subject": [event.subject for event in listed],
+        "message": [event.message for event in listed],
+    }
+    names = ("time", "kind", "subject", "message")
+    return Rows({"time_ns": "int64"} | dict.fromkeys(names, "string"), [batch])
+
+
+def sample_rows(parts: Iterable[Part]) -> Rows:
+    """One row per sample with its whole stack, outermost first; segment by segment."""
+    schema = {
+        "time_ns": "int64",
+        "cpu": "int64",
+        "pid": "int64",
+        "tid": "int64",
+        "comm": "string",
+        "mode": "string",
+        "cgroup": "string",
+        "stack": "string",
+    }
+
+    def batches() -> Iterator[dict[str, Any]]:
+        for part in parts:
+            stacks = Stacks()
+            columns = part.columns
+            (rows,), _ = count(part.row)
+            paths = stacks.number_rows(columns, rows)
+            names = [label(frame) for frame in stacks.frames]
+            texts = np.array(
+                [";".join([names[frame] for frame in path]) for path in stacks.paths], object
+            )
+            comms = np.array(columns.comms, object)
+            cgroups = np.array([*columns.cgroups, None], object)  # -1: not known
+            cgroup = columns.cgroup if part.chosen is None else columns.cgroup[part.chosen]
+            for start in range(0, len(part.row), 100_000):
+                some = slice(start, start + 100_000)
+                row = part.row[some]
+                yield {
+                    "time_ns": part.time_ns[some],
+                    "cpu": part.cpu[some],
+                    "pid": part.pid[some],
+                    "tid": part.tid[some],
+                    "comm": comms[columns.profile_comm[row]],
+                    "mode": np.where(columns.profile_kernel[row], "kernel", "user").astype(object),
+                    "cgroup": cgroups[cgroup[some]],
+                    "stack": texts[paths[row]],
+                }
+
+    return Rows(schema, batches())

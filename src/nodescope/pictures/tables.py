@@ -1,0 +1,61 @@
+"""`top` and `events` as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from nodescope.analysis.top import Entry
+from nodescope.analysis.window import Event
+from nodescope.pictures.colour import NIGHT, one
+from nodescope.pictures.terminal import Terminal, bar
+from nodescope.pictures.text import columns_of, fit, iso, pad, percent, visible
+
+
+def render_top(entries: Sequence[Entry], by: str, terminal: Terminal, left: int = 0) -> str:
+    """Most samples first; the bar is the share of all samples."""
+    if not entries:
+        return "no samples"
+    functions = by == "function"
+    names = [visible(entry.name) for entry in entries]
+    head = "    total     self   share" if functions else "  samples   share"
+    fixed = len(head) + 2
+    title = "function" if functions else by
+    widest = max(columns_of(name) for name in [title, *names])
+    width = min(widest, max(terminal.width - fixed - 14, 12))
+    room = min(max(terminal.width - fixed - width - 2, 8), 40)
+    last = "module" if functions else ""
+    lines = [terminal.faint(f"{head}  {pad(title, width)}  {last}".rstrip())]
+    most = max(entry.share for entry in entries) or 1.0
+    for entry, name in zip(entries, names, strict=True):
+        own = f"{entry.own:>9,}" if functions else ""
+        numbers = f"{entry.samples:>9,}{own}{percent(entry.share):>8}"
+        if functions:
+            end = terminal.faint(fit(visible(entry.module or ""), room))
+        else:
+            drawn = bar(entry.share / most, room, unicode=terminal.unicode).rstrip()
+            end = terminal.paint(drawn, one(0.35 + 0.65 * entry.share / most, NIGHT))
+        lines.append(f"{numbers}  {pad(name, width)}  {end}".rstrip())
+    if left:
+        lines.append(terminal.faint(f"… {left:,} more: --limit 0 shows all"))
+    return "\n".join(lines)
+
+
+def render_events(events: Sequence[Event], terminal: Terminal, left: int = 0) -> str:
+    """One line each, oldest first."""
+    if not events:
+        return "no events"
+    kinds = [visible(event.kind) for event in events]
+    subjects = [visible(event.subject) for event in events]
+    kind = min(max(map(columns_of, kinds)), 24)
+    subject = min(max(map(columns_of, subjects)), 32)
+    lines = [f"… {left:,} earlier: --limit 0 shows all"] if left else []
+    lines.append(f"{'time':<24}  {pad('kind', kind)}  {pad('subject', subject)}  message")
+    lines = [terminal.faint(line) for line in lines]
+    room = max(terminal.width - 30 - kind - subject, 20)
+    for event, a_kind, a_subject in zip(events, kinds, subjects, strict=True):
+        message = visible(event.message, 4096)
+        if terminal.colours != "none":  # a person's screen; a file keeps the whole line
+            message = fit(message, room)
+        line = f"{iso(event.time_ns)}  {pad(a_kind, kind)}  {pad(a_subject, subject)}  {message}"
+        lines.append(line.rstrip())
+    return "\n".join(lines)
