@@ -27,6 +27,11 @@ COMMANDS = {
     "status": "what is recorded, and at what cost",
     "doctor": "which sources work here, and what allows the others",
     "freeze": "keep a time range beyond retention",
+    "heatmap": "when it ran: sub-second offsets by seconds",
+    "cores": "each core's time by state, second by second",
+    "flame": "which paths of functions ran: a flame graph",
+    "top": "what ran most: by process, core, cgroup or function",
+    "events": "what happened, each at its time",
 }
 COULD_NOT_RUN = 2
 INTERRUPTED = 130
