@@ -68,6 +68,11 @@ class Columns:
         return self._cut(self._numbers("samples", "pid"))  # type: ignore[no-any-return]
 
     @cached_property
+    def thread(self) -> I64:
+        """Thread of each sample: its id minus that of its process."""
+        return self._cut(self._numbers("samples", "thread"))  # type: ignore[no-any-return]
+
+    @cached_property
     def profile(self) -> I64:
         """Row of `profile` of each sample."""
         return self._cut(self._numbers("samples", "profile"))  # type: ignore[no-any-return]

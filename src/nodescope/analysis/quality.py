@@ -1,0 +1,208 @@
+"""How far a recording can be trusted: what was lost, unnamed, cut off, or not seen.
+
+A view shows what is there; this says what is not. The counts of frames weigh
+each frame by its samples, because an unnamed function that never runs is no loss.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import numpy as np
+
+from nodescope.analysis.cores import CoreReadings, derive_shares
+from nodescope.analysis.filter import Filter
+from nodescope.analysis.tree import I64, Bool, Tree
+from nodescope.analysis.window import Window
+from nodescope.archive.columns import Columns
+from nodescope.archive.description import Description, Gap
+from nodescope.archive.reader import Segment
+
+DEEPEST = 127  # kernel.perf_event_max_stack: a deeper stack is cut there
+RESTART_NS = 1_000_000_000
+_THROTTLED = "throttled"
+
+
+@dataclass(frozen=True, slots=True)
+class ClockStep:
+    """The wall clock was set."""
+
+    time_ns: int  # by the clock after it
+    by_ns: int
+
+
+@dataclass
+class Quality:
+    """What a window lacks. Shares are None where there is nothing to take them of."""
+
+    samples: int = 0
+    lost: int = 0  # records, in the rings
+    kernel_frames: int = 0
+    kernel_unresolved: int = 0
+    user_frames: int = 0
+    user_unresolved: int = 0
+    truncated_stacks: int = 0  # samples as deep as the kernel goes
+    idle_task_samples: int = 0  # of pid 0
+    throttled: int = 0
+    idle_share: float | None = None  # of the cores' time
+    clock_steps: list[ClockStep] = field(default_factory=list)
+    gaps: list[Gap] = field(default_factory=list)
+    late_ns: int = 0  # the recorder, at worst
+
+    @property
+    def lost_share(self) -> float | None:
+        return _share(self.lost, self.lost + self.samples)
+
+    @property
+    def kernel_unresolved_share(self) -> float | None:
+        return _share(self.kernel_unresolved, self.kernel_frames)
+
+    @property
+    def user_unresolved_share(self) -> float | None:
+        return _share(self.user_unresolved, self.user_frames)
+
+    @property
+    def truncated_share(self) -> float | None:
+        return _share(self.truncated_stacks, self.samples)
+
+    @property
+    def unseen_ns(self) -> int:
+        """Time in which nothing at all was recorded."""
+        spans = sorted((gap.from_ns, gap.to_ns) for gap in self.gaps if gap.source == "all")
+        total, reached = 0, 0
+        for start, end in spans:
+            total += max(0, end - max(start, reached))
+            reached = max(reached, end)
+        return total
+
+
+def _share(part: int, whole: int) -> float | None:
+    return part / whole if whole else None
+
+
+def assess(
+    parts: Iterable[Columns],
+    segments: Sequence[Segment],
+    readings: Iterable[CoreReadings],
+    window: Window,
+    chosen: Filter,
+) -> Quality:
+    """Assess a window; `parts`, `segments` and `readings` are those it touches."""
+    quality = Quality()
+    for part in parts:
+        _count_samples(part, chosen, quality)
+    before: Description | None = None
+    for segment in segments:
+        description = segment.description
+        quality.lost += _lost(segment, before, window)
+        quality.gaps += _gaps(segment, before, window)
+        quality.clock_steps += _steps(description, window)
+        quality.throttled += _throttled(segment, window)
+        if description.cost is not None:
+            quality.late_ns = max(quality.late_ns, description.cost.late_max_ns)
+        before = description
+    shares = derive_shares(readings, window.from_ns, window.to_ns, max(1, window.length_ns))
+    idle = shares.shares["idle"] + shares.shares["iowait"]
+    if idle.size and not np.isnan(idle).all():
+        quality.idle_share = float(np.nanmean(idle))
+    return quality
+
+
+def unresolved(names: Sequence[str]) -> Bool:
+    """Which functions have no name: an offset, or `[unknown]`."""
+    return np.fromiter((name.startswith(("+0x", "[unknown")) for name in names), bool, len(names))
+
+
+def _count_samples(part: Columns, chosen: Filter, quality: Quality) -> None:
+    counts = chosen.counts(part)
+    rows = np.flatnonzero(counts)
+    stacks, weight = part.profile_stack[rows], counts[rows]
+    tree = Tree(part.depth, part.frame)
+    unnamed = unresolved(part.frame_names)
+    kernel = part.frame_kernel
+    quality.samples += int(weight.sum())
+    for flags, name in (
+        (kernel, "kernel_frames"),
+        (kernel & unnamed, "kernel_unresolved"),
+        (~kernel, "user_frames"),
+        (~kernel & unnamed, "user_unresolved"),
+    ):
+        on_path = _along_paths(tree, flags[part.frame].astype(np.int64))
+        setattr(quality, name, getattr(quality, name) + int((on_path[stacks] * weight).sum()))
+    quality.truncated_stacks += int(weight[part.depth[stacks] + 1 >= DEEPEST].sum())
+    pid = part.pid
+    passing = chosen.samples(part)
+    quality.idle_task_samples += int(
+        np.count_nonzero((pid if passing is None else pid[passing]) == 0)
+    )
+
+
+def _along_paths(tree: Tree, own: I64) -> I64:
+    """Sums from the outermost caller down to each row."""
+    sums = own.copy()
+    for rows in tree.levels[1:]:
+        sums[rows] += sums[tree.parent[rows]]
+    return sums
+
+
+def _same_run(before: Description | None, after: Description) -> bool:
+    if before is None:
+        return False
+    first, second = before.start, after.start
+    return (first.boot_id, first.run_ns) == (second.boot_id, second.run_ns)
+
+
+def _lost(segment: Segment, before: Description | None, window: Window) -> int:
+    """How far the counter of lost records rose between heartbeats in the window."""
+    table = segment.read("heartbeats", ["time_ns", "lost"])
+    if not len(table):
+        return 0
+    times = segment.wall_ns(table.column("time_ns").to_numpy())
+    lost = table.column("lost").to_numpy()
+    start = 0 if segment.description.start.first_of_run else int(lost[0])
+    if before is not None and before.cost is not None and _same_run(before, segment.description):
+        start = before.cost.lost_last
+    rises = np.diff(lost, prepend=start)
+    inside = (times >= window.from_ns) & (times < window.to_ns)
+    return int(np.maximum(rises, 0)[inside].sum())
+
+
+def _gaps(segment: Segment, before: Description | None, window: Window) -> list[Gap]:
+    table = segment.read("gaps")
+    found = [
+        Gap(
+            int(segment.wall_ns(row["from_ns"])),
+            int(segment.wall_ns(row["to_ns"])),
+            row["source"],
+            row["cpu"],
+            row["lost"],
+            row["reason"],
+        )
+        for row in table.to_pylist()
+    ]
+    if before is not None and not _same_run(before, segment.description):
+        start, end = before.wall_to_ns, segment.wall_from_ns
+        told = any(gap.source == "all" and gap.to_ns >= start for gap in found)
+        if end - start > RESTART_NS and not told:
+            found.append(Gap(start, end, "all", None, None, "no recorder was running"))
+    return [gap for gap in found if gap.to_ns >= window.from_ns and gap.from_ns < window.to_ns]
+
+
+def _steps(description: Description, window: Window) -> list[ClockStep]:
+    steps = [
+        ClockStep(since + offset, offset - earlier)
+        for (_, earlier), (since, offset) in pairwise(description.clock)
+    ]
+    return [step for step in steps if window.from_ns <= step.time_ns < window.to_ns]
+
+
+def _throttled(segment: Segment, window: Window) -> int:
+    table = segment.read("events", ["time_ns", "kind"])
+    if not len(table):
+        return 0
+    times = segment.wall_ns(table.column("time_ns").to_numpy())
+    inside = (times >= window.from_ns) & (times < window.to_ns)
+    kinds = table.column("kind").to_pylist()
+    return sum(kinds[row] == _THROTTLED for row in np.flatnonzero(inside).tolist())

@@ -1,0 +1,132 @@
+"""`nodescope compare`: what is different in a window, against the time before it or another."""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import time
+from typing import TYPE_CHECKING
+
+from nodescope.cli import options
+from nodescope.cli import window as windows
+from nodescope.errors import UsageError
+
+if TYPE_CHECKING:
+    from nodescope.analysis.window import Extent, Window
+
+DEFAULT_BASELINE_NS = 30 * 60 * 1_000_000_000
+DEFAULT_LIMIT = 20
+_LISTED = 200
+
+
+def add_parser(commands: options.Commands) -> None:
+    """Declare the command."""
+    parser = options.add_command(
+        commands,
+        "compare",
+        run,
+        summary="what is different in a window, and how surely",
+        description="Compare a window with the half hour before it, or with another window: which\n"
+        "processes, functions and cores have more or fewer samples, by how much, and how\n"
+        "surely. Counts come in bursts, and the test knows how bursty each one is here; what\n"
+        "it flags is new, gone, or at least twice and a point of share away.",
+        examples=[
+            ("nodescope compare --at 12:00:05 --around 5s", "the moment something broke"),
+            ("nodescope compare --last 30s --baseline 2h", "now against the last two hours"),
+            (
+                "nodescope compare --from +60s --to +90s --against-from +0s --against-to +60s",
+                "two windows",
+            ),
+            ("nodescope compare --last 10s --mode kernel --json", "for scripts"),
+        ],
+    )
+    windows.add_window(parser)
+    parser.add_argument(
+        "--baseline",
+        type=options.duration,
+        metavar="TIME",
+        help="compare with this much time before the window (default: 30m)",
+    )
+    parser.add_argument(
+        "--against-from", metavar="WHEN", help="compare with another window: its start"
+    )
+    parser.add_argument("--against-to", metavar="WHEN", help="its end")
+    windows.add_filters(parser)
+    windows.add_limit(parser, f"show this many changes (default: {DEFAULT_LIMIT}, JSON {_LISTED})")
+    options.add_json(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Compare and show."""
+    from nodescope.analysis.compare import compare
+    from nodescope.analysis.window import Extent, overlapping
+    from nodescope.archive.columns import Columns
+    from nodescope.pictures.compare import compare_document, render_comparison
+
+    if not (args.at or args.last or args.start or args.end):
+        raise UsageError(
+            "which window is to be compared?", hint="as in --at 12:00:05 --around 5s, or --last 30s"
+        )
+    view = windows.open_view(args)
+    against = _against(args, view.window, Extent(view.segments))
+
+    def parts(window: Window) -> list[functools.partial[Columns]]:
+        return [
+            functools.partial(Columns, segment, window.from_ns, window.to_ns)
+            for segment in overlapping(view.segments, window)
+        ]
+
+    listed = _LISTED if args.limit is None else args.limit
+    comparison = compare(
+        parts(view.window),
+        parts(against),
+        (view.window.from_ns, view.window.to_ns),
+        (against.from_ns, against.to_ns),
+        windows.build_filter(args),
+        listed=listed if args.json else max(listed, _LISTED) * bool(listed),
+    )
+    for note in comparison.notes:
+        windows.note(note)
+    if args.json:
+        document, said = _fitting(compare_document(comparison.changes, comparison.windows))
+        windows.note(said)
+        windows.print_document(document)
+    else:
+        limit = DEFAULT_LIMIT if args.limit is None else args.limit
+        print(render_comparison(comparison, view.terminal, limit))
+    return 0
+
+
+def _against(args: argparse.Namespace, window: Window, extent: Extent) -> Window:
+    from nodescope.analysis.window import Window
+
+    if args.against_from is None and args.against_to is None:
+        return Window(window.from_ns - (args.baseline or DEFAULT_BASELINE_NS), window.from_ns)
+    if args.baseline is not None or args.against_from is None or args.against_to is None:
+        raise UsageError(
+            "another window has a start and an end, and no baseline",
+            hint="give --against-from and --against-to, or --baseline",
+        )
+    now_ns = time.time_ns()
+    other = Window(
+        windows.parse_time_ns(args.against_from, extent, now_ns),
+        windows.parse_time_ns(args.against_to, extent, now_ns),
+    )
+    if other.to_ns <= other.from_ns:
+        raise UsageError(
+            "the window to compare with ends before it starts",
+            hint="--against-from is the earlier one",
+        )
+    return other
+
+
+def _fitting(document: list[dict[str, object]]) -> tuple[list[dict[str, object]], str | None]:
+    from nodescope.pictures.documents import LARGEST, size
+
+    room = LARGEST - 2
+    for number, each in enumerate(document):
+        room -= size(each) + 1
+        if room < 0:
+            left = len(document) - number
+            return document[:number], f"{left:,} further ones are left out: an answer ends at 2 MB"
+    return document, None

@@ -1,0 +1,245 @@
+"""`nodescope export`: a window in other tools' formats, or all of it as a bundle."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+from nodescope.cli import options
+from nodescope.cli import window as windows
+from nodescope.cli.times import format_moment
+from nodescope.errors import UsageError
+from nodescope.quantities import format_bytes
+
+if TYPE_CHECKING:
+    from nodescope.exchange.exporting.stacks import Part
+    from nodescope.pictures.rows import Rows
+
+FORMATS = {
+    "pprof": "profile.proto, gzipped: `go tool pprof`, Grafana, Parca",
+    "folded": "one line per stack: flamegraph.pl, inferno",
+    "speedscope": "speedscope.app",
+    "chrome": "Chrome's trace format: ui.perfetto.dev, chrome://tracing",
+    "firefox": "profiler.firefox.com",
+    "csv": "rows of a view; see --view",
+    "parquet": "rows of a view; see --view",
+    "bundle": "everything of the window in one file, for every command here: --archive FILE",
+}
+VIEWS = ("samples", "top", "cores", "heatmap", "events")
+_BY = ("comm", "cpu", "function", "cgroup", "pid")
+_FILTERS = ("cpu", "comm", "pid", "cgroup", "mode", "frame", "no_frame")
+
+
+def add_parser(commands: options.Commands) -> None:
+    """Declare the command."""
+    formats = "\n".join(f"  {name:<11} {meaning}" for name, meaning in FORMATS.items())
+    parser = options.add_command(
+        commands,
+        "export",
+        run,
+        summary="a window in other tools' formats, or as an incident bundle",
+        description=f"Write a window of the recording to a file. FORMAT is one of\n\n{formats}",
+        examples=[
+            ("nodescope export bundle --at 12:00:05 --around 60s --output incident.nodescope",
+             "to a colleague"),
+            ("nodescope export pprof --last 5m --output cpu.pb.gz", "then `go tool pprof -top`"),
+            ("nodescope export folded --comm kubelet --output - | flamegraph.pl > k.svg",
+             "one process"),
+            ("nodescope export csv --view cores --last 10m --output cores.csv", "a spreadsheet"),
+        ],
+    )  # fmt: skip
+    parser.add_argument("format", choices=FORMATS, metavar="FORMAT", help="see above")
+    parser.add_argument(
+        "--output", required=True, metavar="FILE", help="where to; `-` is stdout, except for bundle"
+    )
+    windows.add_window(parser)
+    windows.add_filters(parser)
+    parser.add_argument(
+        "--view",
+        choices=VIEWS,
+        default="samples",
+        metavar="VIEW",
+        help=f"of csv and parquet: {', '.join(VIEWS)} (default: samples)",
+    )
+    parser.add_argument(
+        "--by",
+        choices=_BY,
+        default="function",
+        metavar="WHAT",
+        help=f"of the view top: {', '.join(_BY)} (default: function)",
+    )
+    parser.add_argument(
+        "--split",
+        choices=("none", "comm", "thread"),
+        default="none",
+        metavar="WHAT",
+        help="of speedscope: one profile of all, or one per comm or thread (default: none)",
+    )
+    options.add_json(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Export and say what was written."""
+    if args.format == "bundle":
+        return _bundle(args)
+    view = windows.open_view(args)
+    counted = _write(args, view)
+    what = "samples" if args.format not in ("csv", "parquet") else "rows"
+    if args.output == "-":
+        return 0
+    size = Path(args.output).stat().st_size
+    if args.json:
+        options.print_json(
+            {
+                "output": args.output,
+                "format": args.format,
+                what: counted,
+                "bytes": size,
+                **_span(view.window.from_ns, view.window.to_ns),
+            }
+        )
+    else:
+        print(f"{args.output}: {counted:,} {what}, {format_bytes(size)}")
+    return 0
+
+
+def _span(from_ns: int, to_ns: int) -> dict[str, object]:
+    return {
+        "from": format_moment(from_ns),
+        "to": format_moment(to_ns),
+        "from_ns": from_ns,
+        "to_ns": to_ns,
+    }
+
+
+def _bundle(args: argparse.Namespace) -> int:
+    from nodescope.analysis.window import Extent
+    from nodescope.archive.bundling import write_bundle
+    from nodescope.archive.reader import Archive
+
+    filtered = [name for name in _FILTERS if getattr(args, name)]
+    if filtered:
+        option = filtered[0].replace("_", "-")
+        raise UsageError(
+            f"--{option}: a bundle holds everything of its window",
+            hint="leave the filter out, and use it when reading the bundle",
+        )
+    if args.output == "-":
+        raise UsageError("a bundle is a file", hint="give --output FILE")
+    path = Path(args.output)
+    if path.is_dir():
+        raise UsageError(f"{path}: a folder", hint="give --output FILE")
+    archive = Archive.open(options.archive_path(args))
+    segments = archive.segments()
+    if not segments:
+        raise UsageError("nothing is recorded in the archive", hint="see `nodescope status`")
+    window = windows.choose_window(args, Extent(segments), time.time_ns())
+    show = _show_progress if sys.stderr.isatty() else lambda done, total: None
+    made = write_bundle(archive, path, window.from_ns, window.to_ns, time.time_ns(), show=show)
+    for error in made.damaged:
+        windows.note(f"left out: {error}")
+    if args.json:
+        options.print_json({
+            "output": str(path), "format": "bundle", "samples": made.samples,
+            "segments": made.segments, "cut": made.cut, "bytes": made.bytes,
+            "damaged": made.damaged, **_span(made.from_ns, made.to_ns),
+        })  # fmt: skip
+    else:
+        print(
+            f"{path}: {made.samples:,} samples in {made.segments} segments, "
+            f"{format_bytes(made.bytes)}; open it with --archive {path}"
+        )
+    return 1 if made.damaged else 0
+
+
+def _show_progress(done: int, total: int) -> None:
+    end = "\r\x1b[K" if done == total else f"\r{done} of {total} segments"
+    print(end, end="", file=sys.stderr, flush=True)
+
+
+def _write(args: argparse.Namespace, view: windows.View) -> int:
+    from nodescope.analysis.window import overlapping
+    from nodescope.exchange.exporting import chrome, firefox, folded, pprof, speedscope, tables
+
+    window = view.window
+    span = f"{format_moment(window.from_ns)} to {format_moment(window.to_ns)}"
+    title = f"{view.node}, {span}" + (f", {view.filter}" if view.filter else "")
+    with _output(args.output) as file:
+        if args.format == "pprof":
+            return pprof.write_pprof(
+                _parts(args, view), file, window.from_ns, window.to_ns, f"nodescope: {title}"
+            )
+        if args.format == "folded":
+            return folded.write_folded(_parts(args, view), file)
+        if args.format == "speedscope":
+            return speedscope.write_speedscope(_parts(args, view), file, title, args.split)
+        if args.format == "firefox":
+            return firefox.write_firefox(_parts(args, view), file, window.from_ns, title)
+        if args.format == "chrome":
+            about = {
+                "node": view.node,
+                "filter": view.filter,
+                **_span(window.from_ns, window.to_ns),
+            }
+            segments = overlapping(view.segments, window)
+            return chrome.write_chrome(
+                _parts(args, view), segments, file, window.from_ns, window.to_ns, about
+            )
+        rows = _rows(args, view)
+        return tables.write_table(rows.batches, rows.schema, file, args.format)
+
+
+def _parts(args: argparse.Namespace, view: windows.View) -> Iterator[Part]:
+    from nodescope.exchange.exporting.stacks import Part
+
+    chosen = windows.build_filter(args)
+    return (Part(columns, chosen.samples(columns)) for columns in view.parts())
+
+
+def _rows(args: argparse.Namespace, view: windows.View) -> Rows:
+    from nodescope.analysis.cores import derive_shares
+    from nodescope.analysis.heatmap import make_heatmap
+    from nodescope.analysis.top import rank
+    from nodescope.analysis.window import SECOND_NS, read_cores, read_events
+    from nodescope.pictures import rows
+
+    window, chosen = view.window, windows.build_filter(args)
+    if args.view == "top":
+        return rows.top_rows(rank(view.parts(), chosen, args.by), functions=args.by == "function")
+    if args.view == "heatmap":
+        return rows.heatmap_rows(make_heatmap(view.parts(), chosen, window.from_ns, window.to_ns))
+    if args.view == "cores":
+        readings = read_cores(view.segments, window)
+        return rows.cores_rows(derive_shares(readings, window.from_ns, window.to_ns, SECOND_NS))
+    if args.view == "events":
+        return rows.event_rows(read_events(view.segments, window))
+    return rows.sample_rows(_parts(args, view))
+
+
+@contextlib.contextmanager
+def _output(target: str) -> Iterator[IO[bytes]]:
+    """The file to write, in place only when it is whole."""
+    if target == "-":
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    path = Path(target)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with open(temporary, "wb") as file:
+            yield file
+        temporary.replace(path)
+    except OSError as error:
+        if isinstance(error, BrokenPipeError):
+            raise
+        raise UsageError(
+            f"{path}: {error.strerror or error}", hint="give a file in a folder you may write to"
+        ) from error
+    finally:
+        temporary.unlink(missing_ok=True)
