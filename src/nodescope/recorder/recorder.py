@@ -36,7 +36,7 @@ from nodescope.sources.proc_stat import STATES, read_cores
 _DRAIN_NS = SECOND_NS
 _EARLY_NS = 20_000_000  # at most; less where the cores are read often
 _LATE_NS = 2 * SECOND_NS  # later than that, the sources were not seen
-_MAX_UNDECODED_BYTES = 8 << 20
+_MAX_UNDECODED_BYTES = 32 << 20
 _PORTION_BYTES = 1 << 20
 
 

@@ -126,7 +126,7 @@ def test_every_sample_comes_back(rows: list[tuple[int, int, list[int], list[int]
 def test_no_bytes_are_an_exception(data: bytes, cgroup: bool) -> None:
     data = data[: len(data) // 8 * 8]
     batch = decode([split(0, data)], cgroup=cgroup)
-    mapped_files(split(0, data), set())
+    mapped_files([split(0, data)], set())
     assert len(batch.samples) * 32 <= len(data)
 
 
@@ -139,6 +139,6 @@ def test_new_files_are_met_once() -> None:
         + make.mmap2(6, 3, 0x500000, 0x1000, "//anon", inode=0),
     )
     # The latest process to map it is the likeliest to live still.
-    assert mapped_files(chunk, met) == [(6, "/bin/a", (8, 1), 3)]
-    assert mapped_files(chunk, met) == []
+    assert mapped_files([chunk], met) == [(6, "/bin/a", (8, 1), 3)]
+    assert mapped_files([chunk], met) == []
     assert np.all([isinstance(one, tuple) for one in met])

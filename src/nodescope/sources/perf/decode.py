@@ -2,8 +2,9 @@
 
 Only the record sizes are walked in Python; every field is then taken from all
 records of a kind at once by fancy indexing, and all call chains together as one
-flat array with their bounds. Layouts are those of `perf_event.h` for the sample
-type that `event.Sampler` asks for: TID, TIME, CALLCHAIN and maybe CGROUP, with
+flat array with their bounds. Where a record holds what depends on the sample type
+(`perf_event.h`) and is told by a `Layout`. The recorder's is that of what
+`event.Sampler` asks for: TID, TIME, CALLCHAIN and maybe CGROUP, with
 `sample_id_all`, so that the last word of every other record is its time.
 
 A record that does not hold what its type promises is counted in `malformed`
@@ -12,8 +13,10 @@ and skipped; a size of 0 or past the end ends the walk there.
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +24,7 @@ import numpy.typing as npt
 U64 = npt.NDArray[np.uint64]
 I64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
+Bytes: TypeAlias = bytes | mmap.mmap
 
 LOST, COMM, EXIT, THROTTLE, UNTHROTTLE, FORK, SAMPLE = 2, 3, 4, 5, 6, 7, 9
 MMAP2, LOST_SAMPLES, KSYMBOL, BPF_EVENT, CGROUP = 10, 13, 17, 18, 19
@@ -36,6 +40,35 @@ _FIRST_MARKER = np.uint64(2**64 - 4095)
 _MARK_KERNEL = np.uint64(2**64 - 128)
 _MARK_USER = np.uint64(2**64 - 512)
 _LOWEST_CODE = np.uint64(0x1000)  # nothing is ever mapped in page 0: the end of a chain
+_MAX_TEXT = 4096  # PATH_MAX: longer than any name in a record
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where fields are, in words; 0 means that they are not recorded.
+
+    Of samples counted from the record's start; `cgroup` from its end, because
+    the chain and more before it vary. Of other records counted from the end,
+    where `sample_id` takes `trailer` words.
+    """
+
+    pid: int = 1
+    time: int = 2
+    cpu: int = 0  # else it is known from the ring
+    chain: int = 3  # how many entries; they follow
+    ip: int = 0  # taken where there is no chain
+    cgroup: int = 0
+    trailer: int = 2
+    trailer_time: int = 1
+
+    @property
+    def least(self) -> int:
+        """The words a sample has at least, with an empty chain."""
+        return max(self.pid, self.time, self.cpu, self.chain, self.ip) + 1 + self.cgroup
+
+
+RECORDED = Layout()
+RECORDED_WITH_CGROUP = Layout(cgroup=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +140,7 @@ class Mappings:
 class Batch:
     """All that the rings held."""
 
-    data: bytes
+    data: Bytes
     samples: Samples
     comms: Comms
     forks: Tasks
@@ -154,14 +187,14 @@ def split(cpu: int, data: bytes) -> Chunk:
 
 
 def mapped_files(
-    chunk: Chunk, met: set[tuple[int, int]]
+    chunks: Sequence[Chunk], met: set[tuple[int, int]]
 ) -> list[tuple[int, str, tuple[int, int], int]]:
-    """Files mapped in a chunk that are not in `met` yet, which takes them in.
+    """Files mapped in what was drained that are not in `met` yet, which takes them in.
 
-    Each is (pid, path, device, inode). Cheap enough to be asked of every chunk.
+    Each is (pid, path, device, inode). Cheap enough to be asked every second.
     """
-    words = np.frombuffer(chunk.data, np.uint64, len(chunk.data) // 8)
-    at = chunk.offsets >> 3
+    data, at, _ = join(chunks)
+    words = np.frombuffer(data, np.uint64, len(data) // 8)
     at = at[(words[at] & _LOW) == MMAP2]
     at = at[at + 9 < len(words)]
     files = dict(
@@ -176,25 +209,44 @@ def mapped_files(
         met.add((device, inode))
         if inode:
             row = files[device, inode]
-            path = _text(chunk.data, (row + 9) << 3)
+            path = _text(data, (row + 9) << 3)
             pid = int(words[row + 1] & _LOW)
             new.append((pid, path, (device & 0xFFFFFFFF, device >> 32), inode))
     return new
 
 
-def decode(chunks: Sequence[Chunk], *, cgroup: bool) -> Batch:
-    """Decode what the rings of several CPUs held."""
+def join(chunks: Sequence[Chunk]) -> tuple[bytes, I64, list[int]]:
+    """All chunks as one: their bytes, the word at which each record starts, records of each."""
     data = b"".join(chunk.data for chunk in chunks)
-    words = np.frombuffer(data, np.uint64, len(data) // 8)
     lengths = np.array([len(chunk.data) for chunk in chunks], np.int64)
     counts = [len(chunk.offsets) for chunk in chunks]
     offsets = [np.empty(0, np.uint32), *(chunk.offsets for chunk in chunks)]
     at = (np.concatenate(offsets) + np.repeat(np.cumsum(lengths) - lengths, counts)) >> 3
+    return data, at, counts
+
+
+def decode(chunks: Sequence[Chunk], *, cgroup: bool) -> Batch:
+    """Decode what the rings of several CPUs held."""
+    data, at, counts = join(chunks)
+    words = np.frombuffer(data, np.uint64, len(data) // 8)
     cpu = np.repeat(np.array([chunk.cpu for chunk in chunks], np.int64), counts)
     malformed = sum(chunk.malformed for chunk in chunks)
+    layout = RECORDED_WITH_CGROUP if cgroup else RECORDED
+    return decode_records(data, words, at, cpu, layout, malformed)
+
+
+def decode_records(
+    data: Bytes, words: U64, at: I64, cpu: I64, layout: Layout, malformed: int = 0
+) -> Batch:
+    """Decode the records that start at the words `at`, in any order.
+
+    `words` are those of `data`; `cpu` is where each record comes from, unless
+    samples tell themselves. Every record must be there to its end.
+    """
     head = words[at]
     kind = (head & _LOW).astype(np.int64)
     size = (head >> _48).astype(np.int64) >> 3
+    trailer = layout.trailer
 
     def rows(wanted: int, least: int) -> I64:
         nonlocal malformed
@@ -203,28 +255,34 @@ def decode(chunks: Sequence[Chunk], *, cgroup: bool) -> Batch:
         malformed += len(chosen) - len(whole)
         return whole
 
-    chosen = rows(SAMPLE, 4 + cgroup)
-    counts = words[at[chosen] + 3]
-    fits = counts <= (size[chosen] - 4 - cgroup).astype(np.uint64)
-    malformed += int(len(fits) - np.count_nonzero(fits))
-    chosen = chosen[fits]
-    samples = _samples(words, at[chosen], cpu[chosen], counts[fits].astype(np.int64), cgroup)
+    chosen = rows(SAMPLE, layout.least)
+    if layout.chain:
+        counts = words[at[chosen] + layout.chain]
+        room = size[chosen] - (layout.chain + 1 + layout.cgroup)
+        fits = counts <= room.astype(np.uint64)
+        malformed += int(len(fits) - np.count_nonzero(fits))
+        chosen = chosen[fits]
+        samples = _samples(
+            words, at[chosen], size[chosen], cpu[chosen], counts[fits].astype(np.int64), layout
+        )
+    else:
+        samples = _samples(words, at[chosen], size[chosen], cpu[chosen], None, layout)
 
     lost = [
         (int(cpu[row]), int(words[at[row] + field]))
         for wanted, field, least in ((LOST, 2, 3), (LOST_SAMPLES, 1, 2))
         for row in rows(wanted, least)
     ]
-    comm_rows, mapping_rows = rows(COMM, 5), rows(MMAP2, 12)
+    comm_rows, mapping_rows = rows(COMM, 3 + trailer), rows(MMAP2, 10 + trailer)
     fork_rows, exit_rows = rows(FORK, 4), rows(EXIT, 4)
     return Batch(
         data=data,
         samples=samples,
-        comms=_comms(words, at[comm_rows], size[comm_rows], head[comm_rows]),
+        comms=_comms(words, at[comm_rows], size[comm_rows], head[comm_rows], layout),
         forks=_tasks(words, at[fork_rows]),
         exits=_tasks(words, at[exit_rows]),
-        mappings=_mappings(words, at[mapping_rows], size[mapping_rows]),
-        cgroups=tuple(_cgroup(data, words, int(at[row])) for row in rows(CGROUP, 5)),
+        mappings=_mappings(words, at[mapping_rows], size[mapping_rows], layout),
+        cgroups=tuple(_cgroup(data, words, int(at[row])) for row in rows(CGROUP, 3 + trailer)),
         lost=tuple(lost),
         throttled=tuple(int(cpu[row]) for row in rows(THROTTLE, 4)),
         kernel_symbols_changed=bool(np.any((kind == KSYMBOL) | (kind == BPF_EVENT))),
@@ -237,18 +295,34 @@ def _pair(words: U64) -> tuple[I64, I64]:
     return (words & _LOW).astype(np.int64), (words >> _32).astype(np.int64)
 
 
-def _samples(words: U64, at: I64, cpu: I64, counts: I64, cgroup: bool) -> Samples:
-    pid, tid = _pair(words[at + 1])
-    kernel, user = _split_chains(words, at + 4, counts)
+def _samples(
+    words: U64, at: I64, size: I64, cpu: I64, counts: I64 | None, layout: Layout
+) -> Samples:
+    pid, tid = _pair(words[at + layout.pid])
+    kernel_mode = (words[at] & _CPUMODE) == _CPUMODE_KERNEL
+    if counts is None:
+        kernel, user = _only_leaves(words[at + layout.ip], kernel_mode)
+    else:
+        kernel, user = _split_chains(words, at + (layout.chain + 1), counts)
     return Samples(
-        cpu=cpu,
-        time_ns=words[at + 2].astype(np.int64),
+        cpu=(words[at + layout.cpu] & _LOW).astype(np.int64) if layout.cpu else cpu,
+        time_ns=words[at + layout.time].astype(np.int64),
         pid=pid,
         tid=tid,
-        kernel_mode=(words[at] & _CPUMODE) == _CPUMODE_KERNEL,
-        cgroup=words[at + 4 + counts] if cgroup else None,
+        kernel_mode=kernel_mode,
+        cgroup=words[at + size - layout.cgroup] if layout.cgroup else None,
         kernel=kernel,
         user=user,
+    )
+
+
+def _only_leaves(addresses: U64, kernel_mode: Bool) -> tuple[Chains, Chains]:
+    """Samples without a chain: each is one frame, in the kernel or not."""
+    bounds = np.arange(len(addresses) + 1)
+    is_code = addresses >= _LOWEST_CODE
+    return (
+        _select(addresses, is_code & kernel_mode, bounds),
+        _select(addresses, is_code & ~kernel_mode, bounds),
     )
 
 
@@ -257,19 +331,23 @@ def _split_chains(words: U64, at: I64, counts: I64) -> tuple[Chains, Chains]:
     total = int(counts.sum())
     bounds = np.zeros(len(counts) + 1, np.int64)
     np.cumsum(counts, out=bounds[1:])
-    position = np.arange(total)
-    chain = words[np.repeat(at - bounds[:-1], counts) + position]
-    is_marker = chain >= _FIRST_MARKER
-    # The marker in force at each place. Every chain starts with one, so that
-    # the accumulation never carries one sample's marker into the next.
-    marker_at = np.maximum.accumulate(np.where(is_marker, position, 0)) if total else position
-    marker = chain[marker_at]
-    addresses = chain - (position != marker_at + 1).astype(np.uint64)
-    is_code = ~is_marker & (chain >= _LOWEST_CODE)
-    return (
-        _select(addresses, is_code & (marker == _MARK_KERNEL), bounds),
-        _select(addresses, is_code & (marker == _MARK_USER), bounds),
-    )
+    chain = words[np.repeat(at - bounds[:-1], counts) + np.arange(total)]
+    markers = np.flatnonzero(chain >= _FIRST_MARKER)
+    # Each marker holds until the next. Every chain starts with one, so that none
+    # reaches into the next sample; what stands before the first is nobody's.
+    runs = np.diff(markers, append=total)
+    head = total - int(runs.sum())
+    is_code = chain >= _LOWEST_CODE
+    is_code[markers] = False
+    is_caller = np.ones(total, np.uint64)
+    is_caller[markers[markers + 1 < total] + 1] = 0
+    addresses = chain - is_caller
+    parts = []
+    for mark in (_MARK_KERNEL, _MARK_USER):
+        inside = np.zeros(total, bool)
+        inside[head:] = np.repeat(chain[markers] == mark, runs)
+        parts.append(_select(addresses, inside & is_code, bounds))
+    return parts[0], parts[1]
 
 
 def _select(addresses: U64, wanted: Bool, bounds: I64) -> Chains:
@@ -279,17 +357,17 @@ def _select(addresses: U64, wanted: Bool, bounds: I64) -> Chains:
     return Chains(addresses[wanted], starts, passed[bounds[1:]] - starts)
 
 
-def _comms(words: U64, at: I64, size: I64, head: U64) -> Comms:
+def _comms(words: U64, at: I64, size: I64, head: U64, layout: Layout) -> Comms:
     pid, tid = _pair(words[at + 1])
-    # The name takes one word or two, as long as it is; two of sample_id follow.
+    # The name takes one word or two, as long as it is; sample_id follows.
     names = np.zeros((len(at), 2), np.uint64)
     names[:, 0] = words[at + 2]
-    long = size > 5
+    long = size > 3 + layout.trailer
     names[long, 1] = words[at[long] + 3]
     return Comms(
         pid=pid,
         tid=tid,
-        time_ns=words[at + size - 1].astype(np.int64),
+        time_ns=_trailing_time(words, at, size, layout),
         exec=(head & _COMM_EXEC) != 0,
         name=names.view("V16").ravel(),
     )
@@ -301,11 +379,18 @@ def _tasks(words: U64, at: I64) -> Tasks:
     return Tasks(pid, parent_pid, tid, parent_tid, words[at + 3].astype(np.int64))
 
 
-def _mappings(words: U64, at: I64, size: I64) -> Mappings:
+def _trailing_time(words: U64, at: I64, size: I64, layout: Layout) -> I64:
+    if not layout.trailer_time:
+        return np.zeros(len(at), np.int64)
+    times: I64 = words[at + size - layout.trailer_time].astype(np.int64)
+    return times
+
+
+def _mappings(words: U64, at: I64, size: I64, layout: Layout) -> Mappings:
     pid, _tid = _pair(words[at + 1])
     return Mappings(
         pid=pid,
-        time_ns=words[at + size - 1].astype(np.int64),
+        time_ns=_trailing_time(words, at, size, layout),
         start=words[at + 2],
         length=words[at + 3],
         offset=words[at + 4],
@@ -314,10 +399,11 @@ def _mappings(words: U64, at: I64, size: I64) -> Mappings:
     )
 
 
-def _cgroup(data: bytes, words: U64, at: int) -> tuple[int, str]:
+def _cgroup(data: Bytes, words: U64, at: int) -> tuple[int, str]:
     return int(words[at + 1]), _text(data, (at + 2) << 3)
 
 
-def _text(data: bytes, at: int) -> str:
-    end = data.find(b"\0", at)
-    return data[at : end if end >= 0 else len(data)].decode("utf-8", "replace")
+def _text(data: Bytes, at: int) -> str:
+    last = at + _MAX_TEXT
+    end = data.find(b"\0", at, last)
+    return data[at : end if end >= 0 else last].decode("utf-8", "replace")

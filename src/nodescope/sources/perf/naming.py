@@ -66,9 +66,8 @@ class ModuleNames:
         A container's binary is reachable through `/proc/PID/root` only while the
         process lives; once open, it stays readable.
         """
-        for chunk in chunks:
-            for pid, path, device, inode in mapped_files(chunk, self._met):
-                self.binaries.open(pid, path, device, inode)
+        for pid, path, device, inode in mapped_files(chunks, self._met):
+            self.binaries.open(pid, path, device, inode)
         if len(self._met) > _MAX_MET:
             self._met.clear()
 
