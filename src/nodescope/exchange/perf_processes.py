@@ -1,0 +1,167 @@
+"""Who ran, and what they had mapped, as a `perf.data` file tells it: nobody else can.
+
+The recorder asks `/proc` for what its records do not say. Here the records say
+all there is: `perf record` writes names and mappings of what runs before it
+starts to sample. A thread without a name is called as perf calls it, `:TID`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from nodescope.exchange.perf_index import MMAP
+from nodescope.exchange.perf_records import Records
+from nodescope.exchange.perf_symbols import BY_BUILD_ID, BY_PATH, CapturedModules
+from nodescope.sources.perf.address_space import Image, Module
+from nodescope.sources.perf.decode import COMM, EXIT, FORK, I64, MMAP2, U64, Batch, Mappings
+from nodescope.sources.perf.processes import Processes
+from nodescope.sources.perf.stacks import NamesKernel, OpensModules, Stacks
+
+_MISC_BUILD_ID = 1 << 14
+_NOBODY = (1 << 32) - 1  # a task that has already been taken apart
+_EMPTY = np.empty(0, np.uint64)
+
+
+class CapturedProcesses(Processes):
+    """What is known of threads and address spaces, from records alone."""
+
+    def forget(self) -> None:
+        """Nothing: what is forgotten cannot be asked again."""
+
+    def forget_names(self) -> None:
+        """Nothing: numbers stay, for images refer to them."""
+
+    def comm_from_proc(self, tid: int) -> int:
+        """What perf calls a thread whose name it was not told."""
+        name = "swapper" if tid == 0 else f":{tid if tid != _NOBODY else -1}"
+        number = self._comm_of[tid] = self.comm_number(name)
+        return number
+
+    def image_from_proc(self, pid: int) -> Image | None:
+        """Nobody to ask."""
+        del pid
+        return None
+
+    def expect(self, batch: Batch) -> None:
+        """Note who maps something without having been born or executed before our eyes."""
+        forks = batch.forks
+        born = forks.pid[forks.pid != forks.parent_pid]  # the others are threads
+        unborn = np.setdiff1d(batch.mappings.pid, born)
+        for pid in unborn.tolist():
+            if pid not in self._image_of:
+                none = np.empty(0, np.int32)
+                self._image_of[pid] = Image(_EMPTY, _EMPTY, _EMPTY, none)
+
+
+class CapturedStacks(Stacks):
+    """Stacks in which the unknown frame is not number 0.
+
+    The hash of a path passes over zeros at its end, so that with number 0 a path
+    would be taken for the one without its unknown callers.
+    """
+
+    def __init__(
+        self, processes: Processes, modules: OpensModules, kernel: NamesKernel | None
+    ) -> None:
+        super().__init__(processes, modules, kernel)
+        self._renumber_unknown()
+
+    def restart(self) -> None:
+        """Forget paths; and frames where they have become many."""
+        super().restart()
+        self._renumber_unknown()
+
+    def _renumber_unknown(self) -> None:
+        if not self._unknown:
+            frame = self.frames[0]
+            del self._frame_numbers[frame]
+            self._unknown = self._number(frame)
+
+
+def complete_batch(
+    batch: Batch, records: Records, rows: I64, times: I64, modules: CapturedModules
+) -> Batch:
+    """A decoded batch with what differs from the recorder's: times, identities, old mappings.
+
+    Losses are told by the file's own records; here they must not make anybody forget.
+    """
+    kind = records.kind[rows]
+    mappings = replace(
+        _identified(batch.mappings, records.misc[rows][kind == MMAP2], records, modules),
+        time_ns=times[kind == MMAP2],
+    )
+    if (kind == MMAP).any():
+        old = _old_mappings(records, rows[kind == MMAP], times[kind == MMAP], modules)
+        mappings = _joined(old, mappings)
+    return replace(
+        batch,
+        comms=replace(batch.comms, time_ns=times[kind == COMM]),
+        forks=replace(batch.forks, time_ns=times[kind == FORK]),
+        exits=replace(batch.exits, time_ns=times[kind == EXIT]),
+        mappings=mappings,
+        lost=(),
+    )
+
+
+def _stand_in(device: tuple[int, int], number: int) -> tuple[int, int, int]:
+    return device[0] | device[1] << 32, number, 0
+
+
+def _identified(
+    mappings: Mappings, misc: I64, records: Records, modules: CapturedModules
+) -> Mappings:
+    """Build-ids, which stand where device and inode would, as numbers."""
+    marked = np.flatnonzero(misc & _MISC_BUILD_ID)
+    if not len(marked):
+        return mappings
+    file = mappings.file.copy()
+    unique, inverse = np.unique(file[marked], axis=0, return_inverse=True)
+    numbers: list[tuple[int, int, int]] = []
+    for raw in (row.tobytes() for row in unique):
+        build_id = raw[4 : 4 + min(raw[0], 20)]
+        known = any(build_id)
+        numbers.append(_stand_in(BY_BUILD_ID, modules.number(build_id)) if known else (0, 0, 0))
+    file[marked] = np.array(numbers, np.uint64)[inverse.ravel()]
+    for row in marked[file[marked, 1] == 0].tolist():  # no build-id: known by its path
+        file[row] = _by_path(records, int(mappings.name_at[row]), modules)
+    return replace(mappings, file=file)
+
+
+def _by_path(records: Records, name_at: int, modules: CapturedModules) -> tuple[int, int, int]:
+    raw = records.data[name_at : name_at + 4096].split(b"\0", 1)[0]
+    path = raw.decode("utf-8", "replace")
+    if Module(0, path, (0, 0), 0).anonymous or path.startswith("["):
+        return 0, 0, 0
+    return _stand_in(BY_PATH, modules.number(path))
+
+
+def _old_mappings(records: Records, rows: I64, times: I64, modules: CapturedModules) -> Mappings:
+    """PERF_RECORD_MMAP: no device, no inode; a path is what it is."""
+    at = records.at[rows]
+    file = np.zeros((len(rows), 3), np.uint64)
+    for row, name_at in enumerate(((at + 5) << 3).tolist()):
+        file[row] = _by_path(records, name_at, modules)
+    words: U64 = records.words
+    return Mappings(
+        pid=(words[at + 1] & np.uint64(0xFFFFFFFF)).astype(np.int64),
+        time_ns=times,
+        start=words[at + 2],
+        length=words[at + 3],
+        offset=words[at + 4],
+        file=file,
+        name_at=(at + 5) << 3,
+    )
+
+
+def _joined(one: Mappings, other: Mappings) -> Mappings:
+    return Mappings(
+        pid=np.concatenate((one.pid, other.pid)),
+        time_ns=np.concatenate((one.time_ns, other.time_ns)),
+        start=np.concatenate((one.start, other.start)),
+        length=np.concatenate((one.length, other.length)),
+        offset=np.concatenate((one.offset, other.offset)),
+        file=np.concatenate((one.file, other.file)),
+        name_at=np.concatenate((one.name_at, other.name_at)),
+    )
