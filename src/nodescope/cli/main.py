@@ -13,6 +13,7 @@ imported, and commands import what they need inside `run`, so that
 from __future__ import annotations
 
 import importlib
+import keyword
 import os
 import sys
 import traceback
@@ -32,6 +33,7 @@ COMMANDS = {
     "flame": "which paths of functions ran: a flame graph",
     "top": "what ran most: by process, core, cgroup or function",
     "events": "what happened, each at its time",
+    "import": "bring in what other tools captured",
 }
 COULD_NOT_RUN = 2
 INTERRUPTED = 130
@@ -73,7 +75,8 @@ def build_parser(wanted: Sequence[str]) -> Parser:
     commands: Commands = parser.add_subparsers(metavar="COMMAND", title="commands")
     for name, summary in COMMANDS.items():
         if name in wanted:
-            importlib.import_module(f"nodescope.cli.{name}").add_parser(commands)
+            module = f"{name}_" if keyword.iskeyword(name) else name
+            importlib.import_module(f"nodescope.cli.{module}").add_parser(commands)
         else:
             commands.add_parser(name, help=summary, add_help=False)
     return parser
