@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import sys
 from typing import TYPE_CHECKING, TextIO
 
@@ -137,6 +138,7 @@ def recorder_options(args: argparse.Namespace) -> RecorderOptions:
 
 def run(args: argparse.Namespace) -> int:
     """Record until the duration is over or a signal comes."""
+    gc.disable()  # importing makes much and drops nothing; the recorder collects for itself
     from nodescope.recorder.session import record
 
     wanted = recorder_options(args)
