@@ -15,6 +15,7 @@ _PROGRAMS = {
     "iproute2": "ip",
     "linux-perf": "perf",
     "rustc": "rustc",
+    "sysstat": "mpstat",
     "systemd": "systemd-analyze",
     "util-linux": "setpriv",
 }

@@ -147,9 +147,28 @@ class Format:
 
 def all_formats() -> tuple[Format, ...]:
     """Every format, the most certain to be recognised first."""
-    from nodescope.exchange import perf_data
+    from nodescope.exchange import (
+        folded,
+        journal,
+        kernel_log,
+        mpstat,
+        perf_data,
+        perf_script_import,
+        pprof,
+        sar,
+    )
 
-    return (perf_data.FORMAT,)
+    return (
+        perf_data.FORMAT,
+        mpstat.FORMAT,
+        journal.JSON_FORMAT,
+        sar.FORMAT,
+        pprof.FORMAT,
+        kernel_log.FORMAT,
+        journal.TEXT_FORMAT,
+        perf_script_import.FORMAT,
+        folded.FORMAT,
+    )
 
 
 def find_format(path: Path) -> Format:

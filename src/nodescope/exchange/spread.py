@@ -1,0 +1,56 @@
+"""Stacks with counts, but without times, as samples: spread evenly.
+
+Every stack's samples stand at equal distances over the whole span, each stack
+at its own phase, so that any second of it shows the mix of the whole. That is
+all such a profile can say; it must not look as if it said more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from nodescope.exchange.parsed import UNKNOWN_CPU, Names, Notes, Samples
+
+MAX_SAMPLES = 2_000_000
+_GOLDEN = 0.6180339887498949
+SECOND_NS = 1_000_000_000
+
+
+class Counted(NamedTuple):
+    """So many samples of a path; numbers of `Names`."""
+
+    comm: int
+    pid: int
+    tid: int
+    path: int
+    count: int
+
+
+def spread(
+    counted: Sequence[Counted], names: Names, from_ns: int, span_ns: int, notes: Notes
+) -> Samples:
+    """Samples over `span_ns` from `from_ns` on; more than a limit are thinned, and it is said."""
+    counts = np.array([each.count for each in counted], np.float64)
+    total = counts.sum()
+    if total > MAX_SAMPLES:
+        # Thinned by the running total: no stack gains or loses more than one sample.
+        running = np.floor(np.cumsum(counts) * (MAX_SAMPLES / total) + 0.5)
+        kept = np.diff(running, prepend=0.0).astype(np.int64)
+        notes.remark(
+            f"it counts {total:.0f} samples; they were scaled down to {MAX_SAMPLES}, "
+            f"{int((kept == 0).sum())} rare stacks are missing"
+        )
+    else:
+        kept = counts.astype(np.int64)
+    row = np.repeat(np.arange(len(counted)), kept)
+    place = np.arange(len(row)) - np.repeat(np.cumsum(kept) - kept, kept)
+    phase = (np.arange(len(counted)) * _GOLDEN) % 1.0
+    time_ns = from_ns + ((place + phase[row]) / kept[row] * span_ns).astype(np.int64)
+    columns = np.array([each[:4] for each in counted], np.int64).reshape(len(counted), 4)
+    comm, pid, tid, path = columns[row].T
+    in_kernel = np.array(names.in_kernel, np.int64)[path]
+    cpu = np.full(len(row), UNKNOWN_CPU, np.int64)
+    return Samples(names, time_ns, cpu, pid, tid, comm, in_kernel, path)

@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+import gzip
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from tests.exchange.text_archive import import_file, read_rows, read_samples
+
+from nodescope.errors import MalformedSource
+from nodescope.exchange.parsed import Names, Notes
+from nodescope.exchange.pprof import (
+    count_stacks,
+    looks_like_pprof,
+    parse_profile,
+)
+
+
+def varint(value: int) -> bytes:
+    value &= (1 << 64) - 1
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes([*out, value])
+
+
+def number(field: int, value: int) -> bytes:
+    return varint(field << 3) + varint(value)
+
+
+def message(field: int, body: bytes) -> bytes:
+    return varint(field << 3 | 2) + varint(len(body)) + body
+
+
+START_NS = 1_700_000_000_000_000_000
+STRINGS = [
+    "", "samples", "count", "cpu", "nanoseconds", "main.main", "runtime.mallocgc",
+    "/usr/bin/kubelet", "inlined", "comm", "kubelet", "pid", "[kernel.kallsyms]", "do_idle",
+    "alloc_space", "bytes",
+]  # fmt: skip
+
+
+def profile(
+    types: tuple[tuple[int, int], ...] = ((1, 2), (3, 4)),
+    *,
+    packed: bool = True,
+    period: int = 10_000_000,
+) -> bytes:
+    def sample(locations: list[int], values: list[int], labels: bytes = b"") -> bytes:
+        if packed:
+            body = message(1, b"".join(map(varint, locations)))
+            body += message(2, b"".join(map(varint, values)))
+        else:
+            body = b"".join(number(1, one) for one in locations)
+            body += b"".join(number(2, one) for one in values)
+        return message(2, body + labels)
+
+    labels = message(3, number(1, 9) + number(2, 10)) + message(3, number(1, 11) + number(3, 77))
+    data = b"".join(message(1, number(1, kind) + number(2, unit)) for kind, unit in types)
+    data += sample([2, 1], [30, 300_000_000], labels)
+    data += sample([3, 1], [10, 100_000_000])
+    data += message(3, number(1, 1) + number(5, 7)) + message(3, number(1, 2) + number(5, 12))
+    data += message(4, number(1, 1) + number(2, 1) + number(3, 0x1000) + message(4, number(1, 1)))
+    inlined = message(4, number(1, 3)) + message(4, number(1, 2))
+    data += message(4, number(1, 2) + number(2, 1) + number(3, 0x2000) + inlined)
+    kernel = number(1, 3) + number(2, 2) + number(3, 0xFFFFFFFF81000000)
+    data += message(4, kernel + message(4, number(1, 4)))
+    for identifier, name in ((1, 5), (2, 6), (3, 8), (4, 13)):
+        data += message(5, number(1, identifier) + number(2, name))
+    data += b"".join(message(6, text.encode()) for text in STRINGS)
+    data += number(9, START_NS) + number(10, 2_000_000_000)
+    return data + message(11, number(1, 3) + number(2, 4)) + number(12, period)
+
+
+@pytest.mark.parametrize("packed", [True, False])
+def test_a_profile_is_spread_over_its_duration(packed: bool, tmp_path: Path) -> None:
+    path = tmp_path / "cpu.pb.gz"
+    path.write_bytes(gzip.compress(profile(packed=packed)))
+    report, archive = import_file(path, tmp_path / "archive")
+    rows = read_samples(archive)
+    assert report.format == "pprof"
+    assert Counter(row.stack for row in rows) == {
+        ("main.main", "runtime.mallocgc", "inlined"): 30,
+        ("main.main", "do_idle"): 10,
+    }
+    assert {(row.comm, row.pid, row.kernel) for row in rows} == {
+        ("kubelet", 77, False), ("[unknown]", -1, True),
+    }  # fmt: skip
+    assert all(START_NS <= row.wall_ns < START_NS + 2_000_000_000 for row in rows)
+    first_second = Counter(row.pid for row in rows if row.wall_ns < START_NS + 1_000_000_000)
+    assert first_second == {77: 15, -1: 5}
+    (said,) = read_rows(archive, "events")
+    assert "spread evenly" in said["message"]
+
+
+def test_cpu_time_alone_is_divided_by_the_period(tmp_path: Path) -> None:
+    data = profile(((14, 15), (3, 4)))
+    notes, names = Notes(), Names()
+    counted = count_stacks(parse_profile(data, notes), names, notes, tmp_path)
+    assert [each.count for each in counted] == [30, 10]
+    assert "divided" in notes.remarks[0]
+
+
+def test_a_profile_of_allocations_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "heap.pb.gz"
+    path.write_bytes(gzip.compress(profile(((14, 15), (14, 15)))))
+    with pytest.raises(MalformedSource, match="alloc_space/bytes"):
+        import_file(path, tmp_path / "archive")
+
+
+def test_a_profile_that_is_cut_says_where() -> None:
+    data = profile()
+    whole = Notes()
+    parse_profile(data, whole)
+    assert whole.stopped is None
+    for cut in range(1, len(data)):
+        notes = Notes()
+        parse_profile(data[:cut], notes)
+        assert notes.stopped is None or notes.offset <= cut
+
+
+def test_a_bomb_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "bomb.pb.gz"
+    path.write_bytes(gzip.compress(profile() + message(13, b"\0" * (200 << 20)), 1))
+    with pytest.raises(MalformedSource, match="more than 128 MiB"):
+        import_file(path, tmp_path / "archive")
+
+
+def test_what_it_is_recognised_by() -> None:
+    assert looks_like_pprof(profile())
+    assert looks_like_pprof(profile()[:60])
+    assert not looks_like_pprof(b"a;b;c 12\n" * 40)
+    assert not looks_like_pprof(b"[    0.000000] Linux version\n" * 40)
+    assert not looks_like_pprof(b"")

@@ -1,0 +1,196 @@
+"""One target per parser of a text format: anything in, nothing but our own errors out.
+
+    python -m tests.fuzz.text_targets perf_script -max_total_time=60 [corpus folder]
+
+runs one under atheris (from PyPI; not a dependency). `SEEDS` are what to begin with.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from nodescope.errors import NodescopeError
+from nodescope.exchange import folded, journal, kernel_log, mpstat, perf_script, pprof, sar
+from nodescope.exchange.parsed import (
+    MAX_TIME_NS,
+    Event,
+    Names,
+    Notes,
+    Reading,
+    Samples,
+)
+from nodescope.exchange.spread import spread
+from nodescope.exchange.text import MAX_LINE_BYTES
+
+NOWHERE = Path("fuzzed")
+
+
+def check_samples(samples: Samples) -> None:
+    """What every archive relies on."""
+    names = samples.names
+    for column in (samples.cpu, samples.pid, samples.tid, samples.comm, samples.path):
+        assert len(column) == len(samples)
+    if not len(samples):
+        return
+    assert 0 <= samples.time_ns.min() <= samples.time_ns.max() <= MAX_TIME_NS
+    assert -1 <= samples.cpu.min() <= samples.cpu.max() < 1 << 15
+    assert -(1 << 31) <= samples.pid.min() <= samples.pid.max() < 1 << 31
+    assert 0 <= samples.comm.min() <= samples.comm.max() < len(names.comms)
+    assert 0 <= samples.path.min() <= samples.path.max() < len(names.paths)
+    for frame in names.frames:
+        assert is_clean(frame.name)
+        assert is_clean(frame.module)
+        assert frame.name
+    assert all(map(is_clean, names.comms))
+
+
+def is_clean(text: str) -> bool:
+    text.encode()  # no lone surrogates
+    return not any(ord(one) < 32 or 127 <= ord(one) < 160 for one in text)
+
+
+def check_events(events: list[Event]) -> None:
+    for event in events:
+        assert 0 <= event.time_ns <= MAX_TIME_NS
+        assert event.kind in ("kernel_log", "journal")
+        assert event.subject
+        assert is_clean(event.subject)
+        assert is_clean(event.message)
+        assert len(event.message) <= MAX_LINE_BYTES
+
+
+def check_readings(readings: list[Reading]) -> None:
+    for reading in readings:
+        assert 0 <= reading.cpu < 1 << 15
+        assert len(reading.ticks) == 10
+        assert all(0 <= count < 1 << 62 for count in reading.ticks)
+
+
+def check_notes(notes: Notes, size: int) -> None:
+    assert 0 <= notes.offset <= size
+    assert (notes.stopped is None) or notes.stopped
+
+
+def fuzz_perf_script(data: bytes) -> None:
+    notes = Notes()
+    perf_script.looks_like_perf_script(data[:65536])
+    for samples in perf_script.parse_perf_script([data[:77], data[77:]], notes):
+        check_samples(samples)
+    check_notes(notes, len(data))
+
+
+def fuzz_folded(data: bytes) -> None:
+    notes, names = Notes(), Names()
+    folded.looks_like_folded(data)
+    counted = folded.parse_folded([data], names, notes)
+    if counted:
+        check_samples(spread(counted, names, 0, folded.span_of(counted), notes))
+    check_notes(notes, len(data))
+
+
+def fuzz_pprof(data: bytes) -> None:
+    notes, names = Notes(), Names()
+    pprof.looks_like_pprof(data)
+    try:
+        counted = pprof.count_stacks(pprof.parse_profile(data, notes), names, notes, NOWHERE)
+    except NodescopeError:
+        return
+    if counted:
+        check_samples(spread(counted, names, 0, 10**9, notes))
+    check_notes(notes, len(data))
+
+
+def fuzz_mpstat(data: bytes) -> None:
+    notes = Notes()
+    mpstat.looks_like_mpstat(data)
+    for readings in mpstat.parse_mpstat([data[:100], data[100:]], notes):
+        check_readings(readings)
+
+
+def fuzz_sar(data: bytes) -> None:
+    notes = Notes()
+    sar.looks_like_sar(data)
+    for readings in sar.parse_sar([data], notes):
+        check_readings(readings)
+    check_notes(notes, len(data))
+
+
+def fuzz_kernel_log(data: bytes) -> None:
+    notes = Notes()
+    kernel_log.looks_like_kernel_log(data)
+    for events in kernel_log.parse_kernel_log([data[:50], data[50:]], notes):
+        check_events(events)
+    check_notes(notes, len(data))
+
+
+def fuzz_journal(data: bytes) -> None:
+    for looks, parse in (
+        (journal.looks_like_journal_json, journal.parse_journal_json),
+        (journal.looks_like_journal_text, journal.parse_journal_text),
+    ):
+        notes = Notes()
+        looks(data)
+        for events in parse([data], notes):
+            check_events(events)
+        check_notes(notes, len(data))
+
+
+TARGETS: dict[str, Callable[[bytes], None]] = {
+    "perf_script": fuzz_perf_script,
+    "folded": fuzz_folded,
+    "pprof": fuzz_pprof,
+    "mpstat": fuzz_mpstat,
+    "sar": fuzz_sar,
+    "kernel_log": fuzz_kernel_log,
+    "journal": fuzz_journal,
+}
+
+_LOAD = {"cpu": "0", "usr": 1.5, "sys": 98.5, "idle": 0.0}
+_ENTRY = {"__REALTIME_TIMESTAMP": "1794798502123456", "_TRANSPORT": "kernel", "MESSAGE": [104, 27]}
+SEEDS: dict[str, tuple[bytes, ...]] = {
+    "perf_script": ((
+        b"# hostname : x\nWeb Content 12/13 [003] KE 5.000001: 99 cycles:ppp: \n"
+        b"\tffffffff81000001 f+0x1 ([kernel.kallsyms])\n\t 7f00 g (inlined)\n"
+        b"\t 7f00 h(int (*)(int)) (/a b (deleted))\n\n"
+        b"x 1 6.000001: PERF_RECORD_LOST lost 3\n\nx 1 2026-11-16 03:08:22.123456 6.0: \n"
+    ),),
+    "folded": (b"x-1/2;a_[k];[libc.so];m`f 12\nkworker/0:1;b 3\n",),
+    "pprof": ((
+        b"\x0a\x04\x08\x01\x10\x02\x12\x08\x0a\x01\x01\x12\x01\x05\x1a\x00\x22\x06\x08\x01\x22\x02"
+        b"\x08\x01\x2a\x04\x08\x01\x10\x03\x32\x00\x32\x07samples\x32\x05count\x32\x01f\x48\x01"
+    ),),
+    "mpstat": (
+        json.dumps({"sysstat": {"hosts": [{"nodename": "x", "date": "11/16/26", "statistics": [
+            {"timestamp": f"11:59:5{second} PM", "cpu-load": [_LOAD]} for second in range(6)
+        ]}]}}).encode(),
+    ),
+    "sar": ((
+        b"Linux 6.1 (x) \t11/16/26 \t_x86_64_\t(2 CPU)\n\n03:08:22 CPU %user %system %idle\n"
+        b"03:08:23 all 1.00 2.00 97.00\n03:08:23 0 1,00 2,00 97,00\n03:08:24 PM 0 1.0 2.0 97.0\n"
+    ),),
+    "kernel_log": (
+        b"<4>[   12.345678][  T1] ena 0000:90:00.0 eth0: x\n[Mon Nov 16 03:08:22 2026] y\n",
+        b"4,1,123456,-;usb 1-1: x\n SUBSYSTEM=usb\nkern  :warn  : [    1.0] z\n",
+        b"kern  :warn  : 2026-11-16T03:08:22,123456+00:00 rcu: INFO: x\n",
+    ),
+    "journal": (
+        json.dumps(_ENTRY).encode() + b"\n",
+        b"2026-11-16T03:08:22.123456+00:00 host kernel: [  1.0] ena 0000:90:00.0: x\n  more\n",
+    ),
+}  # fmt: skip
+
+
+def main() -> None:
+    import atheris  # type: ignore[import-not-found, import-untyped, unused-ignore]
+
+    name = sys.argv.pop(1)
+    atheris.instrument_all()
+    atheris.Setup(sys.argv, TARGETS[name])
+    atheris.Fuzz()
+
+
+if __name__ == "__main__":
+    main()
