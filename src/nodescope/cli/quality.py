@@ -91,12 +91,18 @@ def render_quality(quality: Quality) -> str:
     """One fact a line."""
     lines = [
         f"samples     {quality.samples:,}, {quality.lost:,} lost{_percent(quality.lost_share)}",
-        f"kernel      {quality.kernel_unresolved:,} of {quality.kernel_frames:,} frames have "
-        f"no name{_percent(quality.kernel_unresolved_share)}",
-        f"user        {quality.user_unresolved:,} of {quality.user_frames:,} frames have "
-        f"no name{_percent(quality.user_unresolved_share)}",
-        f"cut off     {quality.truncated_stacks:,} stacks at the kernel's limit"
-        f"{_percent(quality.truncated_share)}",
+        (
+            f"kernel      {quality.kernel_unresolved:,} of {quality.kernel_frames:,} frames have "
+            f"no name{_percent(quality.kernel_unresolved_share)}"
+        ),
+        (
+            f"user        {quality.user_unresolved:,} of {quality.user_frames:,} frames have "
+            f"no name{_percent(quality.user_unresolved_share)}"
+        ),
+        (
+            f"cut off     {quality.truncated_stacks:,} stacks at the kernel's limit"
+            f"{_percent(quality.truncated_share)}"
+        ),
         f"throttled   {quality.throttled:,} times",
         "idle        "
         + (
