@@ -4,6 +4,7 @@ one pegged core of 96 must be seen.
 
 from __future__ import annotations
 
+import textwrap
 import warnings
 from dataclasses import dataclass
 
@@ -51,7 +52,7 @@ def find_hottest(shares: CoreShares, by: str, count: int) -> list[Hot]:
             pegged = int((known >= PEGGED).sum()) * shares.interval_ns
             moment = shares.from_ns + at * shares.interval_ns
             found.append(Hot(cpu, float(row[at]), moment, float(known.mean()), pegged))
-    found.sort(key=lambda hot: (-hot.pegged_ns, -round(hot.most, 3), -hot.mean, hot.cpu))
+    found.sort(key=lambda hot: (-hot.pegged_ns, -round(hot.most, 3), -round(hot.mean, 3), hot.cpu))
     return found[:count]
 
 
@@ -89,7 +90,8 @@ def render_cores(shares: CoreShares, by: str, terminal: Terminal, heading: str) 
     to_ns = shares.from_ns + columns.shape[1] * per_column * shares.interval_ns
     width = columns.shape[1] * wide
     lines += render_time_axis(shares.from_ns, to_ns, width, LABELS, terminal)
-    lines.append(" " * LABELS + _explain(shares, band, per_column, terminal))
+    said = _explain(shares, band, per_column, terminal)
+    lines += [" " * LABELS + line for line in textwrap.wrap(said, plot)]
     lines += ["", *render_hottest(shares, by)]
     return "\n".join(line.rstrip() for line in lines)
 
@@ -109,17 +111,16 @@ def _cells(row: F64, wide: int, terminal: Terminal) -> str:
 
 def _explain(shares: CoreShares, band: int, per_column: int, terminal: Terminal) -> str:
     full, unread = ("█", "·") if terminal.unicode else ("@", "?")
-    text = f"{full} 100 %  {unread} not read"
+    said = [f"{full} 100 %", f"{unread} not read"]
     if band > 1:
-        text += f"  a line is the worst of {band} cores"
+        said.append(f"a line is the worst of {band} cores")
     interval = format_duration(shares.interval_ns)
     if per_column > 1:
-        text += (
-            f"  a column the worst {interval} of {format_duration(per_column * shares.interval_ns)}"
-        )
+        spanned = format_duration(per_column * shares.interval_ns)
+        said.append(f"a column the worst {interval} of {spanned}")
     elif shares.interval_ns > 1_000_000_000:
-        text += f"  a column is {interval}"
-    return text
+        said.append(f"a column is {interval}")
+    return ", ".join(said)
 
 
 def render_hottest(shares: CoreShares, by: str, count: int = HOTTEST) -> list[str]:

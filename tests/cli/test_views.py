@@ -1,0 +1,315 @@
+from __future__ import annotations
+
+import json
+import struct
+import subprocess
+import sys
+import zlib
+from collections.abc import Callable
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from tests.analysis.conftest import LATER, SAMPLES, SECOND, START, HandClock, Sample, write_archive
+
+from nodescope.analysis.cores import STATES
+from nodescope.archive.writer import ArchiveWriter
+
+Nodescope = Callable[..., Any]
+HOSTILE = [
+    "<script>alert(1)</script>",
+    "\x1b[31mred\x1b]0;title\x07",
+    "quote\"'&amp;</title></svg>",
+    "line\nbreak\ttab\x00nul",
+    "\u202eright-to-left\u2028",
+    "]]>--><!--",
+    "日本語" * 5,
+    "x" * 10_000,
+]
+
+
+@pytest.fixture
+def archive(tmp_path: Path) -> Path:
+    return write_archive(tmp_path / "archive", [SAMPLES, LATER]).root
+
+
+def write_cores(path: Path, cores: int = 3, seconds: int = 60) -> Path:
+    """Core 1 is pegged in the kernel from second 20 to 25; a segment ends at 30."""
+    clock = HandClock()
+    with ArchiveWriter.open(
+        path, node={"name": "hand", "boot_id": "b"}, clock=clock, tick_ns=1000
+    ) as writer:
+        ticks = {cpu: dict.fromkeys(STATES, 0) for cpu in range(cores)}
+        for second in range(seconds):
+            clock.now = (1_000 + second) * SECOND
+            for cpu, spent in ticks.items():
+                pegged = cpu == 1 and 20 <= second < 25
+                spent["system"] += 100 if pegged else 5
+                spent["idle"] += 0 if pegged else 95
+            rows = {name: [spent[name] for spent in ticks.values()] for name in STATES}
+            writer.append(
+                "cores",
+                {
+                    "cpu": list(ticks), "time_ns": [clock.now + SECOND // 2] * cores, **rows,
+                    "guest": [0] * cores, "guest_nice": [0] * cores,
+                },
+            )  # fmt: skip
+            if second in (3, 40):
+                writer.append(
+                    "events",
+                    {
+                        "time_ns": [clock.now], "kind": ["kernel" if second == 3 else "unit"],
+                        "subject": ["ens5"], "message": [HOSTILE[1]],
+                    },
+                )  # fmt: skip
+            if second == seconds // 2:
+                writer.seal_segment()
+    return path
+
+
+def test_json_of_the_heatmap(archive: Path, nodescope: Nodescope) -> None:
+    result = nodescope("heatmap", "--archive", archive, "--to", "+10s", "--rows", "4", "--json")
+    assert (result.code, result.err) == (0, "")
+    made = json.loads(result.out)
+    assert made["from"] == "2023-11-14T22:13:20.000Z"
+    assert made["from_ns"] == START
+    assert made["columns"] == list(range(10))
+    assert made["column_ns"] == SECOND
+    assert made["rows"] == 4
+    assert made["counts"][0] == [0, 1, 0, 1]
+    assert [sum(column) for column in made["counts"]] == [2, 2, 0, 0, 0, 1, 0, 0, 0, 0]
+
+
+def test_a_limit_makes_wider_columns_and_says_so(archive: Path, nodescope: Nodescope) -> None:
+    result = nodescope("heatmap", "--archive", archive, "--limit", "24", "--json")
+    made = json.loads(result.out)
+    assert made["column_ns"] == 10 * SECOND
+    assert made["columns"] == list(range(0, 240, 10))
+    assert sum(map(sum, made["counts"])) == len(SAMPLES + LATER)
+    assert "a column is 10 s wide" in result.err
+
+
+def test_json_of_cores(tmp_path: Path, nodescope: Nodescope) -> None:
+    path = write_cores(tmp_path / "a")
+    result = nodescope("cores", "--archive", path, "--json")
+    made = json.loads(result.out)
+    assert (made["from_ns"], made["interval"], made["cpus"]) == (START, 1, [0, 1, 2])
+    for state in (*STATES, "total"):
+        assert [len(row) for row in made[state]] == [60] * 3
+    assert made["system"][0][1] == 0.05
+    assert made["system"][1][19:27] == [0.05, 1, 1, 1, 1, 1, 0.05, 0.05]
+    assert made["total"][1][22] == 1
+    assert made["idle"][1][22] == 0
+    # Readings fall on half seconds, and a segment ends on the way: that leaves no hole.
+    assert None not in made["system"][0]
+
+
+def test_cores_by_filter_interval_and_limit(tmp_path: Path, nodescope: Nodescope) -> None:
+    path = write_cores(tmp_path / "a")
+    made = json.loads(nodescope("cores", "--archive", path, "--cpu", "0,2", "--json").out)
+    assert made["cpus"] == [0, 2]
+    made = json.loads(nodescope("cores", "--archive", path, "--limit", "1", "--json").out)
+    assert made["cpus"] == [1]
+    result = nodescope("cores", "--archive", path, "--interval", "10s", "--json")
+    assert json.loads(result.out)["interval"] == 10
+    out = nodescope("cores", "--archive", path).out
+    assert "core 1     100.0 % system at 22:13:40, mean" in out
+    assert "5 s above 95 %" in out
+
+
+def test_json_of_top(archive: Path, nodescope: Nodescope) -> None:
+    for by, first in (("comm", "app"), ("cpu", "0"), ("pid", "10"), ("cgroup", "/")):
+        made = json.loads(nodescope("top", "--archive", archive, "--by", by, "--json").out)
+        assert list(made[0]) == ["name", "samples", "share"]
+        assert made[0]["name"] == first
+        assert sum(entry["samples"] for entry in made) == 8
+    made = json.loads(nodescope("top", "--archive", archive, "--by", "function", "--json").out)
+    assert made[0] == {
+        "name": "main", "samples": 7, "share": 0.875, "self": 0, "total": 7, "module": "/bin/app",
+    }  # fmt: skip
+
+
+def test_names_with_digits_and_slashes_are_kept(archive: Path, nodescope: Nodescope) -> None:
+    made = json.loads(nodescope("top", "--archive", archive, "--json").out)
+    assert {"python3", "kworker/0:1"} <= {entry["name"] for entry in made}
+
+
+def test_json_of_the_flame_graph(archive: Path, nodescope: Nodescope) -> None:
+    arguments = ("--archive", archive, "--comm", "kubelet", "--json")
+    tree = json.loads(nodescope("flame", *arguments).out)
+    assert (tree["name"], tree["value"]) == ("all", 2)
+    names = []
+    while tree["children"]:
+        (tree,) = tree["children"]
+        names.append((tree["name"], tree["value"]))
+    assert names == [("kubelet", 2), ("main", 2), ("read", 2), ("walk", 2)]
+    tree = json.loads(nodescope("flame", *arguments, "--inverted", "--merge", "none").out)
+    assert tree["children"][0]["name"] == "walk"
+    tree = json.loads(nodescope("flame", *arguments, "--limit", "2").out)
+    assert tree["children"][0]["children"][0]["children"] == []
+
+
+def test_json_of_events(tmp_path: Path, nodescope: Nodescope) -> None:
+    path = write_cores(tmp_path / "a")
+    made = json.loads(nodescope("events", "--archive", path, "--json").out)
+    assert made[0] == {
+        "time_ns": START + 3 * SECOND, "time": "2023-11-14T22:13:23.000Z", "kind": "kernel",
+        "subject": "ens5", "message": HOSTILE[1],
+    }  # fmt: skip
+    assert [event["kind"] for event in made] == ["kernel", "unit"]
+    made = json.loads(nodescope("events", "--archive", path, "--limit", "1", "--json").out)
+    assert [event["kind"] for event in made] == ["unit"]
+    made = json.loads(nodescope("events", "--archive", path, "--kind", "kernel", "--json").out)
+    assert len(made) == 1
+    out = nodescope("events", "--archive", path).out
+    assert "\\x1b[31mred\\x1b]0;title\\x07" in out
+    assert "\x1b" not in out
+
+
+@pytest.mark.parametrize("command", ["heatmap", "cores", "flame", "top", "events"])
+def test_an_empty_window_is_an_answer(command: str, archive: Path, nodescope: Nodescope) -> None:
+    window = ("--archive", archive, "--from", "+20s", "--to", "+30s")
+    result = nodescope(command, *window)
+    assert (result.code, result.err) == (0, "")
+    assert result.out
+    assert nodescope(command, *window, "--json").code == 0
+
+
+@pytest.mark.parametrize("command", ["heatmap", "cores", "flame", "top", "events"])
+def test_nothing_recorded_is_an_error_by_name(
+    command: str, tmp_path: Path, nodescope: Nodescope
+) -> None:
+    with ArchiveWriter.open(tmp_path / "a", node={"name": "n"}, clock=HandClock(), tick_ns=1000):
+        pass
+    result = nodescope(command, "--archive", tmp_path / "a")
+    assert result.code == 2
+    assert "nothing is recorded in it" in result.err
+
+
+class Strict(HTMLParser):
+    """Which elements a page has, and what it says."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.elements: list[str] = []
+        self.inside = ""
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        self.elements.append(tag)
+        assert not [name for name, _ in attributes if name.startswith("on")]
+
+
+@pytest.fixture
+def hostile(tmp_path: Path) -> Path:
+    samples = [
+        Sample(number / 10, number, 100 + number, name[:15], f"main;{name.replace(';', '')};leaf")
+        for number, name in enumerate(HOSTILE)
+    ]
+    return write_archive(tmp_path / "hostile", [samples]).root
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["flame"], ["flame", "--inverted"], ["top"], ["top", "--by", "function"], ["heatmap"]],
+)
+def test_hostile_names_are_text_in_a_terminal(
+    arguments: list[str], hostile: Path, nodescope: Nodescope, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = nodescope(*arguments, "--archive", hostile, "--limit", "0").out
+    assert not [c for c in out if c != "\n" and not c.isprintable()]
+    assert max(map(len, out.splitlines())) <= 100
+    if arguments != ["heatmap"]:
+        assert "<script>" in out
+        assert "\\x1b[31m" in out
+    shown = nodescope(*arguments, "--archive", hostile, "--json").out
+    assert shown.isascii()
+    assert len(shown) < 50_000
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    coloured = nodescope(*arguments, "--archive", hostile, "--limit", "0").out
+    assert "\x1b[31mred" not in coloured
+    assert "\x07" not in coloured
+
+
+@pytest.mark.parametrize("command", ["flame", "heatmap", "cores"])
+def test_pictures_are_whole_files_without_foreign_parts(
+    command: str, hostile: Path, tmp_path: Path, nodescope: Nodescope
+) -> None:
+    filters = () if command == "cores" else ("--no-frame", "<script>alert")
+    for suffix in ("svg", "html", "png"):
+        path = tmp_path / f"x.{suffix}"
+        extra = filters if suffix == "svg" else ()
+        result = nodescope(command, "--archive", hostile, *extra, "--output", path)
+        assert (result.code, result.err) == (0, "")
+        content = path.read_bytes()
+        assert str(len(content)) in result.out.replace(",", "")
+        if suffix == "png":
+            check_png(content)
+            continue
+        text = content.decode()
+        for address in ("http://", "https://"):
+            assert address not in text.replace("http://www.w3.org/2000/svg", "")
+        assert not [c for c in text if ord(c) < 32 and c != "\n"]
+        if suffix == "svg":
+            assert "script" not in {element.tag for element in ElementTree.fromstring(text).iter()}
+        else:
+            page = Strict()
+            page.feed(text)
+            # Ours: the data, which is not run, and the script that shows it.
+            assert page.elements.count("script") == (2 if command == "flame" else 1)
+            assert "alert(1)</script>" not in text
+
+
+def check_png(content: bytes) -> None:
+    """Every chunk is whole, and the pixels are as many as the header says."""
+    assert content.startswith(b"\x89PNG\r\n\x1a\n")
+    at, chunks = 8, {}
+    while at < len(content):
+        (length,) = struct.unpack_from(">I", content, at)
+        kind = content[at + 4 : at + 8]
+        chunks[kind] = content[at + 8 : at + 8 + length]
+        (check,) = struct.unpack_from(">I", content, at + 8 + length)
+        assert check == zlib.crc32(kind + chunks[kind])
+        at += length + 12
+    width, height = struct.unpack_from(">II", chunks[b"IHDR"])
+    assert len(zlib.decompress(chunks[b"IDAT"])) == height * (1 + 3 * width)
+    assert kind == b"IEND"
+
+
+def test_no_answer_is_larger_than_two_megabytes(tmp_path: Path, nodescope: Nodescope) -> None:
+    """10⁵ functions, each in a sample of its own below a shared one."""
+    from tests.pictures.wide import write_wide
+
+    path = write_wide(tmp_path / "wide", functions=100_000)
+    for arguments in (
+        ["flame"],
+        ["flame", "--inverted", "--merge", "none"],
+        ["top", "--by", "function"],
+        ["top", "--by", "comm"],
+        ["heatmap"],
+        ["heatmap", "--rows", "1000"],
+        ["cores"],
+    ):
+        result = nodescope(*arguments, "--archive", path, "--json")
+        assert result.code == 0
+        assert len(result.out) <= 2_000_000
+        assert json.loads(result.out)
+        if arguments == ["top", "--by", "function"]:
+            assert "further ones are left out" in result.err
+    for suffix in ("svg", "html", "png"):
+        output = tmp_path / f"x.{suffix}"
+        assert nodescope("flame", "--archive", path, "--output", output).code == 0
+        assert output.stat().st_size <= 2_000_000
+
+
+def test_views_import_nothing_heavy(archive: Path) -> None:
+    code = (
+        "import sys\nfrom nodescope.cli.main import main\n"
+        f"main(['flame', '--archive', {str(archive)!r}, '--json'])\n"
+        "print(sorted({'pandas', 'pyarrow.dataset', 'asyncio'} & set(sys.modules)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stdout.endswith("\n[]\n")

@@ -1,0 +1,188 @@
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.analysis.conftest import SAMPLES, write_archive
+
+from nodescope.analysis.window import Extent, Window
+from nodescope.cli.window import choose_window, parse_time_ns, with_progress
+from nodescope.errors import UsageError
+
+Nodescope = Callable[..., Any]
+SECOND = 1_000_000_000
+NOON = 1_777_636_800 * SECOND  # 2026-05-01T12:00:00Z
+HOUR = 3600 * SECOND
+
+
+@dataclass
+class Recorded:
+    """An extent without segments."""
+
+    from_ns: int
+    to_ns: int
+
+    def clip(self, window: Window) -> Window:
+        return Window(max(window.from_ns, self.from_ns), min(window.to_ns, self.to_ns))
+
+
+def extent(from_ns: int = NOON - HOUR, to_ns: int = NOON + HOUR) -> Extent:
+    return cast(Extent, Recorded(from_ns, to_ns))
+
+
+def ask(**options: object) -> Window:
+    given_options: dict[str, object] = dict.fromkeys(("start", "end", "at", "around", "last"))
+    args = argparse.Namespace(**(given_options | options))
+    return choose_window(args, extent(), NOON)
+
+
+@pytest.fixture(autouse=True)
+def utc(monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+@pytest.mark.parametrize(
+    ("text", "moment_ns"),
+    [
+        ("2026-05-01T12:00:05Z", NOON + 5 * SECOND),
+        ("2026-05-01 12:00", NOON),
+        ("2026-05-01T14:00:05+02:00", NOON + 5 * SECOND),
+        ("12:00:05", NOON + 5 * SECOND),
+        ("12:00:05.250", NOON + 5 * SECOND + SECOND // 4),
+        ("12:00", NOON),
+        ("12:00:05Z", NOON + 5 * SECOND),
+        ("+60s", NOON - HOUR + 60 * SECOND),
+        ("+1h30m", NOON + HOUR // 2),
+        ("@1777636800", NOON),
+        ("now", NOON),
+    ],
+)
+def test_moments_of_a_recording(text: str, moment_ns: int) -> None:
+    assert parse_time_ns(text, extent(), NOON) == moment_ns
+
+
+def test_a_time_of_day_is_the_one_that_was_recorded() -> None:
+    over_midnight = extent(NOON + 11 * HOUR, NOON + 14 * HOUR)
+    assert parse_time_ns("23:30", over_midnight, NOON) == NOON + 23 * HOUR // 2
+    assert parse_time_ns("00:30", over_midnight, NOON) == NOON + 25 * HOUR // 2
+
+
+def test_a_time_of_day_without_zone_is_local(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    assert parse_time_ns("21:00:05", extent(), NOON) == NOON + 5 * SECOND
+    assert parse_time_ns("12:00:05Z", extent(), NOON) == NOON + 5 * SECOND
+
+
+@given(st.integers(0, 2 * 3600 - 1))
+def test_any_second_of_a_recording_can_be_named_in_every_way(second: int) -> None:
+    moment = NOON - HOUR + second * SECOND
+    stamp = time.strftime("%H:%M:%S", time.gmtime(moment // SECOND))
+    for text in (f"+{second}s", stamp, f"2026-05-01T{stamp}Z", f"@{moment // SECOND}"):
+        assert parse_time_ns(text, extent(), NOON) == moment
+
+
+@given(st.one_of(st.text(max_size=12), st.from_regex(r"\+?\d{1,3}:\d{2}(:\d{2})?Z?|\+\w{0,4}")))
+def test_any_text_is_a_time_or_a_usage_error(text: str) -> None:
+    try:
+        assert parse_time_ns(text, extent(), NOON) >= 0
+    except UsageError:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("options", "window"),
+    [
+        ({}, (NOON - HOUR, NOON + HOUR)),
+        ({"at": "12:00"}, (NOON - 5 * SECOND, NOON + 5 * SECOND)),
+        ({"at": "12:00", "around": SECOND}, (NOON - SECOND, NOON + SECOND)),
+        ({"last": 60 * SECOND}, (NOON + HOUR - 60 * SECOND, NOON + HOUR)),
+        ({"last": 24 * HOUR}, (NOON - HOUR, NOON + HOUR)),
+        ({"start": "12:00"}, (NOON, NOON + HOUR)),
+        ({"end": "12:00"}, (NOON - HOUR, NOON)),
+        ({"start": "+10s", "end": "+20s"}, (NOON - HOUR + 10 * SECOND, NOON - HOUR + 20 * SECOND)),
+        ({"start": "2020-01-01", "end": "2030-01-01"}, (NOON - HOUR, NOON + HOUR)),
+    ],
+)
+def test_windows(options: dict[str, object], window: tuple[int, int]) -> None:
+    assert ask(**options) == Window(*window)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"at": "12:00", "last": SECOND}, "each choose a window"),
+        ({"around": SECOND}, "--around needs --at"),
+        ({"start": "12:30", "end": "12:00"}, "ends before it starts"),
+        ({"start": "2030-01-01"}, "nothing was recorded from 2030-01-01T00:00:00.000Z on"),
+        ({"at": "2020-01-01"}, "nothing was recorded"),
+        ({"at": "soon"}, "not a time"),
+    ],
+)
+def test_windows_that_cannot_be(options: dict[str, object], message: str) -> None:
+    with pytest.raises(UsageError, match=message) as caught:
+        ask(**options)
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize("command", ["heatmap", "cores", "flame", "top", "events"])
+def test_a_window_outside_says_what_is_covered(
+    command: str, tmp_path: Path, nodescope: Nodescope
+) -> None:
+    write_archive(tmp_path / "a", [SAMPLES])
+    result = nodescope(command, "--archive", tmp_path / "a", "--from", "2030-01-01")
+    assert result.code == 2
+    assert result.err.splitlines()[-1] == (
+        "hint: the recording covers 2023-11-14T22:13:20.000Z to 2023-11-14T22:15:19.000Z"
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--frame", "("], "--frame: not a regular expression: '('"),
+        (["--no-frame", "*"], "--no-frame: not a regular expression"),
+        (["--pid", "x"], "argument --pid: not process ids: 'x'"),
+        (["--limit", "-1"], "argument --limit"),
+        (["--cpu", "5-1"], "argument --cpu: not a list of CPUs"),
+        (["--mode", "guest"], "argument --mode: invalid choice"),
+        (["--last", "2 weeks"], "argument --last: not a duration"),
+        (["--output", "x.gif"], "not a kind of picture"),
+        (["--output", "/nowhere/x.svg"], "/nowhere/x.svg: No such file or directory"),
+    ],
+)
+def test_options_that_cannot_be(
+    arguments: list[str], message: str, tmp_path: Path, nodescope: Nodescope
+) -> None:
+    write_archive(tmp_path / "a", [SAMPLES])
+    result = nodescope("heatmap", "--archive", tmp_path / "a", *arguments)
+    assert (result.code, result.out) == (2, "")
+    assert message in result.err
+    assert result.err.splitlines()[-1].startswith("hint: ")
+
+
+def test_progress_is_shown_on_a_terminal_after_two_seconds(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    now = iter(range(100))
+    monkeypatch.setattr("nodescope.cli.window.time.monotonic", lambda: float(next(now)))
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    assert list(with_progress("abcd", 4)) == list("abcd")
+    shown = capsys.readouterr().err
+    assert "2 of 4 segments" in shown
+    assert "1 of 4 segments" not in shown
+    assert shown.endswith("\r\x1b[K")
+    monkeypatch.setattr("sys.stderr.isatty", lambda: False)
+    assert list(with_progress("abcd", 4)) == list("abcd")
+    assert capsys.readouterr().err == ""
