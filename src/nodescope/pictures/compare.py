@@ -103,7 +103,7 @@ def _table(
     shown: list[tuple[Change, int]], comparison: Comparison, terminal: Terminal
 ) -> list[str]:
     names = [_named(change, callers) for change, callers in shown]
-    width = min(max(map(columns_of, names)), max(terminal.width - 62, 16))
+    width = min(max(map(columns_of, names)), max(terminal.width - 66, 16))
     head = f"{'':<7}{'share':>8}{'before':>9}{'times':>8}  {'what':<9}{pad('', width)}  as extreme"
     lines = [terminal.faint(head.rstrip())]
     for (change, _), name in zip(shown, names, strict=True):

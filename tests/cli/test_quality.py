@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.analysis.conftest import LATER, SAMPLES, SECOND, START, HandClock, Sample, write_archive
+
+from nodescope.archive.writer import ArchiveWriter
+
+Nodescope = Callable[..., Any]
+UNNAMED = [
+    Sample(10.0, 0, 10, "app", "main;+0x1f00"),
+    Sample(10.1, 0, 10, "app", "main;" + ";".join(f"f{at}" for at in range(127))),
+]
+
+
+@pytest.fixture
+def recording(tmp_path: Path) -> Path:
+    write_archive(tmp_path / "archive", [[*SAMPLES, *UNNAMED], LATER])
+    return tmp_path / "archive"
+
+
+def test_frames_and_stacks_are_counted_by_their_samples(
+    nodescope: Nodescope, recording: Path
+) -> None:
+    document = json.loads(nodescope("quality", "--json", "--archive", recording).out)
+    assert document["samples"] == 10
+    frames = sum(len(sample.frames) for sample in [*SAMPLES, *LATER, *UNNAMED])
+    assert document["user_frames"] + document["kernel_frames"] == frames
+    assert document["kernel_frames"] == 1 + 2 + 2 + 2
+    assert (document["user_unresolved"], document["kernel_unresolved"]) == (1, 0)
+    assert document["truncated_stacks"] == 1
+    assert document["truncated_share"] == pytest.approx(0.1)
+    assert document["idle_share"] is None
+    part = nodescope("quality", "--json", "--archive", recording, "--from", "+0s", "--to", "+2s")
+    assert json.loads(part.out)["samples"] == 4
+
+
+def test_a_person_reads_one_fact_a_line(nodescope: Nodescope, recording: Path) -> None:
+    out = nodescope("quality", "--archive", recording).out
+    assert "samples     10, 0 lost (0.00 %)" in out
+    assert "cut off     1 stacks at the kernel's limit (10.00 %)" in out
+    assert "clock       never set" in out
+    assert "gaps        0" in out
+
+
+def beat(writer: ArchiveWriter, clock: HandClock, wall_ns: int, lost: int) -> None:
+    row = {
+        "time_ns": clock.now, "wall_ns": wall_ns, "cpu_ns": 0, "rss_bytes": 0, "written_bytes": 0,
+        "samples": 0, "lost": lost, "late_ns": 5_000_000, "frequency_hz": 97,
+    }  # fmt: skip
+    writer.append("heartbeats", {name: [value] for name, value in row.items()})
+
+
+def test_losses_steps_throttling_and_gaps(nodescope: Nodescope, tmp_path: Path) -> None:
+    clock = HandClock()
+    with ArchiveWriter.open(tmp_path, node={"name": "n"}, clock=clock, tick_ns=1000) as writer:
+        beat(writer, clock, clock.wall_ns(), 0)
+        writer.append(
+            "gaps",
+            dict(from_ns=[clock.now], to_ns=[clock.now + SECOND], source=["all"], cpu=[None],
+                 lost=[None], reason=["disk full"]),
+        )  # fmt: skip
+        writer.append(
+            "events",
+            dict(time_ns=[clock.now + 1], kind=["throttled"], subject=["cpu3"], message=["m"]),
+        )
+        for second, idle in ((0, 0), (1, 75)):
+            names = ["user", "nice", "iowait", "irq", "softirq", "steal", "guest", "guest_nice"]
+            ticks = {name: [0] for name in names}
+            writer.append(
+                "cores",
+                {"cpu": [0], "time_ns": [clock.now + second * SECOND], "idle": [idle],
+                 "system": [25 * second], **ticks},
+            )  # fmt: skip
+        flush_at = clock.now
+        clock.now += 10 * SECOND
+        beat(writer, clock, clock.wall_ns() + 3600 * SECOND, 7)
+        clock.now = flush_at
+        writer.flush()
+    document = json.loads(nodescope("quality", "--json", "--archive", tmp_path).out)
+    assert (document["lost"], document["throttled"]) == (7, 1)
+    assert document["late_ns"] == 5_000_000
+    (step,) = document["clock_steps"]
+    assert step["by_ns"] == 3600 * SECOND
+    (gap,) = document["gaps"]
+    assert (gap["reason"], gap["from_ns"]) == ("disk full", START)
+    assert document["unseen_ns"] == SECOND
+    assert document["idle_share"] == pytest.approx(0.75)
+    out = nodescope("quality", "--archive", tmp_path).out
+    assert "set forward by 1h at" in out
+    assert "idle        75.0 % of the cores' time" in out
