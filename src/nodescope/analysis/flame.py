@@ -9,16 +9,20 @@ quarter of that; a path then lacks at most `SEEN / 4` of the whole.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from nodescope.analysis.filter import Filter
 from nodescope.analysis.tree import I64, U64, Tree, identify_frames, mix
 from nodescope.archive.columns import Columns
 
+Small = npt.NDArray[np.int16]
 Group = Literal["none", "comm", "cpu", "cgroup", "pid"]
 SEEN = 1 / 4000  # of the whole: half a pixel on a wide screen
 MERGE_ROWS = 400_000
@@ -40,11 +44,12 @@ class Names:
     """What frame ids stand for."""
 
     of: dict[int, tuple[str, str, bool]] = field(default_factory=dict)
+    groups: dict[str, int] = field(default_factory=dict)
 
     def learn(self, columns: Columns, used: I64) -> U64:
         """Remember functions by their row of `frames`; returns the id of each."""
         texts, modules = columns.frame_names, columns.modules
-        names = [texts[row] for row in used.tolist()]
+        names = list(map(texts.__getitem__, used.tolist()))
         kernel, module_of = columns.frame_kernel[used], columns.frame_module[used]
         ids = identify_frames(modules, module_of, names, kernel)
         known = zip(ids.tolist(), module_of.tolist(), names, kernel.tolist(), strict=True)
@@ -55,7 +60,11 @@ class Names:
 
     def learn_text(self, text: str) -> int:
         """An id for a group: a process, a core."""
-        key = int(identify_frames([""], np.zeros(1, np.int64), [text], np.zeros(1, bool))[0])
+        known = self.groups.get(text)
+        if known is not None:
+            return known
+        ids = identify_frames([""], np.zeros(1, np.int64), [text], np.zeros(1, bool))
+        key = self.groups[text] = int(ids[0])
         self.of[key] = ("", text, False)
         return key
 
@@ -70,11 +79,30 @@ def flame_of(
     count: int = 1,
 ) -> Rows:
     """The flame graph of a window of `count` segments."""
-    least = SEEN / 4 if count > FEW else 0.0
-    return merge(
-        flame_rows(part, chosen, names, inverted=inverted, group=group, least=least)
-        for part in parts
-    )
+    if count <= FEW:
+        return merge(
+            flame_rows(part, chosen, names, inverted=inverted, group=group) for part in parts
+        )
+
+    def rows_of(part: Columns) -> Rows:
+        return flame_rows(part, chosen, names, inverted=inverted, group=group, least=SEEN / 4)
+
+    # Decoding and numpy let go of the interpreter's lock: two threads are worth it.
+    with ThreadPoolExecutor(2) as pool:
+        return merge(_ahead(pool, rows_of, parts))
+
+
+def _ahead(
+    pool: ThreadPoolExecutor, work: Callable[[Columns], Rows], parts: Iterable[Columns]
+) -> Iterator[Rows]:
+    """Results in order, a few parts ahead: no more of them are in memory at once."""
+    waiting: deque[Future[Rows]] = deque()
+    for part in parts:
+        waiting.append(pool.submit(work, part))
+        if len(waiting) > 3:
+            yield waiting.popleft().result()
+    while waiting:
+        yield waiting.popleft().result()
 
 
 def flame_rows(
@@ -93,12 +121,16 @@ def flame_rows(
     fewest = max(1, int(count.sum() * least))
     present = np.bincount(number, count, len(texts)).astype(np.int64)
     wide = np.flatnonzero(present >= fewest)
+    if len(wide) < len(texts):
+        chosen_rows = (present >= fewest)[number]
+        row, number, count = row[chosen_rows], number[chosen_rows], count[chosen_rows]
     roots = np.zeros(len(texts), np.uint64)
     roots[wide] = [names.learn_text(texts[at]) for at in wide.tolist()]
     groups = mix(np.zeros(len(roots), np.uint64), roots)
     if group == "none":
         groups = np.zeros(1, np.uint64)
-    tree = Tree(columns.depth, columns.frame)
+    stacks = columns.segment.read("stacks", ["depth", "frame"])  # at once, and narrow
+    tree = Tree(*(stacks.column(name).to_numpy() for name in ("depth", "frame")))
     walk = _walk_up if inverted else _walk_down
     found = walk(tree, columns.profile_stack[row], number, count, fewest)
     rows = _identified(found, groups, columns, names)
@@ -142,7 +174,7 @@ class Level:
     first one: the group), the row of `frames` at the end, the samples.
     """
 
-    caller: I64
+    caller: npt.NDArray[np.integer[Any]]
     frame: I64
     total: I64
 
@@ -154,44 +186,74 @@ def _walk_down(tree: Tree, leaf: I64, number: I64, count: I64, fewest: int) -> l
     below one path are then neighbours, and how many functions two neighbours share is
     the least depth of the rows between them: no caller is looked up for that.
     """
-    order = np.lexsort((leaf, number))
-    leaf, number = leaf[order], number[order]
+    by_leaf = np.argsort(leaf)
+    # Stable in 16 bits is by radix; there are more groups than that only by process.
+    narrow = number.astype(np.uint16) if number.max(initial=0) < 1 << 16 else number
+    order = by_leaf[np.argsort(narrow[by_leaf], kind="stable")]
+    shared = _shared_depth(tree.depth, leaf, by_leaf, order, number)
+    leaf, above = leaf[order], number[order].astype(np.int32)
     running = np.zeros(len(leaf) + 1, np.int64)
     np.cumsum(count[order], out=running[1:])
-    shared = _shared_depth(tree.depth, leaf, number)
     deep = tree.depth[leaf]
-    begin, above = np.arange(len(leaf)), number
     levels: list[Level] = []
-    depth = 0
-    while len(begin):
-        # `begin` are leaves below wide paths, each with its place in the level above.
-        first = np.flatnonzero(shared[begin] <= depth)
-        last = np.append(first[1:], len(begin)) - 1
-        total = running[begin[last] + 1] - running[begin[first]]
-        kept = (total >= fewest) & (deep[begin[first]] >= depth)
-        place = np.cumsum(kept) - 1
-        owner = np.repeat(np.where(kept, place, -1), last - first + 1)
-        rows = tree.ancestors(leaf[begin[first[kept]]], depth)
-        levels.append(Level(above[first[kept]], tree.frame[rows], total[kept]))
-        going = owner >= 0
-        begin, above = begin[going], owner[going]
-        depth += 1
-    return levels[:-1] if levels and not len(levels[-1].total) else levels
+    # The leaves below wide paths, in order; `above` is each one's path in the level before.
+    active = np.arange(len(leaf), dtype=np.int32)
+    while len(active):
+        depth = len(levels)
+        first = np.flatnonzero(shared <= depth)
+        after = np.append(first[1:], len(active))
+        opening = active.take(first)
+        total = running.take(active.take(after - 1) + 1) - running.take(opening)
+        kept = np.flatnonzero((total >= fewest) & (deep.take(opening) >= depth))
+        if len(kept):
+            rows = tree.ancestors(leaf.take(opening.take(kept)), depth)
+            levels.append(Level(above.take(first.take(kept)), tree.frame[rows], total.take(kept)))
+        length = (after - first).take(kept)
+        if len(kept) < len(first):
+            # The places of kept leaves: runs that start at `first`, one after the other.
+            start = first.take(kept) - (np.cumsum(length) - length)
+            going = np.repeat(start, length)
+            going += np.arange(len(going))
+            active, shared = active.take(going), shared.take(going)
+        above = np.repeat(np.arange(len(kept), dtype=np.int32), length)
+    return levels
 
 
-def _shared_depth(depth: I64, leaf: I64, number: I64) -> I64:
-    """How many outer functions each leaf shares with the one before; 0 in another group."""
-    shared = np.zeros(len(leaf), np.int64)
+def _shared_depth(depth: I64, leaf: I64, by_leaf: I64, order: I64, number: I64) -> Small:
+    """How many outer functions each leaf shares with the one before; 0 in another group.
+
+    That is the least depth in (before, this]. Leaves lie close together, those of one
+    group far apart: so first from each leaf to the next, then along the leaves between.
+    """
+    sorted_leaf = leaf[by_leaf]
+    fresh = np.append(True, sorted_leaf[1:] != sorted_leaf[:-1])
+    every = sorted_leaf[fresh]
+    at = np.empty(len(leaf), np.int64)
+    at[by_leaf] = np.cumsum(fresh) - 1
+    at, number = at[order], number[order]
+    between = np.minimum.reduceat(depth[: every[-1] + 1], every[:-1] + 1)
+    shared = np.zeros(len(leaf), np.int16)
     same = np.flatnonzero(number[1:] == number[:-1]) + 1
-    if len(same):
-        # The least depth in (before, this]: pairs of bounds, of which every second counts.
-        padded = np.append(depth, 0)
-        bounds = np.stack((leaf[same - 1] + 1, leaf[same] + 1), axis=1)
-        equal = bounds[:, 0] >= bounds[:, 1]  # the same leaf again: all of it is shared
-        bounds[equal, 1] = bounds[equal, 0]
-        least = np.minimum.reduceat(padded, bounds.ravel())[::2]
-        shared[same] = np.where(equal, depth[leaf[same]] + 1, least)
+    again = same[at[same] == at[same - 1]]  # the same leaf in the other mode: all is shared
+    shared[again] = depth[every[at[again]]] + 1
+    same = same[at[same] != at[same - 1]]
+    shared[same] = _least_between(between, at[same - 1], at[same])
     return shared
+
+
+def _least_between(values: Small, start: I64, end: I64) -> Small:
+    """The least of `values[start:end]`, none of them empty, by runs of 2, 4, 8 … values."""
+    found = np.empty(len(start), np.int16)
+    size = np.frexp(end - start)[1] - 1  # the largest power of two that fits
+    runs = values
+    for power in range(int(size.max(initial=-1)) + 1):
+        if power:
+            half = 1 << (power - 1)
+            runs = np.minimum(runs[:-half], runs[half:])
+        here = np.flatnonzero(size == power)
+        first, last = start.take(here), end.take(here) - (1 << power)
+        found[here] = np.minimum(runs.take(first), runs.take(last))
+    return found
 
 
 def _walk_up(tree: Tree, leaf: I64, number: I64, count: I64, fewest: int) -> list[Level]:
@@ -215,10 +277,11 @@ def _identified(levels: Sequence[Level], groups: U64, columns: Columns, names: N
     """Give paths their ids, which hold in every segment."""
     if not levels:
         return _joined([])
-    used, inverse = np.unique(
-        np.concatenate([level.frame for level in levels]), return_inverse=True
-    )
-    frames = names.learn(columns, used)[inverse]
+    all_frames = np.concatenate([level.frame for level in levels])
+    used = np.flatnonzero(np.bincount(all_frames))
+    ids = np.zeros(used[-1] + 1, np.uint64)
+    ids[used] = names.learn(columns, used)
+    frames = ids[all_frames]
     found: list[tuple[U64, U64, U64, I64]] = []
     callers, at = groups, 0
     for level in levels:
