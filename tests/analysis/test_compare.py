@@ -20,7 +20,7 @@ from nodescope.analysis.compare import (
     lay_windows,
     main_changes,
 )
-from nodescope.analysis.features import Block, Ledger, Windows
+from nodescope.analysis.features import Block, Vocabulary, Windows
 from nodescope.analysis.filter import Filter
 from nodescope.archive.columns import Columns
 from nodescope.archive.reader import Archive
@@ -77,25 +77,23 @@ class Node:
 
 def judge(counts: Array, window: Array) -> Comparison:
     """Test one window against others; both by comm and function."""
-    ledger = Ledger()
-    names = [f"comm{number}" for number in range(COMMS)]
-    comms = ledger.enter("comm", names)
-    functions = ledger.enter(
-        "function", [f"{name};f{number}" for name in names for number in range(FUNCTIONS)]
-    )
-    numbers = np.concatenate((comms, functions))
+    comms = [f"comm{number}" for number in range(COMMS)]
+    functions = [f"f{number}" for number in range(FUNCTIONS)]
+    many = COMMS * (FUNCTIONS + 1)
 
-    def features(by_window: Array) -> Array:
+    def block(by_window: Array) -> Block:
         flat = by_window.reshape(len(by_window), -1)
-        return np.concatenate((by_window.sum(axis=2), flat), axis=1).T
+        counted = np.concatenate((by_window.sum(axis=2), flat), axis=1).T.astype(np.int64)
+        ids = np.arange(many, dtype=np.uint64)
+        kind = np.repeat(np.array([0, 1], np.int8), [COMMS, COMMS * FUNCTIONS])
+        key = np.concatenate((np.arange(COMMS), np.arange(COMMS * FUNCTIONS)))
+        return Block(
+            ids, counted.sum(axis=1), kind, key, np.zeros(many, np.float32), ids, 0, counted,
+            by_window.sum(axis=(1, 2)).astype(np.int64), Vocabulary(comms, functions),
+        )  # fmt: skip
 
-    before = features(counts).astype(np.int64)
-    there = features(window[np.newaxis]).astype(np.int64)[:, 0]
-    samples = counts.sum(axis=(1, 2)).astype(np.int64)
-    block = Block(numbers, before.sum(axis=1), numbers, 0, before, samples)
     windows = Windows(0, 5 * SECOND, np.ones(len(counts), bool))
-    evidence = Evidence(ledger, there, before.sum(axis=1), int(window.sum()), [block], windows, 1.0)
-    return evidence.run(200, 1.0, len(counts))
+    return Evidence([block(window[np.newaxis])], [block(counts)], windows, 1.0).judge(200)
 
 
 def flags(*, share: float, repeats: int, windows: int = 360) -> tuple[float, float]:

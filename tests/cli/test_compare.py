@@ -38,7 +38,7 @@ def test_a_paged_engineer_reads_one_sentence(nodescope: Nodescope, recording: Pa
     )
     assert "300 samples against 118 windows of 5 s" in second
     assert [line.split()[0] for line in table[2:]] == ["new"] * 4
-    assert any("kubelet ; mem_cgroup_iter (+2 callers)" in line for line in table)
+    assert any("kubelet;mem_cgroup_iter +2 callers" in line for line in table)
     assert all("0 of 118, q <1e-12" in line for line in table[2:])
     assert max(map(len, result.out.splitlines()[1:])) <= 100
 

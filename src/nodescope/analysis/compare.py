@@ -30,10 +30,10 @@ from nodescope.analysis.features import (
     Block,
     Feature,
     Kind,
-    Ledger,
     Windows,
     count_part,
     gather,
+    sum_totals,
 )
 from nodescope.analysis.filter import Filter
 from nodescope.analysis.statistics import (
@@ -44,7 +44,7 @@ from nodescope.analysis.statistics import (
     overdispersion,
     predictive_overdispersion,
 )
-from nodescope.analysis.tree import I64
+from nodescope.analysis.tree import I64, U64, Bool
 from nodescope.archive.columns import Columns
 from nodescope.archive.reader import Segment
 
@@ -115,30 +115,24 @@ def compare(
     listed: int = 200,
 ) -> Comparison:
     """Compare the samples of `span` with those of `against`; 0 `listed` are all."""
-    ledger = Ledger()
     recorded = measure_recorded([part().segment for part in window], span)
     whole = Windows(span[0], max(1, span[1] - span[0]), np.ones(1, bool))
-    blocks = _count(window, chosen, whole, ledger, frozenset())
-    there = _totals(blocks, len(ledger.features))
-    samples = int(sum(int(block.samples.sum()) for block in blocks))
+    blocks = _count(window, chosen, whole, np.empty(0, np.uint64))
+    found = _union(blocks)
+    there = sum_totals(blocks, found)
+    samples = sum(int(block.samples.sum()) for block in blocks)
     least = max(LEAST_COUNT, SHARE_POINT * samples / FACTOR)
-    wanted = frozenset(np.flatnonzero(there >= least).tolist())
 
     windows = lay_windows(span, against, [part().segment for part in baseline])
-    before_blocks = _count(baseline, chosen, windows, ledger, wanted)
-    count = int(windows.used.sum())
-    there = np.append(there, np.zeros(len(ledger.features) - len(there), np.int64))
-    before = _totals(before_blocks, len(ledger.features))
+    before = _count(baseline, chosen, windows, found[there >= least])
     exposure = recorded / windows.width_ns  # of the window, in windows of the baseline
-    result = Evidence(ledger, there, before, samples, before_blocks, windows, exposure)
-    return result.run(listed, recorded / max(1, span[1] - span[0]), count)
+    evidence = Evidence(blocks, before, windows, exposure)
+    return evidence.judge(listed, recorded / max(1, span[1] - span[0]))
 
 
-def _count(
-    parts: Parts, chosen: Filter, windows: Windows, ledger: Ledger, wanted: frozenset[int]
-) -> list[Block]:
+def _count(parts: Parts, chosen: Filter, windows: Windows, wanted: U64) -> list[Block]:
     def one(make: Callable[[], Columns]) -> Block | None:
-        return count_part(make(), chosen, windows, ledger, wanted)
+        return count_part(make(), chosen, windows, wanted)
 
     if len(parts) < 2:
         found = [one(make) for make in parts]
@@ -148,11 +142,10 @@ def _count(
     return [block for block in found if block is not None]
 
 
-def _totals(blocks: Iterable[Block], features: int) -> I64:
-    totals = np.zeros(features, np.int64)
-    for block in blocks:
-        totals[block.feature] += block.total
-    return totals
+def _union(blocks: Sequence[Block]) -> U64:
+    if not blocks:
+        return np.empty(0, np.uint64)
+    return np.unique(np.concatenate([block.feature for block in blocks]))
 
 
 # -- time --------------------------------------------------------------------
@@ -206,124 +199,123 @@ def lay_windows(
 
 @dataclass(frozen=True)
 class Evidence:
-    """Counts of features in the window and the baseline, and the test between them."""
+    """Counts of features in the window and in the baseline, and the test between them."""
 
-    ledger: Ledger
-    there: I64  # samples in the window, by feature
-    before: I64  # in the baseline
-    samples: int
-    blocks: list[Block]
-    windows: Windows
-    exposure: float
+    window: list[Block]
+    baseline: list[Block]
+    windows: Windows  # of the baseline
+    exposure: float  # of the window, in windows of the baseline
 
-    def run(self, listed: int, recorded_ratio: float, count: int) -> Comparison:
-        before_samples = sum(int(block.samples.sum()) for block in self.blocks)
-        method: Method = (
-            "none"
-            if not count or not before_samples or not self.samples
-            else "negative binomial" if count >= LEAST_WINDOWS else "exact conditional"
-        )  # fmt: skip
-        window_share = self.there / max(1, self.samples)
-        before_share = self.before / max(1, before_samples)
+    def judge(self, listed: int, recorded_ratio: float = 1.0) -> Comparison:
+        """Test every feature; 0 `listed` are all."""
+        count = int(self.windows.used.sum())
+        features = _union([*self.window, *self.baseline])
+        there = sum_totals(self.window, features)
+        before = sum_totals(self.baseline, features)
+        samples = sum(int(block.samples.sum()) for block in self.window)
+        before_samples = sum(int(block.samples.sum()) for block in self.baseline)
+        method = _choose_method(samples, before_samples, count)
         scale = self.exposure / max(1, count)
-        expected: F64 = self.before * np.float64(scale)
+        expected: F64 = before * np.float64(scale)
+        window_share = there / max(1, samples)
+        before_share = before / max(1, before_samples)
         moved = window_share - before_share
-        rose = (moved >= SHARE_POINT) & (window_share >= FACTOR * before_share)
-        fell = (moved <= -SHARE_POINT) & (before_share >= FACTOR * window_share)
-        gate = (rose & (self.there >= LEAST_COUNT)) | (fell & (expected >= LEAST_COUNT))
-        order = np.lexsort((-np.abs(moved), ~gate))
-        order = order[(self.there + self.before)[order] > 0]
+        gate = _passes(there, expected, window_share, before_share)
+        order = np.lexsort((features, -np.abs(moved), ~gate))
         # Whatever passes the gate is tested, however few are listed.
         shown = order if not listed else order[: max(listed, int(gate.sum()))]
-        tests = len(order)
-        p, extreme = self._test(method, shown, expected, count)
-        q = None if p is None else adjust(p, tests)
+        p, extreme = self._test(method, shown, features, there, before, expected)
+        q = None if p is None else adjust(p, len(features))
         changes = []
-        for at, feature in enumerate(shown.tolist()):
+        for at, number in enumerate(shown.tolist()):
+            sure = q is not None and bool(gate[number]) and float(q[at]) <= FALSE_SHARE
+            name, depth = self._describe(int(features[number]))
             changes.append(
-                self._change(
-                    feature,
-                    float(expected[feature]),
-                    (float(window_share[feature]), float(before_share[feature])),
-                    None if p is None or q is None else (float(p[at]), float(q[at])),
+                Change(
+                    name.kind,
+                    name.name,
+                    int(there[number]),
+                    float(expected[number]),
+                    float(window_share[number]),
+                    float(before_share[number]),
+                    None if p is None else float(p[at]),
+                    None if q is None else float(q[at]),
                     int(extreme[at]),
-                    passes=bool(gate[feature]),
+                    _status(int(there[number]), int(before[number]), float(expected[number])),
+                    sure,
+                    depth,
                 )
             )
         changes.sort(key=lambda each: not each.flagged)
         return Comparison(
             changes if not listed else changes[:listed],
-            self.samples,
+            samples,
             before_samples * scale,
             count,
             self.windows.width_ns,
             method,
-            tests,
+            len(features),
             recorded_ratio,
-            _notes(method, count, recorded_ratio, self.samples),
+            _notes(method, count, recorded_ratio, samples),
         )
+
+    def _describe(self, feature: int) -> tuple[Feature, float]:
+        for block in (*self.window, *self.baseline):
+            described = block.describe(feature)
+            if described is not None:
+                return described
+        raise KeyError(feature)
 
     def _test(
-        self, method: Method, shown: I64, expected: F64, count: int
+        self, method: Method, shown: I64, features: U64, there: I64, before: I64, expected: F64
     ) -> tuple[F64 | None, I64]:
+        """Two-sided p of those shown, and how many baseline windows were as extreme."""
         if method == "none":
             return None, np.zeros(len(shown), np.int64)
+        count = int(self.windows.used.sum())
         # Together with some that tell what is usual here.
-        common = np.flatnonzero(self.before > 3 * count)
+        common = np.flatnonzero(before > 3 * count)
         usual = common[:: max(1, len(common) // _REFERENCE)]
-        features = np.union1d(shown, usual)
-        counts, _ = gather(self.blocks, features, len(self.windows))
-        counts = counts[:, self.windows.used]
-        at = np.searchsorted(features, shown)
-        there = self.there[shown].astype(np.float64)
-        up = there > expected[shown]
-        per_window = there[:, np.newaxis] / max(self.exposure, 1e-9)
+        both = np.union1d(shown, usual)
+        counts = gather(self.baseline, features[both], len(self.windows))[:, self.windows.used]
+        at = np.searchsorted(both, shown)
+        now = there[shown].astype(np.float64)
+        up = now > expected[shown]
+        per_window = now[:, np.newaxis] / max(self.exposure, 1e-9)
         as_many = (counts[at] >= per_window - 1e-9).sum(axis=1)
         as_few = (counts[at] <= per_window + 1e-9).sum(axis=1)
-        extreme = np.where(up, as_many, as_few)
         if method == "negative binomial":
             alpha = overdispersion(counts)
-            prior = float(np.median(alpha[np.searchsorted(features, usual)])) if len(usual) else 0.1
+            prior = float(np.median(alpha[np.searchsorted(both, usual)])) if len(usual) else 0.1
             mean = np.maximum(counts[at].mean(axis=1), 0.5 / count)
             spread = predictive_overdispersion(alpha[at], mean, count, prior)
-            below, above = negative_binomial_tails(there, mean * self.exposure, spread)
+            below, above = negative_binomial_tails(now, mean * self.exposure, spread)
         else:
-            trials = there + self.before[shown]
             chance = np.full(len(shown), self.exposure / (self.exposure + count))
-            below, above = binomial_tails(there, trials, chance)
-        return np.minimum(1, 2 * np.where(up, above, below)), extreme
+            below, above = binomial_tails(now, now + before[shown], chance)
+        return np.minimum(1, 2 * np.where(up, above, below)), np.where(up, as_many, as_few)
 
-    def _change(
-        self,
-        number: int,
-        expected: float,
-        shares: tuple[float, float],
-        sure: tuple[float, float] | None,
-        as_extreme: int,
-        *,
-        passes: bool,
-    ) -> Change:
-        feature: Feature = self.ledger.features[number]
-        there = int(self.there[number])
-        status: Status = "grown" if there > expected else "shrunk"
-        if not self.before[number]:
-            status = "new"
-        elif not there:
-            status = "gone"
-        return Change(
-            feature.kind,
-            feature.name,
-            there,
-            expected,
-            shares[0],
-            shares[1],
-            None if sure is None else sure[0],
-            None if sure is None else sure[1],
-            as_extreme,
-            status,
-            passes and sure is not None and sure[1] <= FALSE_SHARE,
-            self.ledger.depth[number],
-        )
+
+def _choose_method(samples: int, before_samples: int, windows: int) -> Method:
+    if not samples or not before_samples or not windows:
+        return "none"
+    return "negative binomial" if windows >= LEAST_WINDOWS else "exact conditional"
+
+
+def _passes(there: I64, expected: F64, share: F64, before: F64) -> Bool:
+    """The gate: a point of share, a factor of two, ten samples."""
+    rose = (share - before >= SHARE_POINT) & (share >= FACTOR * before) & (there >= LEAST_COUNT)
+    fell = (before - share >= SHARE_POINT) & (before >= FACTOR * share)
+    passing: Bool = rose | (fell & (expected >= LEAST_COUNT))
+    return passing
+
+
+def _status(there: int, before: int, expected: float) -> Status:
+    if not before:
+        return "new"
+    if not there:
+        return "gone"
+    return "grown" if there > expected else "shrunk"
 
 
 def _notes(method: Method, count: int, recorded_ratio: float, samples: int) -> list[str]:

@@ -12,20 +12,21 @@ kept: a segment has tens of thousands of them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from threading import Lock
+from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from nodescope.analysis.filter import Filter
-from nodescope.analysis.tree import I64, Bool, Tree
+from nodescope.analysis.tree import I64, U64, Bool, Tree, mix
 from nodescope.archive.columns import Columns
 
 Kind = Literal["comm", "function", "kernel", "core"]
+KINDS: tuple[Kind, ...] = ("comm", "function", "kernel", "core")
 FOLDED = 0.002  # of a segment's samples
 _DENSE = 20_000_000  # cells of a table of (comm, function); beyond that they are sorted
+F32 = npt.NDArray[np.float32]
 
 
 class Feature(NamedTuple):
@@ -35,40 +36,52 @@ class Feature(NamedTuple):
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
-    """Counts of one part of a recording; features are numbers of a `Ledger`."""
+@dataclass(frozen=True)
+class Vocabulary:
+    """What the features of one part are called; `key` is a number of the part's own."""
 
-    feature: I64
+    comms: list[str]
+    functions: list[str]
+
+    def name(self, kind: Kind, key: int) -> Feature:
+        """A feature by its kind and key."""
+        if kind == "comm":
+            return Feature(kind, self.comms[key])
+        if kind == "kernel":
+            return Feature(kind, self.functions[key])
+        if kind == "function":
+            comm, function = divmod(key, len(self.functions))
+            return Feature(kind, f"{self.comms[comm]};{self.functions[function]}")
+        cpu, comm = divmod(key, len(self.comms))
+        return Feature(kind, f"cpu {cpu};{self.comms[comm]}")
+
+
+@dataclass(frozen=True)
+class Block:
+    """Counts of one part of a recording.
+
+    A feature is a 64-bit id, the same in all parts of one process's lifetime; names
+    are made only of those that are shown.
+    """
+
+    feature: U64  # in order
     total: I64  # samples of each feature, all windows together
-    folded: I64  # features that are also counted by window …
+    kind: npt.NDArray[np.int8]
+    key: I64  # in the vocabulary
+    depth: F32  # of functions, on average
+    folded: U64  # features that are also counted by window …
     first: int  # … from this window on
     counts: I64  # folded × windows
     samples: I64  # all samples, by window
+    vocabulary: Vocabulary
 
-
-@dataclass
-class Ledger:
-    """Numbers for features, the same over all parts, which may be counted at once."""
-
-    features: list[Feature] = field(default_factory=list)
-    depth: list[float] = field(default_factory=list)  # of functions: mean depth where first met
-    _numbers: dict[Feature, int] = field(default_factory=dict)
-    _lock: Lock = field(default_factory=Lock)
-
-    def enter(self, kind: Kind, names: Sequence[str], depths: Sequence[float] = ()) -> I64:
-        """The numbers of features, new ones if need be."""
-        numbers = np.empty(len(names), np.int64)
-        with self._lock:
-            for at, name in enumerate(names):
-                feature = Feature(kind, name)
-                number = self._numbers.get(feature)
-                if number is None:
-                    number = self._numbers[feature] = len(self.features)
-                    self.features.append(feature)
-                    self.depth.append(depths[at] if depths else 0.0)
-                numbers[at] = number
-        return numbers
+    def describe(self, feature: int) -> tuple[Feature, float] | None:
+        """What a feature is called, and how deep it lies; None if it is not here."""
+        at = int(np.searchsorted(self.feature, np.uint64(feature)))
+        if at == len(self.feature) or int(self.feature[at]) != feature:
+            return None
+        kind = KINDS[int(self.kind[at])]
+        return self.vocabulary.name(kind, int(self.key[at])), float(self.depth[at])
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +96,7 @@ class Windows:
         return len(self.used)
 
 
-def count_part(
-    part: Columns, chosen: Filter, windows: Windows, ledger: Ledger, wanted: frozenset[int]
-) -> Block | None:
+def count_part(part: Columns, chosen: Filter, windows: Windows, wanted: U64) -> Block | None:
     """Count one segment's samples; None if none fall into a window."""
     window = (part.time_ns - windows.from_ns) // windows.width_ns
     inside = (window >= 0) & (window < len(windows))
@@ -106,7 +117,7 @@ def count_part(
     window = window - first
     rows = len(part.profile_stack)
     by_row = np.bincount(window * rows + row, minlength=width * rows).reshape(width, rows)
-    folder = _Folder(part, by_row, ledger, wanted)
+    folder = _Folder(part, by_row, wanted)
     folder.fold_comms()
     folder.fold_functions()
     folder.fold_cores(window, row, cpu)
@@ -116,101 +127,116 @@ def count_part(
 class _Folder:
     """Folds counts by row of `profile` into counts by feature."""
 
-    def __init__(self, part: Columns, by_row: I64, ledger: Ledger, wanted: frozenset[int]) -> None:
+    def __init__(self, part: Columns, by_row: I64, wanted: U64) -> None:
         self.part = part
         self.by_row = by_row
         self.row_total = by_row.sum(axis=0)
         self.samples = by_row.sum(axis=1)
         self.least = max(1.0, FOLDED * float(self.row_total.sum()))
-        self.ledger = ledger
         self.wanted = wanted
-        self._feature: list[I64] = []
-        self._total: list[I64] = []
-        self._folded: list[I64] = []
+        self.comm_ids = _hashed(part.comms)
+        self.functions: list[str] = []
+        self._found: list[tuple[U64, I64, int, I64, F32]] = []
+        self._folded: list[U64] = []
         self._counts: list[I64] = []
 
-    def _add(self, number: I64, totals: I64, keys: I64, member_row: I64, member_key: I64) -> None:
-        """Features with `keys`; members say which row belongs to which key."""
-        self._feature.append(number)
-        self._total.append(totals)
-        fold = self._chosen(number, totals)
-        if not fold.any():
+    def _add(self, kind: Kind, ids: U64, totals: I64, keys: I64, depth: F32 | None = None) -> Bool:
+        """Take note of features; returns which of them are to be folded."""
+        if depth is None:
+            depth = np.zeros(len(ids), np.float32)
+        self._found.append((ids, totals, KINDS.index(kind), keys, depth))
+        fold: Bool = totals >= self.least
+        if len(self.wanted):
+            at = np.minimum(np.searchsorted(self.wanted, ids), len(self.wanted) - 1)
+            fold |= self.wanted[at] == ids
+        return fold
+
+    def _fold(self, ids: U64, keys: I64, member_row: I64, member_key: I64) -> None:
+        """Count features by window; members say which row belongs to which key."""
+        if not len(keys):
             return
-        kept = keys[fold]
-        at = np.minimum(np.searchsorted(kept, member_key), len(kept) - 1)
-        member = kept[at] == member_key
+        at = np.minimum(np.searchsorted(keys, member_key), len(keys) - 1)
+        member = keys[at] == member_key
         at, row = at[member], member_row[member]
         order = np.argsort(at, kind="stable")
-        starts = np.searchsorted(at[order], np.arange(len(kept)))
-        self._folded.append(number[fold])
-        gathered = np.ascontiguousarray(self.by_row[:, row[order]])
+        starts = np.searchsorted(at[order], np.arange(len(keys)))
+        self._folded.append(ids)
+        gathered = self.by_row[:, row[order]]
         self._counts.append(np.add.reduceat(gathered, starts, axis=1).T)
-
-    def _chosen(self, number: I64, totals: I64) -> Bool:
-        chosen: Bool = totals >= self.least
-        if self.wanted:
-            chosen |= np.fromiter((each in self.wanted for each in number.tolist()), bool)
-        return chosen
 
     def fold_comms(self) -> None:
         part = self.part
         totals = np.bincount(part.profile_comm, self.row_total, len(part.comms)).astype(np.int64)
         keys = np.flatnonzero(totals)
-        number = self.ledger.enter("comm", [part.comms[key] for key in keys.tolist()])
+        ids = _id("comm", self.comm_ids[keys])
+        fold = self._add("comm", ids, totals[keys], keys)
         rows = np.flatnonzero(self.row_total)
-        self._add(number, totals[keys], keys, rows, part.profile_comm[rows])
+        self._fold(ids[fold], keys[fold], rows, part.profile_comm[rows])
 
     def fold_functions(self) -> None:
         part = self.part
-        names, function, in_kernel = _functions(part)
+        self.functions, function, in_kernel = _functions(part)
+        function_ids, many = _hashed(self.functions), len(self.functions)
         tree = Tree(part.depth, function[part.frame])
         rows = np.flatnonzero(self.row_total)
         row, key, depth = _members(tree, rows, part.profile_stack[rows])
-        comm = part.profile_comm[row]
         weight = self.row_total[row]
-        pair = comm * len(names) + key
-        keys, totals, depths = _sum_by_key(pair, weight, depth, len(part.comms) * len(names))
-        paired = zip((keys // len(names)).tolist(), (keys % len(names)).tolist(), strict=True)
-        number = self.ledger.enter(
-            "function", [f"{part.comms[c]};{names[f]}" for c, f in paired], depths
-        )
-        self._add(number, totals, keys, row, pair)
+        pair = part.profile_comm[row] * many + key
+        keys, totals, depths = _sum_by_key(pair, weight, depth, len(part.comms) * many)
+        ids = _id("function", self.comm_ids[keys // many], function_ids[keys % many])
+        fold = self._add("function", ids, totals, keys, depths)
+        self._fold(ids[fold], keys[fold], row, pair)
         kernel = in_kernel[key]
         row, key, depth, weight = row[kernel], key[kernel], depth[kernel], weight[kernel]
-        keys, totals, depths = _sum_by_key(key, weight, depth, len(names))
-        number = self.ledger.enter("kernel", [names[f] for f in keys.tolist()], depths)
-        self._add(number, totals, keys, row, key)
+        keys, totals, depths = _sum_by_key(key, weight, depth, many)
+        ids = _id("kernel", function_ids[keys])
+        fold = self._add("kernel", ids, totals, keys, depths)
+        self._fold(ids[fold], keys[fold], row, key)
 
     def fold_cores(self, window: I64, row: I64, cpu: I64) -> None:
         """Features that are no property of a row: counted from the samples themselves."""
         comms = len(self.part.comms)
-        key = cpu * comms + self.part.profile_comm[row]
-        lowest = int(key.min())
-        key = key - lowest
-        size = int(key.max()) + 1
-        width = len(self.samples)
+        lowest = int(cpu.min()) * comms
+        key = cpu * comms - lowest + self.part.profile_comm[row]
+        size, width = int(key.max()) + 1, len(self.samples)
         table = np.bincount(window * size + key, minlength=width * size).reshape(width, size)
         totals = table.sum(axis=0)
-        keys = np.flatnonzero(totals)
-        number = self.ledger.enter(
-            "core",
-            [f"cpu {at // comms};{self.part.comms[at % comms]}" for at in (keys + lowest).tolist()],
-        )
-        self._feature.append(number)
-        self._total.append(totals[keys])
-        fold = self._chosen(number, totals[keys])
-        self._folded.append(number[fold])
-        self._counts.append(table[:, keys[fold]].T)
+        found = np.flatnonzero(totals)
+        keys = found + lowest
+        ids = _id("core", (keys // comms).astype(np.uint64), self.comm_ids[keys % comms])
+        fold = self._add("core", ids, totals[found], keys)
+        self._folded.append(ids[fold])
+        self._counts.append(table[:, found[fold]].T)
 
     def block(self, first: int) -> Block:
+        ids, totals, _, keys, depths = (list(each) for each in zip(*self._found, strict=True))
+        kinds = [np.full(len(each[0]), each[2], np.int8) for each in self._found]
+        feature = np.concatenate(ids)
+        order = np.argsort(feature)
         return Block(
-            np.concatenate(self._feature),
-            np.concatenate(self._total),
+            feature[order],
+            np.concatenate(totals)[order],
+            np.concatenate(kinds)[order],
+            np.concatenate(keys)[order],
+            np.concatenate(depths)[order],
             np.concatenate(self._folded),
             first,
             np.concatenate(self._counts),
             self.samples,
+            Vocabulary(self.part.comms, self.functions),
         )
+
+
+def _hashed(texts: Sequence[str]) -> U64:
+    """Python's own hash: 64 bits, and remembered by each string."""
+    return np.fromiter((hash(text) for text in texts), np.int64, len(texts)).view(np.uint64)
+
+
+def _id(kind: Kind, *parts: U64) -> U64:
+    result = np.full(len(parts[0]), KINDS.index(kind) + 1, np.uint64)
+    for part in parts:
+        result = mix(result, part)
+    return result
 
 
 def _functions(part: Columns) -> tuple[list[str], I64, Bool]:
@@ -271,7 +297,7 @@ def _outermost(tree: Tree) -> Bool:
     return ~nested
 
 
-def _sum_by_key(key: I64, weight: I64, depth: I64, size: int) -> tuple[I64, I64, list[float]]:
+def _sum_by_key(key: I64, weight: I64, depth: I64, size: int) -> tuple[I64, I64, F32]:
     """Distinct keys in order, the sum of their weights, and their mean depth."""
     if size <= _DENSE:
         totals = np.bincount(key, weight, size)
@@ -282,36 +308,38 @@ def _sum_by_key(key: I64, weight: I64, depth: I64, size: int) -> tuple[I64, I64,
         keys, inverse = np.unique(key, return_inverse=True)
         totals = np.bincount(inverse, weight, len(keys))
         depths = np.bincount(inverse, weight * depth, len(keys))
-    return keys, totals.astype(np.int64), (depths / np.maximum(totals, 1)).tolist()
+    return keys, totals.astype(np.int64), (depths / np.maximum(totals, 1)).astype(np.float32)
 
 
-def gather(
-    blocks: Iterable[Block], features: I64, windows: int
-) -> tuple[npt.NDArray[np.float64], I64]:
-    """Counts of `features` by window, and all samples by window.
+def sum_totals(blocks: Iterable[Block], features: U64) -> I64:
+    """Samples of each of `features`, which are in order and all there are."""
+    totals = np.zeros(len(features), np.int64)
+    for block in blocks:
+        totals[np.searchsorted(features, block.feature)] += block.total
+    return totals
+
+
+def gather(blocks: Iterable[Block], features: U64, windows: int) -> npt.NDArray[np.float64]:
+    """Counts of `features`, which are in order, by window.
 
     Where a part kept only the sum of a feature, it is spread over its windows.
     """
-    order = np.argsort(features)
-    ordered = features[order]
     counts = np.zeros((len(features), windows))
-    samples = np.zeros(windows, np.int64)
     for block in blocks:
         span = slice(block.first, block.first + len(block.samples))
-        samples[span] += block.samples
         rest = np.zeros(len(features))
-        place, known = _find(ordered, block.feature)
-        rest[order[place]] = block.total[known]
-        place, known = _find(ordered, block.folded)
-        rest[order[place]] = 0
-        counts[order[place], span] += block.counts[known]
+        place, known = _find(features, block.feature)
+        rest[place] = block.total[known]
+        place, known = _find(features, block.folded)
+        rest[place] = 0
+        counts[place, span] += block.counts[known]
         share = block.samples / max(1, int(block.samples.sum()))
         some = np.flatnonzero(rest)
         counts[some, span] += rest[some][:, np.newaxis] * share[np.newaxis, :]
-    return counts, samples
+    return counts
 
 
-def _find(ordered: I64, values: I64) -> tuple[I64, Bool]:
+def _find(ordered: U64, values: U64) -> tuple[I64, Bool]:
     """Places in `ordered` of those values that are there, and which those are."""
     if not len(ordered):
         return np.empty(0, np.int64), np.zeros(len(values), bool)

@@ -103,7 +103,7 @@ def _table(
     shown: list[tuple[Change, int]], comparison: Comparison, terminal: Terminal
 ) -> list[str]:
     names = [_named(change, callers) for change, callers in shown]
-    width = min(max(map(columns_of, names)), max(terminal.width - 66, 16))
+    width = min(max(map(columns_of, names)), max(terminal.width - 65, 16))
     head = f"{'':<7}{'share':>8}{'before':>9}{'times':>8}  {'what':<9}{pad('', width)}  as extreme"
     lines = [terminal.faint(head.rstrip())]
     for (change, _), name in zip(shown, names, strict=True):
@@ -122,13 +122,12 @@ def _table(
 
 
 def _named(change: Change, callers: int) -> str:
-    name = visible(change.name).replace(";", " ; ", 1)
-    others = "" if not callers else f" (+{callers} caller{'s' if callers > 1 else ''})"
-    return f"{name}{others}"
+    others = "" if not callers else f" +{callers} caller{'s' if callers > 1 else ''}"
+    return f"{visible(change.name)}{others}"
 
 
 def _spoken(change: Change) -> str:
-    return visible(change.name).replace(";", " ; ", 1)
+    return visible(change.name)
 
 
 def _times(ratio: float) -> str:
