@@ -152,7 +152,8 @@ def _bundle(args: argparse.Namespace) -> int:
         })  # fmt: skip
     else:
         print(
-            f"{path}: {made.samples:,} samples in {made.segments} segments, "
+            f"{path}: {made.samples:,} samples in {made.segments} "
+            f"segment{'' if made.segments == 1 else 's'}, "
             f"{format_bytes(made.bytes)}; open it with --archive {path}"
         )
     return 1 if made.damaged else 0

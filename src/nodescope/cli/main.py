@@ -34,6 +34,9 @@ COMMANDS = {
     "top": "what ran most: by process, core, cgroup or function",
     "events": "what happened, each at its time",
     "import": "bring in what other tools captured",
+    "compare": "what is different in a window, and how surely",
+    "quality": "how far a window can be trusted: lost, unnamed, cut off, not seen",
+    "export": "a window in other tools' formats, or as an incident bundle",
 }
 COULD_NOT_RUN = 2
 INTERRUPTED = 130

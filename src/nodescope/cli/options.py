@@ -56,7 +56,7 @@ def add_archive(parser: argparse.ArgumentParser) -> None:
         "--archive",
         type=Path,
         metavar="PATH",
-        help=f"archive folder (default: $NODESCOPE_ARCHIVE, else {DEFAULT_ARCHIVE})",
+        help=f"archive folder, or a bundle to read (default: $NODESCOPE_ARCHIVE, else {DEFAULT_ARCHIVE})",
     )
 
 
