@@ -56,7 +56,8 @@ def add_archive(parser: argparse.ArgumentParser) -> None:
         "--archive",
         type=Path,
         metavar="PATH",
-        help=f"archive folder, or a bundle to read (default: $NODESCOPE_ARCHIVE, else {DEFAULT_ARCHIVE})",
+        help="archive folder, or a bundle to read "
+        f"(default: $NODESCOPE_ARCHIVE, else {DEFAULT_ARCHIVE})",
     )
 
 
