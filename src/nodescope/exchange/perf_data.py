@@ -37,7 +37,7 @@ from nodescope.exchange.formats import (
 from nodescope.exchange.perf_header import MAGIC, PerfHeader, read_header
 from nodescope.exchange.perf_index import Index, make_index
 from nodescope.exchange.perf_processes import CapturedProcesses, CapturedStacks, complete_batch
-from nodescope.exchange.perf_records import Records, find_records
+from nodescope.exchange.perf_records import Records, find_records, give_back
 from nodescope.exchange.perf_symbols import CapturedModules, find_kernel
 from nodescope.sources.cgroup_paths import CgroupPaths
 from nodescope.sources.perf.decode import (
@@ -117,9 +117,9 @@ def _import(path: Path, sink: Sink, progress: Progress) -> ImportReport:
     with _mapped(path) as (data, status):
         header = read_header(data, status.st_size, str(path))
         records = find_records(data, status.st_size, header)
-        _give_back(records, data)
         progress(status.st_size // 10)
         index = make_index(records, header, str(path))
+        give_back(records.data)
         clock, source = _find_clock(header, index, path, status.st_mtime_ns)
         named = parse_capture_name(path.name)
         sink.begin(
@@ -147,18 +147,11 @@ def _import(path: Path, sink: Sink, progress: Progress) -> ImportReport:
                 done = part.stop / len(index.rows)
                 progress(int(status.st_size * (0.1 + 0.9 * done)))
                 if number % _FORGET_BATCHES == _FORGET_BATCHES - 1:
-                    _give_back(records, data)
+                    give_back(records.data)
             work.finish()
         finally:
             work.modules.close()
     return report
-
-
-def _give_back(records: Records, data: mmap.mmap) -> None:
-    """Let the kernel have the pages that were read: they are the file's, not ours."""
-    for mapped in {id(data): data, id(records.data): records.data}.values():
-        if isinstance(mapped, mmap.mmap):
-            mapped.madvise(mmap.MADV_DONTNEED)
 
 
 class _Importer:

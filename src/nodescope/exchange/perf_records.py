@@ -65,6 +65,7 @@ class Records:
 @dataclass(slots=True)
 class _Walk:
     parts: list[I64]
+    heads: list[U64]  # the first word of each record, while its page is at hand
     end: int  # the byte it came to
     why: str = ""
     compressed: bool = False
@@ -78,19 +79,19 @@ def find_records(data: Bytes, size: int, header: PerfHeader) -> Records:
         end = min(size, start + header.data_bytes)
         if size < start + header.data_bytes:
             why = f"the file ends {start + header.data_bytes - size} bytes before its data should"
+    if header.is_pipe:
+        start = _read_preamble(header, data, start, end)
+    origin = 0
     if start & 7:
-        moved = bytes(data[start:end])
-        walk = _walk(moved, 0, len(moved))
-        walk.end += start
-        data, origin = moved, start
-    else:
-        walk = _walk(data, start, end)
-        origin = 0
+        data, origin = _realigned(data, start, end), start
+    walk = _walk(data, start - origin, end - origin)
     records = _gather(data, walk)
     if walk.compressed:
-        records = _unpack(data, records, walk.end - origin, end - origin)
-    elif walk.end < end or walk.why:
+        records = _unpack(data, records, walk.end, end - origin)
+    elif walk.end < end - origin or walk.why:
         records.stopped_at, records.stopped_why = walk.end, walk.why or "the last record is cut"
+    if records.stopped_at is not None:
+        records.stopped_at += origin
     if why:
         records.stopped_at = records.stopped_at or end
         records.stopped_why = why
@@ -102,14 +103,42 @@ def find_records(data: Bytes, size: int, header: PerfHeader) -> Records:
     return records
 
 
+def _read_preamble(header: PerfHeader, data: Bytes, at: int, end: int) -> int:
+    """Take in what stands before the kernel's records, whose sizes need not be whole words."""
+    while at + 8 <= end:
+        kind, misc, size = struct.unpack("<IHH", data[at : at + 8])
+        if kind < HEADER_ATTR or size < 8 or at + size > end:
+            break
+        if kind in (TRACING_DATA, AUXTRACE, COMPRESSED, COMPRESSED2):
+            break
+        read_pipe_record(header, kind, misc, data[at + 8 : at + size])
+        at += size
+    return at
+
+
+def _realigned(data: Bytes, start: int, end: int) -> Bytes:
+    """A copy of a part of the file, in a file of its own: words must start at whole words."""
+    if start >= end:
+        return b""
+    with tempfile.TemporaryFile(prefix="nodescope-import-") as file:
+        for at in range(start, end, _UNPACK_BYTES):
+            file.write(data[at : min(end, at + _UNPACK_BYTES)])
+        file.flush()
+        return mmap.mmap(file.fileno(), end - start, access=mmap.ACCESS_READ)
+
+
+def give_back(data: Bytes) -> None:
+    """Let the kernel have the pages that were read: they are the file's, not ours."""
+    if isinstance(data, mmap.mmap):
+        data.madvise(mmap.MADV_DONTNEED)
+
+
 def _gather(data: Bytes, walk: _Walk) -> Records:
-    words = np.frombuffer(data, np.uint64, len(data) // 8)
-    at = np.concatenate([np.empty(0, np.int64), *walk.parts])
-    head = words[at]
+    head = np.concatenate([np.empty(0, np.uint64), *walk.heads])
     return Records(
         data,
-        words,
-        at,
+        words=np.frombuffer(data, np.uint64, len(data) // 8),
+        at=np.concatenate([np.empty(0, np.int64), *walk.parts]),
         kind=(head & _LOW).astype(np.int64),
         misc=((head >> np.uint64(32)) & np.uint64(0xFFFF)).astype(np.int64),
         size=(head >> np.uint64(51)).astype(np.int64),
@@ -118,7 +147,7 @@ def _gather(data: Bytes, walk: _Walk) -> Records:
 
 def _walk(data: Bytes, start: int, end: int) -> _Walk:
     """Find the records from byte `start` on, which must be a multiple of 8."""
-    walk = _Walk([], start)
+    walk = _Walk([], [], start)
     words = np.frombuffer(data, np.uint64, len(data) // 8)
     at, stop = start >> 3, min(end >> 3, len(words))
     sizes = memoryview(data)[: len(words) * 8].cast("H")[3::4]  # of a record that starts there
@@ -133,6 +162,7 @@ def _walk(data: Bytes, start: int, end: int) -> _Walk:
         if len(special):
             first = int(special[0])
             walk.parts.append(rows[:first])
+            walk.heads.append(head[:first])
             at = int(rows[first])
             step = _step_over(words, at, int(kind[first]), bool(odd[first]), walk)
             if not step:
@@ -144,11 +174,14 @@ def _walk(data: Bytes, start: int, end: int) -> _Walk:
                 break
         elif at > stop:
             walk.parts.append(rows[:-1])
+            walk.heads.append(head[:-1])
             at = int(rows[-1])
             walk.why = "the last record is cut"
             break
         else:
             walk.parts.append(rows)
+            walk.heads.append(head)
+            give_back(data)
     walk.end = at * 8
     if not walk.why and not walk.compressed and at == stop and end & 7:
         walk.why = "the last record is cut"
@@ -278,7 +311,8 @@ def _unpack(data: Bytes, before: Records, start: int, end: int) -> Records:
     inner = _walk(inside, 0, inner_end)
     outer = _walk(inside, total - sum(map(len, plain)), total)
     # What perf wrote plainly comes first: names and mappings of what ran before.
-    records = _gather(inside, _Walk([*outer.parts, *inner.parts], total))
+    both = _Walk([*outer.parts, *inner.parts], [*outer.heads, *inner.heads], total)
+    records = _gather(inside, both)
     why = why or chunks.why
     if not why and inner.end < inner_end:
         why = inner.why or "the last record is cut"
