@@ -30,7 +30,7 @@ def stack(counted: Counted, names: Names) -> tuple[str, ...]:
 def test_comm_ids_annotations_and_counts() -> None:
     counted, names = parse(FOLDED)
     assert [names.comms[each.comm] for each in counted] == ["kubelet", "python3", "kworker/0:1"]
-    assert [each.count for each in counted] == [65, 35, 100]
+    assert [each.samples for each in counted] == [65, 35, 100]
     assert [(each.pid, each.tid) for each in counted] == [(-1, -1), (17, 18), (-1, -1)]
     assert stack(counted[0], names)[-1] == "mem_cgroup_nr_lru_pages"
     assert stack(counted[1], names) == ("main", "[unknown]", "[unknown]")
@@ -94,7 +94,7 @@ def test_more_samples_than_fit_are_scaled_down_and_it_is_said() -> None:
 def test_counts_that_cannot_be() -> None:
     notes = Notes()
     counted, _ = parse(b"a;b 0\na;b 999999999999999999\na;b\na;b 3\n# comment\n", notes)
-    assert [each.count for each in counted] == [3]
+    assert [each.samples for each in counted] == [3]
     assert notes.skipped.total() == 3
 
 

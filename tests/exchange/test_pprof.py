@@ -98,7 +98,7 @@ def test_cpu_time_alone_is_divided_by_the_period(tmp_path: Path) -> None:
     data = profile(((14, 15), (3, 4)))
     notes, names = Notes(), Names()
     counted = count_stacks(parse_profile(data, notes), names, notes, tmp_path)
-    assert [each.count for each in counted] == [30, 10]
+    assert [each.samples for each in counted] == [30, 10]
     assert "divided" in notes.remarks[0]
 
 

@@ -124,7 +124,7 @@ def parse_frame(part: bytes) -> Frame:
 
 def span_of(counted: Iterable[Counted]) -> int:
     """How long one core at 100 Hz would have needed, two minutes at most."""
-    total = sum(each.count for each in counted)
+    total = sum(each.samples for each in counted)
     return min(max(total * SECOND_NS // 100, SECOND_NS), MAX_SPAN_NS)
 
 
@@ -139,7 +139,7 @@ def _import(path: Path, sink: Sink, progress: Progress) -> ImportReport:
         raise nothing_in(path, "stack with a count", notes)
     span_ns, end_ns = span_of(counted), modified_ns(path)
     from_ns = max(end_ns - span_ns, 0)
-    total = sum(each.count for each in counted)
+    total = sum(each.samples for each in counted)
     said = (
         f"imported without times: {total} samples spread evenly over "
         f"{format_duration(span_ns)} before the file was last written"

@@ -57,7 +57,8 @@ def parse_iso(text: str) -> tuple[int, bool, int] | None:
     elif match[9]:
         east = int(match[10]) * 3600 + int(match[11]) * 60
         zone_s = east if match[9] == "+" else -east
-    moment = wall_ns(*(int(match[group]) for group in range(1, 7)), zone_s=zone_s)
+    year, month, day, hour, minute, second = (int(match[group]) for group in range(1, 7))
+    moment = wall_ns(year, month, day, hour, minute, second, zone_s)
     if moment is None:
         return None
     return moment + int((match[7] or "").ljust(9, "0")), zone_s is not None, match.end()

@@ -34,6 +34,7 @@ _BRACKETED = re.compile(rb"\[[\w.-]+\]$")
 _KERNEL_FROM = 0xFFFF_8000_0000_0000
 _VSYSCALL = 0xFFFF_FFFF_FF60_0000
 _INLINED = b" (inlined)"
+_HEX_DIGITS = b"0123456789abcdef"
 
 
 def is_frame_line(line: bytes) -> bool:
@@ -47,6 +48,9 @@ class StackParser:
     def __init__(self, names: Names) -> None:
         self._names = names
         self._known: dict[bytes, int] = {}  # line → frame; -1: inlined; -2: no frame
+        # Addresses differ from process to process (ASLR), what follows them does not:
+        # it is known by itself, for user and for kernel addresses.
+        self._known_rest: tuple[dict[bytes, Frame], dict[bytes, Frame]] = {}, {}
 
     def parse(self, lines: Sequence[bytes]) -> int:
         """The path of a stack given innermost first; lines that are no frames are passed over."""
@@ -71,6 +75,27 @@ class StackParser:
     def _learn(self, line: bytes) -> int:
         if len(self._known) > MAX_KNOWN_LINES:
             self._known.clear()
+        address, _, rest = line.strip().partition(b" ")
+        known = self._known_rest[len(address) == 16 and address.startswith(b"ffff")]
+        frame = known.get(rest)
+        # The address must still be one: a line of source text may end like a frame's.
+        is_address = 0 < len(address) <= 16 and not address.strip(_HEX_DIGITS)
+        if frame is None or not is_address or not line.startswith(b"\t"):
+            number = self._parse_line(line)
+            if number >= 0 and rest and len(rest) <= 4096:
+                if len(known) > MAX_KNOWN_LINES:
+                    known.clear()
+                known[rest] = self._names.frames[number]
+        elif rest.startswith(b"[unknown]") and frame.module != UNKNOWN:
+            name = f"+0x{int(address, 16):x}"
+            number = self._names.frame(Frame(frame.module, name, frame.kernel))
+        else:
+            number = self._names.frame(frame)
+        if len(line) <= 4096:
+            self._known[line] = number
+        return number
+
+    def _parse_line(self, line: bytes) -> int:
         match = _LINE.match(line, 0, MAX_LINE_BYTES) or _LINE.match(b" " + line, 0, MAX_LINE_BYTES)
         number = _NO_FRAME
         if match is not None:
@@ -79,8 +104,6 @@ class StackParser:
                 number = _INLINED_FRAME
             else:
                 number = self._names.frame(make_frame(int(match[1], 16), symbol, binary or b""))
-        if len(line) <= 4096:
-            self._known[line] = number
         return number
 
     def _place_inlined(self, frames: list[int], inlined: list[tuple[int, bytes]]) -> None:

@@ -48,7 +48,12 @@ def place(path: Path, *, thorough: bool = True) -> tuple[Capture, int] | None:
     node = node_of(notes)
     if named is not None and named.host:
         node.setdefault("name", named.host)
-    span_ns = named.span_ns if named is not None else None
+    is_placed = named is not None or "wall" in notes.facts
+    told = _seconds(notes.facts.get("time of last sample", ""))
+    last = told if told is not None else _last_sample(path, thorough and not is_placed)
+    span_ns = None if last is None or last <= first else last - first
+    if named is not None and named.span_ns:
+        span_ns = named.span_ns
     captured_ns = parse_ctime(notes.facts.get("captured on", ""))
     if "wall" in notes.facts:
         pair = ClockPair(first, first + int(notes.facts["wall"]))
@@ -56,8 +61,6 @@ def place(path: Path, *, thorough: bool = True) -> tuple[Capture, int] | None:
     elif named is not None:
         pair, source = ClockPair(first, named.wall_ns), "start in the file's name, as local time"
     else:
-        told = _seconds(notes.facts.get("time of last sample", ""))
-        last = told if told is not None else _last_sample(path, thorough)
         last = first if last is None else last
         if captured_ns is not None:
             pair, source = ClockPair(last, captured_ns), "end of the capture, in the text's header"

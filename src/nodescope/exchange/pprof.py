@@ -317,7 +317,7 @@ def _import(path: Path, sink: Sink, progress: Progress) -> ImportReport:
     if not from_ns:
         source = "the time the file was last written"
         from_ns = max(modified_ns(path) - span_ns, 0)
-    total = sum(each.count for each in counted)
+    total = sum(each.samples for each in counted)
     said = (
         f"imported without times of its own: {total} samples spread evenly over "
         f"{format_duration(span_ns)}"

@@ -26,14 +26,14 @@ class Counted(NamedTuple):
     pid: int
     tid: int
     path: int
-    count: int
+    samples: int
 
 
 def spread(
     counted: Sequence[Counted], names: Names, from_ns: int, span_ns: int, notes: Notes
 ) -> Samples:
     """Samples over `span_ns` from `from_ns` on; more than a limit are thinned, and it is said."""
-    counts = np.array([each.count for each in counted], np.float64)
+    counts = np.array([each.samples for each in counted], np.float64)
     total = counts.sum()
     if total > MAX_SAMPLES:
         # Thinned by the running total: no stack gains or loses more than one sample.
