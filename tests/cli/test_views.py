@@ -264,7 +264,7 @@ def test_pictures_are_whole_files_without_foreign_parts(
 def check_png(content: bytes) -> None:
     """Every chunk is whole, and the pixels are as many as the header says."""
     assert content.startswith(b"\x89PNG\r\n\x1a\n")
-    at, chunks = 8, {}
+    at, chunks, kind = 8, {}, b""
     while at < len(content):
         (length,) = struct.unpack_from(">I", content, at)
         kind = content[at + 4 : at + 8]

@@ -111,6 +111,7 @@ def test_a_heatmap_in_colour_takes_half_the_lines() -> None:
 def cores(count: int = 4, columns: int = 10) -> CoreShares:
     shares = {state: np.zeros((count, columns)) for state in STATES}
     shares["system"][:] = 0.02
+    shares["system"][1] = 0.1
     shares["system"][count - 1, 3:6] = 1.0
     shares["idle"] = 1 - shares["system"]
     for values in shares.values():
@@ -121,17 +122,17 @@ def cores(count: int = 4, columns: int = 10) -> CoreShares:
 def test_cores_without_colour() -> None:
     assert render_cores(cores(), "system", PLAIN, "heading").splitlines() == [
         "heading",
-        "       0 │·····▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁",
+        "       0 │·····",
         "       1 │▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁",
-        "       2 │▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁",
-        "       3 │▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁███████████████▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁",
+        "       2 │",
+        "       3 │               ███████████████",
         "         └┬────────────────────────┬────────────────────────",
         "          12:00:00                 12:00:05",
         "          █ 100 %, · not read",
         "",
         "core 3     100.0 % system at 12:00:03, mean 31.4 %, 3 s above 95 %",
+        "core 1      10.0 % system at 12:00:00, mean 10.0 %",
         "core 0       2.0 % system at 12:00:01, mean 2.0 %",
-        "core 1       2.0 % system at 12:00:00, mean 2.0 %",
         "core 2       2.0 % system at 12:00:00, mean 2.0 %",
     ]
 

@@ -51,7 +51,8 @@ def derive_shares(
     middle lies in; an interval without such a reading (they are not on the second)
     takes the one its own middle lies in.
     """
-    columns = max(1, -(-(to_ns - from_ns) // interval_ns))
+    # The middle of an interval decides, also of the last one.
+    columns = max(1, (to_ns - from_ns + interval_ns // 2) // interval_ns)
     spent: dict[int, F64] = {}  # by core: STATES × columns
     around: dict[int, F64] = {}
     for part in parts:

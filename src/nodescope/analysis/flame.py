@@ -186,6 +186,8 @@ def _walk_down(tree: Tree, leaf: I64, number: I64, count: I64, fewest: int) -> l
     below one path are then neighbours, and how many functions two neighbours share is
     the least depth of the rows between them: no caller is looked up for that.
     """
+    if not len(leaf):
+        return []
     by_leaf = np.argsort(leaf)
     # Stable in 16 bits is by radix; there are more groups than that only by process.
     narrow = number.astype(np.uint16) if number.max(initial=0) < 1 << 16 else number

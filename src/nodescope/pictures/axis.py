@@ -35,7 +35,8 @@ def add_time_axis(
     for moment in ticks(from_ns, to_ns, max(int(width // 90), 1)):
         at = x + (moment - from_ns) / max(to_ns - from_ns, 1) * width
         drawing.line(at, y, 1, 5, LINE)
-        drawing.words(at + 3, y + 16, clock(moment), FAINT)
+        if at + 56 < drawing.width:
+            drawing.words(at + 3, y + 16, clock(moment), FAINT)
 
 
 def add_legend(drawing: Drawing, x: float, y: float, least: str, most: str) -> None:

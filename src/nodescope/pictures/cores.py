@@ -103,7 +103,7 @@ def _cells(row: F64, wide: int, terminal: Terminal) -> str:
         if value != value:
             parts.append(terminal.faint(("·" if terminal.unicode else "?") * wide))
             continue
-        step = min(int(np.ceil(round(value, 3) * (len(shades) - 1))), len(shades) - 1)
+        step = min(int(value * (len(shades) - 1) + 0.5), len(shades) - 1)
         cell = shades[step] * wide
         parts.append(terminal.paint(cell, one(0.3 + 0.7 * value, NIGHT)) if step else cell)
     return "".join(parts)
@@ -168,7 +168,7 @@ def draw_cores(shares: CoreShares, by: str, heading: str) -> Drawing:
             title = f"core {hot.cpu} · at most {percent(hot.most)} {by}, mean {percent(hot.mean)}"
             drawing.box(Box(left, top + row * line, width, line, None, title))
             if number == 0:
-                drawing.words(left + width + 6, top + row * line + line / 2 + 4, "◂", FAINT)
+                drawing.words(left + width + 6, top + row * line + line / 2 + 4, "<", FAINT)
     to_ns = shares.from_ns + columns * per_column * shares.interval_ns
     add_time_axis(drawing, left, top + height, width, shares.from_ns, to_ns)
     add_legend(drawing, left, top + height + 36, "0", f"100 % {by}; grey was not read")

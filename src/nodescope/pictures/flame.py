@@ -18,6 +18,7 @@ WIDTH, LINE = 1200, 17
 NARROWEST = 0.3  # pixels
 DEEPEST = 300
 BAR = 12
+LEGEND = "red: kernel · amber: programs · grey: groups · width: share of samples"
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,8 +169,7 @@ def draw_flame(tree: Node, heading: str, *, inverted: bool = False) -> Drawing:
                 node["name"],
             )
         )
-    foot = "red: kernel · amber: programs · grey: groups · width: share of samples"
-    drawing.words(margin, top + height + 20, foot, FAINT)
+    drawing.words(margin, top + height + 20, LEGEND, FAINT)
     return drawing
 
 

@@ -1,6 +1,6 @@
-"""Letters of 5 × 7 dots for PNG files: ASCII, an ellipsis, and a box for all else.
+"""Letters of 5 × 8 dots for PNG files: ASCII, an ellipsis, and a box for all else.
 
-One line is one letter: its seven rows from the top, `#` is ink.
+One line is one letter: its rows from the top, `#` is ink; the eighth is below the line.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from functools import cache
 import numpy as np
 import numpy.typing as npt
 
-HEIGHT = 7
+HEIGHT = 8
 ADVANCE = 6  # dots from one letter to the next
 
 _DRAWN = """
@@ -84,17 +84,17 @@ c ..... ..... .###. #.... #.... #...# .###.
 d ....# ....# .##.# #..## #...# #...# .####
 e ..... ..... .###. #...# ##### #.... .###.
 f ..##. .#..# .#... ###.. .#... .#... .#...
-g ..... .#### #...# #...# .#### ....# .###.
+g ..... ..... .#### #...# #...# .#### ....# .###.
 h #.... #.... #.##. ##..# #...# #...# #...#
 i ..#.. ..... .##.. ..#.. ..#.. ..#.. .###.
-j ...#. ..... ..##. ...#. ...#. #..#. .##..
+j ...#. ..... ..##. ...#. ...#. ...#. #..#. .##..
 k #.... #.... #..#. #.#.. ##... #.#.. #..#.
 l .##.. ..#.. ..#.. ..#.. ..#.. ..#.. .###.
 m ..... ..... ##.#. #.#.# #.#.# #...# #...#
 n ..... ..... #.##. ##..# #...# #...# #...#
 o ..... ..... .###. #...# #...# #...# .###.
-p ..... ..... ####. #...# ####. #.... #....
-q ..... ..... .##.# #..## .#### ....# ....#
+p ..... ..... #.##. ##..# #...# ####. #.... #....
+q ..... ..... .##.# #..## #...# .#### ....# ....#
 r ..... ..... #.##. ##..# #.... #.... #....
 s ..... ..... .###. #.... .###. ....# ####.
 t .#... .#... ###.. .#... .#... .#..# ..##.
@@ -102,7 +102,7 @@ u ..... ..... #...# #...# #...# #..## .##.#
 v ..... ..... #...# #...# #...# .#.#. ..#..
 w ..... ..... #...# #...# #.#.# #.#.# .#.#.
 x ..... ..... #...# .#.#. ..#.. .#.#. #...#
-y ..... ..... #...# #...# .#### ....# .###.
+y ..... ..... #...# #...# #...# .#### ....# .###.
 z ..... ..... ##### ...#. ..#.. .#... #####
 { ...#. ..#.. ..#.. .#... ..#.. ..#.. ...#.
 | ..#.. ..#.. ..#.. ..#.. ..#.. ..#.. ..#..
@@ -116,11 +116,13 @@ _BOX = "##### #...# #...# #...# #...# #...# #####"
 _ROWS = {
     letter: rows
     for letter, _, rows in (line.partition(" ") for line in _DRAWN.strip().splitlines())
-} | {" ": " ".join(["....."] * HEIGHT)}
+} | {" ": "....."}
 
 
 @cache
 def glyph(character: str) -> npt.NDArray[np.bool_]:
     """The dots of a letter, [row][column]."""
-    rows = _ROWS.get(character, _BOX).split(" ")
-    return np.array([[dot == "#" for dot in row] for row in rows], bool)
+    dots = np.zeros((HEIGHT, ADVANCE - 1), bool)
+    for number, row in enumerate(_ROWS.get(character, _BOX).split(" ")):
+        dots[number] = [dot == "#" for dot in row]
+    return dots

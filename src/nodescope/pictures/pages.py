@@ -17,7 +17,7 @@ from typing import Any
 
 from nodescope.pictures.colour import css, flame_colour
 from nodescope.pictures.drawing import Drawing
-from nodescope.pictures.flame import Node, place
+from nodescope.pictures.flame import LEGEND, Node, place
 from nodescope.pictures.svg import render_svg
 from nodescope.pictures.svg import style as svg_style
 from nodescope.pictures.text import visible
@@ -50,7 +50,7 @@ def flame_page(tree: Node, heading: str, *, inverted: bool = False) -> str:
         f"<h1>{escape(visible(heading))}</h1>"
         '<form><input id="search" type="search" placeholder="search: a regular expression"'
         ' aria-label="search functions"><button id="reset" type="button">'
-        "whole graph</button></form>"
+        f"whole graph</button><small>{LEGEND}</small></form>"
         '<div id="graph"></div><p id="said"></p>'
     )
     return _page(heading, body, _part("flame.js"), _part("page.css"), data)

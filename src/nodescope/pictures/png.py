@@ -1,6 +1,6 @@
 """Drawings as PNG, with numpy and zlib: three chunks are all that a PNG needs.
 
-Letters are those of `glyphs`, 5 × 7 dots. No imaging library: one would weigh
+Letters are those of `glyphs`, 5 × 8 dots. No imaging library: one would weigh
 more than all the rest of the pictures, for rectangles.
 """
 

@@ -46,8 +46,8 @@ def render_events(events: Sequence[Event], terminal: Terminal, left: int = 0) ->
         return "no events"
     kinds = [visible(event.kind) for event in events]
     subjects = [visible(event.subject) for event in events]
-    kind = min(max(map(columns_of, kinds)), 24)
-    subject = min(max(map(columns_of, subjects)), 32)
+    kind = min(max(map(columns_of, ["kind", *kinds])), 24)
+    subject = min(max(map(columns_of, ["subject", *subjects])), 32)
     lines = [f"… {left:,} earlier: --limit 0 shows all"] if left else []
     lines.append(f"{'time':<24}  {pad('kind', kind)}  {pad('subject', subject)}  message")
     lines = [terminal.faint(line) for line in lines]

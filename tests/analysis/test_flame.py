@@ -1,0 +1,92 @@
+"""The walks over a tree, against the slow truth."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.analysis.test_tree import callers, trees
+
+from nodescope.analysis.flame import (
+    Level,
+    Rows,
+    _least_between,
+    _walk_down,
+    _walk_up,
+    merge,
+    widest,
+)
+from nodescope.analysis.tree import Tree
+
+
+def paths_of(levels: list[Level]) -> Counter[tuple[int, ...]]:
+    """(group, function, function, …) of every path with its samples."""
+    found: Counter[tuple[int, ...]] = Counter()
+    before: list[tuple[int, ...]] = []
+    for level in levels:
+        here = []
+        for caller, frame, total in zip(
+            level.caller.tolist(), level.frame.tolist(), level.total.tolist(), strict=True
+        ):
+            path = (before[caller] if before else (caller,)) + (frame,)
+            here.append(path)
+            found[path] += total
+        before = here
+    return found
+
+
+@given(trees(), st.data(), st.integers(1, 6), st.booleans())
+def test_walks_are_the_sums_of_the_slow_way(
+    tree: Tree, data: st.DataObject, fewest: int, up: bool
+) -> None:
+    leaves = st.tuples(st.integers(0, max(len(tree) - 1, 0)), st.integers(0, 3), st.integers(1, 5))
+    rows = data.draw(st.lists(leaves, max_size=40)) if len(tree) else []
+    slow: Counter[tuple[int, ...]] = Counter()
+    for row, group, samples in rows:
+        path = [int(tree.frame[at]) for at in callers(tree, row)]
+        path = path if up else path[::-1]
+        for length in range(1, len(path) + 1):
+            slow[(group, *path[:length])] += samples
+    leaf, number, count = (np.array([row[i] for row in rows], np.int64) for i in range(3))
+    if up:
+        # Paths of the same functions may be several rows of the tree.
+        assert paths_of(_walk_up(tree, leaf, number, count, 1)) == slow
+    kept = {path: total for path, total in slow.items() if total >= fewest}
+    if up:
+        assert paths_of(_walk_up(tree, leaf, number, count, fewest)) == kept
+    elif not _siblings_alike(tree):
+        assert paths_of(_walk_down(tree, leaf, number, count, fewest)) == kept
+    else:  # the archive merges such siblings; here only the sums must be right
+        assert paths_of(_walk_down(tree, leaf, number, count, 1)) == slow
+
+
+def _siblings_alike(tree: Tree) -> bool:
+    """Whether a caller calls the same function in two rows."""
+    pairs = list(zip(tree.parent.tolist(), tree.frame.tolist(), strict=True))
+    return len(set(pairs)) < len(pairs)
+
+
+@given(st.lists(st.integers(0, 9), min_size=1, max_size=50), st.data())
+def test_the_least_between(values: list[int], data: st.DataObject) -> None:
+    start = data.draw(st.integers(0, len(values) - 1))
+    end = data.draw(st.integers(start + 1, len(values)))
+    found = _least_between(np.array(values, np.int16), np.array([start]), np.array([end]))
+    assert found.tolist() == [min(values[start:end])]
+
+
+def test_the_widest_rows_bring_their_callers() -> None:
+    path, caller = np.array([5, 3, 9, 4], np.uint64), np.array([0, 5, 3, 5], np.uint64)
+    rows = Rows(path, caller, path, np.array([7, 7, 7, 2]))
+    for count in range(5):
+        kept = widest(rows, count)
+        assert len(kept.path) == count
+        assert set(kept.caller.tolist()) - {0} <= set(kept.path.tolist())
+
+
+def test_many_parts_sum_as_one() -> None:
+    ids = np.array([1, 2], np.uint64)
+    one = Rows(ids, ids, ids, np.array([5, 7]))
+    assert merge([one] * 9).total.tolist() == [45, 63]
+    assert merge([]).total.tolist() == []
