@@ -155,10 +155,10 @@ class _Folder:
         """Count features by window; members say which row belongs to which key."""
         if not len(keys):
             return
-        at = np.minimum(np.searchsorted(keys, member_key), len(keys) - 1)
-        member = keys[at] == member_key
+        at = _positions(keys, member_key)
+        member = np.flatnonzero(at >= 0)
         at, row = at[member], member_row[member]
-        order = np.argsort(at, kind="stable")
+        order = _sorting(at, len(keys))
         starts = np.searchsorted(at[order], np.arange(len(keys)))
         self._folded.append(ids)
         gathered = self.by_row[:, row[order]]
@@ -288,13 +288,29 @@ def _outermost(tree: Tree) -> Bool:
     """Rows of the tree whose function is not also among their callers."""
     if not len(tree):
         return np.empty(0, bool)
-    order = np.argsort(tree.frame, kind="stable")  # by function, then in depth-first order
+    order = _sorting(tree.frame, int(tree.frame.max()) + 1)  # and then in depth-first order
     base = tree.frame[order] * (len(tree) + 1)
     # How far the subtrees of the same function reach that began before this row.
     reach = np.maximum.accumulate(base + tree.end[order])
     nested = np.zeros(len(tree), bool)
     nested[order[1:]] = reach[:-1] > (base + order)[1:]
     return ~nested
+
+
+def _sorting(numbers: I64, size: int) -> I64:
+    """The stable order of numbers below `size`; numpy sorts 16 bits much faster than 64."""
+    return np.argsort(numbers.astype(np.uint16) if size <= 1 << 16 else numbers, kind="stable")
+
+
+def _positions(keys: I64, values: I64) -> I64:
+    """Where each value stands in `keys`, which are in order; -1 where it does not."""
+    size = int(keys[-1]) + 1
+    if size > _DENSE:
+        at = np.minimum(np.searchsorted(keys, values), len(keys) - 1)
+        return np.where(keys[at] == values, at, -1)
+    place = np.full(max(size, int(values.max(initial=0)) + 1), -1, np.int64)
+    place[keys] = np.arange(len(keys))
+    return place[values]
 
 
 def _sum_by_key(key: I64, weight: I64, depth: I64, size: int) -> tuple[I64, I64, F32]:
