@@ -21,7 +21,7 @@ from nodescope.clock import Clock, SystemClock, read_pair
 from nodescope.errors import ArchiveFull, SourceError
 from nodescope.quantities import format_duration
 from nodescope.recorder import footprint
-from nodescope.recorder.budget import Budget, next_lower
+from nodescope.recorder.budget import Budget
 from nodescope.recorder.log import EventLog
 from nodescope.recorder.notify import Notifier
 from nodescope.recorder.options import SECOND_NS, RecorderOptions
@@ -418,17 +418,14 @@ class Recorder:
     # -- its own cost ------------------------------------------------------
 
     def _keep_budget(self, now: int) -> None:
+        if self._sampling is None:
+            return
         cost = read_own_cost(self._options.proc)
-        why = self._budget.over(now, cost.cpu_ns, cost.rss_bytes)
-        if why is None or self._sampling is None:
+        decision = self._budget.decide(now, cost.cpu_ns, cost.rss_bytes, self._frequency_hz())
+        if decision is None:
             return
-        self._budget.lowered()
-        lower = next_lower(self._frequency_hz())
-        if lower is None:
-            return
-        message = f"used {why}: sampling at {lower} Hz instead of {self._frequency_hz()} Hz"
-        self._log.event(now, "rate_lowered", "recorder", message, loud=True)
-        self._undecoded.append(self._sampling.set_frequency(lower))
+        self._log.event(now, decision.kind, "recorder", decision.message, loud=True)
+        self._undecoded.append(self._sampling.set_frequency(decision.frequency_hz))
         self._watch_rings()
         self._append_heartbeat()
 

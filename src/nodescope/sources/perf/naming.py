@@ -22,7 +22,7 @@ from nodescope.sources.symbols.kallsyms import KernelSymbols, read_kallsyms
 from nodescope.sources.symbols.perf_map import PerfMap
 
 _MAX_JITS = 64
-_LIMITS = Limits(table_bytes=8 << 20, descriptors=192)
+_LIMITS = Limits(table_bytes=20 << 20, descriptors=192, idle_s=180.0)
 _MAX_MET = 50_000
 _JIT_REREAD_S = 2.0
 _KERNEL_REREAD_S = 60.0
