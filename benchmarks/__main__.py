@@ -22,6 +22,7 @@ BENCHMARKS = {
     "symbols": "Names of functions (bar 4)",
     "crashes": "Kills, a full disk, a stepped clock, a stopped recorder (bar 5)",
     "core_view": "One core held in the kernel (bar 6)",
+    "views": "Import, look, compare, export: time travel (its bars 1 to 6)",
 }
 
 
