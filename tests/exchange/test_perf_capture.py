@@ -22,7 +22,7 @@ from nodescope.exchange.importing import import_files
 
 pytestmark = [pytest.mark.root, pytest.mark.debian("linux-perf")]
 
-SECONDS = "1.5"
+SECONDS = "0.8"
 SYSTEM = ["-F", "499", "-g", "-a"]
 PYTHON = "import json\nwhile True: json.loads(json.dumps({str(i): [i] * 9 for i in range(999)}))"
 FORKS = "while :; do ls -l /usr/bin >/dev/null; cat /proc/self/status >/dev/null; done"
@@ -30,7 +30,7 @@ _HEAD = re.compile(
     r"^(?P<comm>.+?)\s+(?P<pid>-?\d+)/(?P<tid>-?\d+)\s+(?:\[(?P<cpu>\d+)\]\s+)?"
     r"(?P<s>\d+)\.(?P<ns>\d{9}):\s+(?P<event>\S+?):(?P<only>\s+[0-9a-f]+ .*)?\s*$"
 )
-_FRAME = re.compile(r"^\s+([0-9a-f]+) (.*?) \((.*)\)$")
+_FRAME = re.compile(r"^\s+([0-9a-f]+) (.*) \(((?:[^()]|\(deleted\))*)\)$")
 # Both are right of a call that is its function's last instruction: perf looks up the return
 # address, which is the next function's; we look up the call.
 _BOTH_RIGHT = {("_start", "_dl_start_user")}
@@ -64,14 +64,13 @@ def parse_script(text: str) -> Iterator[Said]:
     head: re.Match[str] | None = None
     frames: list[str] = []
     for line in [*text.splitlines(), ""]:
-        frame = _FRAME.match(line)
+        found = _HEAD.match(line)  # first: to whom a line belongs that `dd` begins, a number in hex
+        frame = _FRAME.match(line if found is None else found["only"] or "")
+        if found is not None:
+            head, frames = found, []
         if frame:
             frames.append(frame[2])
-        elif line.strip():
-            head, frames = _HEAD.match(line), []
-            assert head is not None, line
-            if head["only"] and (frame := _FRAME.match(head["only"])):
-                frames.append(frame[2])
+        assert head is not None or not line.strip(), line
         if head is not None and (head["only"] or not line.strip()):
             yield Said(
                 head["comm"].strip(), int(head["pid"]), int(head["tid"]), int(head["cpu"] or -1),
