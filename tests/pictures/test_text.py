@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodescope.pictures.text import columns_of, fit, iso, pad, percent, ticks, visible
+from nodescope.pictures.text import columns_of, fit, fit_end, iso, pad, percent, ticks, visible
 
 SECOND = 1_000_000_000
 
@@ -38,6 +38,7 @@ def test_text_fits_any_width(text: str, width: int) -> None:
     shown = visible(text)
     assert columns_of(fit(shown, width)) <= width
     assert columns_of(pad(shown, width)) == width
+    assert columns_of(fit_end(shown, width)) <= width
     if columns_of(shown) <= width:
         assert fit(shown, width) == shown
 
@@ -46,6 +47,11 @@ def test_wide_characters_take_two_columns() -> None:
     assert fit("日本語", 5) == "日本…"
     assert fit("日本語", 4) == "日…"
     assert pad("日", 3) == "日 "
+
+
+def test_of_a_path_the_end_is_kept() -> None:
+    assert fit_end("/usr/lib/libc.so.6", 10) == "…libc.so.6"
+    assert fit_end("libc.so.6", 10) == "libc.so.6"
 
 
 def test_percent_never_hides_something_as_nothing() -> None:

@@ -8,7 +8,7 @@ from nodescope.analysis.top import Entry
 from nodescope.analysis.window import Event
 from nodescope.pictures.colour import NIGHT, one
 from nodescope.pictures.terminal import Terminal, bar
-from nodescope.pictures.text import columns_of, fit, iso, pad, percent, visible
+from nodescope.pictures.text import columns_of, fit, fit_end, iso, pad, percent, visible
 
 
 def render_top(entries: Sequence[Entry], by: str, terminal: Terminal, left: int = 0) -> str:
@@ -30,7 +30,7 @@ def render_top(entries: Sequence[Entry], by: str, terminal: Terminal, left: int 
         own = f"{entry.own:>9,}" if functions else ""
         numbers = f"{entry.samples:>9,}{own}{percent(entry.share):>8}"
         if functions:
-            end = terminal.faint(fit(visible(entry.module or ""), room))
+            end = terminal.faint(fit_end(visible(entry.module or ""), room))
         else:
             drawn = bar(entry.share / most, room, unicode=terminal.unicode).rstrip()
             end = terminal.paint(drawn, one(0.35 + 0.65 * entry.share / most, NIGHT))

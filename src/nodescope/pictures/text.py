@@ -57,6 +57,11 @@ def fit(text: str, width: int) -> str:
     return "".join(taken) + "…"
 
 
+def fit_end(text: str, width: int) -> str:
+    """The end of a visible text in at most `width` columns: of a path, its last parts."""
+    return text if columns_of(text) <= width else fit(text[::-1], width)[::-1]
+
+
 def pad(text: str, width: int) -> str:
     """A visible text in exactly `width` columns."""
     fitting = fit(text, width)
