@@ -119,6 +119,12 @@ def test_numbers_that_cannot_be(value: str) -> None:
     assert all(count >= 0 for reading in found for count in reading.ticks)
 
 
+def test_an_empty_name_and_no_date() -> None:
+    notes = Notes()
+    assert readings(SICK.replace(b'"node-7"', b'""').replace(b'"2026-11-16"', b'""'), notes) == []
+    assert "date" in (notes.stopped or "")
+
+
 def test_deep_nesting_is_not_followed() -> None:
     notes = Notes()
     head = SICK[: SICK.index(b"[", SICK.index(b"statistics")) + 1]

@@ -59,6 +59,7 @@ def test_damaged_files(name: str) -> None:
 
 
 HOSTILE = {
+    "a nul": b"\0",
     "blanks": b" " * (1 << 20),
     "tabs and digits": b"\t1 " * (1 << 18),
     "digits": b"1" * (1 << 20),
@@ -88,6 +89,6 @@ def test_under_atheris(name: str, tmp_path: Path) -> None:
     for number, seed in enumerate(SEEDS[name]):
         (tmp_path / str(number)).write_bytes(seed)
     bounds = ["-max_total_time=8", "-rss_limit_mb=1024", "-timeout=5", "-max_len=4096"]
-    command = [sys.executable, "-m", "tests.fuzz.text_targets", name, *bounds, str(tmp_path)]
+    command = [sys.executable, "-m", "tests.fuzz.run_text_targets", name, *bounds, str(tmp_path)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-4000:]

@@ -1,14 +1,11 @@
 """One target per parser of a text format: anything in, nothing but our own errors out.
 
-    python -m tests.fuzz.text_targets perf_script -max_total_time=60 [corpus folder]
-
-runs one under atheris (from PyPI; not a dependency). `SEEDS` are what to begin with.
+`SEEDS` are what to begin with. `run_text_targets` runs them under atheris.
 """
 
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -181,16 +178,3 @@ SEEDS: dict[str, tuple[bytes, ...]] = {
         b"2026-11-16T03:08:22.123456+00:00 host kernel: [  1.0] ena 0000:90:00.0: x\n  more\n",
     ),
 }  # fmt: skip
-
-
-def main() -> None:
-    import atheris  # type: ignore[import-not-found, import-untyped, unused-ignore]
-
-    name = sys.argv.pop(1)
-    atheris.instrument_all()
-    atheris.Setup(sys.argv, TARGETS[name])
-    atheris.Fuzz()
-
-
-if __name__ == "__main__":
-    main()

@@ -44,7 +44,7 @@ def parse_mpstat(blocks: Iterable[bytes], notes: Notes) -> Iterator[list[Reading
     if header is None:
         notes.stop(0, "it has no statistics")
         return
-    facts = {match[1]: match[2] or match[3] for match in _HEADER.finditer(header)}
+    facts = {match[1]: match[2] or match[3] or "" for match in _HEADER.finditer(header)}
     notes.facts |= {name: clean_text(value, 255) for name, value in facts.items()}
     date = parse_date(facts.get("date", ""))
     if date is None:

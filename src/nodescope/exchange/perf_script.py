@@ -231,12 +231,12 @@ class _Parser:
 
     def _parse_lines(self, text: bytes, rows: list[tuple[int, int, int, int, int, int]]) -> None:
         held: list[bytes] = []
-        header: bytes | None = None
-        for line in [*text.split(b"\n"), b"\0"]:
-            if line == b"\0" or _HEADER.match(line, 0, MAX_HEADER_BYTES):
+        header: re.Match[bytes] | None = None
+        for line in text.split(b"\n"):
+            if match := _HEADER.match(line, 0, MAX_HEADER_BYTES):
                 if header is not None:
                     self._add_sample(header, held, rows)
-                header, held = line, []
+                header, held = match, []
             elif is_frame_line(line) and header is not None:
                 if len(held) < 4096:
                     held.append(line)
@@ -244,18 +244,21 @@ class _Parser:
                 self._note_fact(line)
             elif line.strip() and not line.startswith((b" ", b"\t")):
                 self._notes.skipped["lines that are no part of a sample"] += 1
+        if header is not None:
+            self._add_sample(header, held, rows)
 
     def _add_sample(
-        self, header: bytes, stack: list[bytes], rows: list[tuple[int, int, int, int, int, int]]
+        self,
+        header: re.Match[bytes],
+        stack: list[bytes],
+        rows: list[tuple[int, int, int, int, int, int]],
     ) -> None:
-        match = _HEADER.match(header, 0, MAX_HEADER_BYTES)
-        assert match is not None
-        comm, pid, tid, cpu, _, _, seconds, fraction, rest = match.groups()
+        comm, pid, tid, cpu, _, _, seconds, fraction, rest = header.groups()
         if not self._wants(rest):
             return
         path = self._stacks.parse(stack) if stack else self._path_in_header(rest)
         time_ns = int(seconds) * 1_000_000_000 + int(fraction.ljust(9, b"0"))
-        self._note_time_of_day(match.groups(), time_ns)
+        self._note_time_of_day(header.groups(), time_ns)
         core = UNKNOWN_CPU if cpu is None else int(cpu)
         rows.append((time_ns, core, int(pid), int(tid or pid), self._learn_comm(comm), path))
 
