@@ -18,6 +18,7 @@ from nodescope.analysis.flame import (
     merge,
     widest,
 )
+from nodescope.analysis.top import function_totals
 from nodescope.analysis.tree import Tree
 
 
@@ -66,6 +67,17 @@ def _siblings_alike(tree: Tree) -> bool:
     """Whether a caller calls the same function in two rows."""
     pairs = list(zip(tree.parent.tolist(), tree.frame.tolist(), strict=True))
     return len(set(pairs)) < len(pairs)
+
+
+@given(trees(), st.integers(0, 2**32))
+def test_a_function_counts_once_per_stack(tree: Tree, seed: int) -> None:
+    own = np.random.default_rng(seed).integers(0, 5, len(tree))
+    slow: Counter[int] = Counter()
+    for row in range(len(tree)):
+        for function in {int(tree.frame[at]) for at in callers(tree, row)}:
+            slow[function] += int(own[row])
+    found = function_totals(tree, own, 6)
+    assert {f: total for f, total in enumerate(found.tolist()) if total} == +slow
 
 
 @given(st.lists(st.integers(0, 9), min_size=1, max_size=50), st.data())

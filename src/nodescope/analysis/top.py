@@ -71,17 +71,21 @@ def _count(part: Columns, chosen: Filter, by: By) -> Counter[str]:
     return Counter(dict(zip(names, counts.tolist(), strict=True)))
 
 
-def function_pairs(tree: Tree, leaf: I64) -> tuple[I64, I64]:
-    """(position in `leaf`, function) for each function on each path, once per path."""
-    found: list[I64] = []
-    node, row = leaf, np.arange(len(leaf))
-    while len(node):
-        found.append((row << 32) | tree.frame[node])
-        node = tree.parent[node]
-        going = node >= 0
-        node, row = node[going], row[going]
-    pairs = np.unique(np.concatenate(found)) if found else np.empty(0, np.int64)
-    return pairs >> 32, pairs & 0xFFFFFFFF
+def function_totals(tree: Tree, own: I64, functions: int) -> I64:
+    """Samples by function, each counted once however often the function is on its stack.
+
+    Those are the samples below the outermost rows of a function: rows that are not
+    inside another of its rows. Subtrees lie within each other or apart, so a row is
+    inside if any row before it, of the same function, reaches beyond it.
+    """
+    narrow = tree.frame.astype(np.uint16) if functions < 1 << 16 else tree.frame
+    order = np.argsort(narrow, kind="stable")
+    frame = tree.frame[order].astype(np.int64)
+    base = frame * (len(tree) + 1)
+    reach = np.maximum.accumulate(base + tree.end[order])
+    outermost = np.append(True, reach[:-1] - base[1:] <= order[1:])[: len(order)]
+    totals = tree.totals(own)[order[outermost]]
+    return np.bincount(frame[outermost], totals, functions).astype(np.int64)
 
 
 def _count_functions(
@@ -90,9 +94,10 @@ def _count_functions(
     rows = np.flatnonzero(counts)
     leaf = part.profile_stack[rows]
     tree = Tree(part.depth, part.frame)
-    at, function = function_pairs(tree, leaf)
-    sums = np.bincount(function, counts[rows][at], len(part.frame_names)).astype(np.int64)
-    selves = np.bincount(tree.frame[leaf], counts[rows], len(part.frame_names)).astype(np.int64)
+    functions = len(part.frame_names)
+    at_row = np.bincount(leaf, counts[rows], len(tree)).astype(np.int64)
+    sums = function_totals(tree, at_row, functions)
+    selves = np.bincount(tree.frame[leaf], counts[rows], functions).astype(np.int64)
     for number in np.flatnonzero(sums).tolist():
         key = (part.frame_names[number], part.modules[part.frame_module[number]])
         totals[key] += int(sums[number])
