@@ -96,7 +96,7 @@ def test_a_newer_segment_costs_only_itself(sealed: Studio) -> None:
     ("prepare", "said"),
     [
         (lambda root: None, "no such archive"),
-        (lambda root: root.write_text("x"), "not a folder"),
+        (lambda root: root.write_text("x"), "neither a folder nor a whole bundle"),
         (lambda root: root.mkdir(), "not an archive"),
         (lambda root: (root.mkdir(), (root / "archive.json").write_text("[]")), "not a JSON obj"),
         (lambda root: (root.mkdir(), (root / "archive.json").write_text("{")), "not JSON"),

@@ -119,11 +119,17 @@ def open_bundle(path: Path) -> Bundle:
             hint="read it with the Nodescope that wrote it, or a later one",
         )
     check_format(Path(where), content.get("format"))
-    times = [content.get(name) for name in ("from", "to", "created")]
-    if not all(isinstance(each, int) and 0 <= each < 1 << 63 for each in times):
-        raise ArchiveError(where, "does not say which time it holds", hint=_HINT)
+    from_ns, to_ns, created_ns = (
+        _moment(where, content.get(name)) for name in ("from", "to", "created")
+    )
     members = _match(where, listed, content.get("members"))
-    return Bundle(path, *(each for each in times if isinstance(each, int)), members)
+    return Bundle(path, from_ns, to_ns, created_ns, members)
+
+
+def _moment(where: str, value: object) -> int:
+    if not isinstance(value, int) or not 0 <= value < 1 << 63:
+        raise ArchiveError(where, "does not say which time it holds", hint=_HINT)
+    return value
 
 
 @contextmanager

@@ -63,7 +63,7 @@ class Part:
 
     def comm(self, row: int) -> str:
         """The name of the thread, by row of `profile`."""
-        return self.columns.comms[self.columns.profile_comm[row]]
+        return self.columns.comms[int(self.columns.profile_comm[row])]
 
 
 Parts = Iterable[Part]
