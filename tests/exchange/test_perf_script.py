@@ -13,9 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.exchange.text_archive import Parsed, import_file, in_blocks, parsed, read_samples
 
+from nodescope.archive.reader import Archive
 from nodescope.errors import MalformedSource
 from nodescope.exchange import perf_script
 from nodescope.exchange.formats import find_format
+from nodescope.exchange.importing import import_files
 from nodescope.exchange.parsed import UNKNOWN_FRAME, Frame, Notes
 from nodescope.exchange.perf_script import looks_like_perf_script, parse_perf_script
 
@@ -88,8 +90,10 @@ def test_a_comm_may_be_empty_and_a_pid_unknown() -> None:
 
 def test_samples_may_come_in_any_order() -> None:
     late = KUBELET.replace(b"9000.1", b"9001.1")
-    times = [sample.time_ns for sample in parse(late + KUBELET + late)]
+    notes = Notes()
+    times = [sample.time_ns for sample in parse(late + KUBELET + late, notes)]
     assert times == [9001_123456_000, 9000_123456_000, 9001_123456_000]
+    assert notes.out_of_order == 1
 
 
 def test_samples_without_a_stack() -> None:
@@ -168,6 +172,13 @@ app  7/7 [000] 1.000001: 1 cycles:
         Frame("/srv/my app/bin (deleted)", "middle", False),
         Frame("/srv/my app/bin (deleted)", "inner", False),
     )
+
+
+def test_stacks_at_the_kernels_limit_are_counted() -> None:
+    notes = Notes()
+    deep = b"x 1 [0] 1.000001: 1 cycles:\n" + b"\t7f12 recurse+0x1 (/bin/x)\n" * 127 + b"\n"
+    assert [len(sample.frames) for sample in parse(deep * 2 + KUBELET, notes)] == [127, 127, 5]
+    assert notes.truncated == 2
 
 
 def test_carriage_returns_do_not_matter() -> None:
@@ -304,3 +315,28 @@ def test_a_file_that_is_something_else_is_refused(tmp_path: Path) -> None:
     path.write_text("It was the best of times, it was the worst of times.\n" * 50)
     with pytest.raises(MalformedSource, match="not a capture"):
         find_format(path)
+
+
+def test_a_folder_of_rolling_captures_is_one_timeline(tmp_path: Path) -> None:
+    folder = tmp_path / "captures"
+    folder.mkdir()
+    for minute, kind in ((8, "first"), (10, "second"), (15, "third")):
+        text = b"".join(
+            KUBELET.replace(b"9000.1", b"%d.1" % (9000 + second)).replace(
+                b"kubelet ", kind.encode()
+            )
+            for second in range(120)
+        )
+        (folder / f"perf-node-7-20261116-03-{minute:02d}-00-120s.stacks").write_bytes(text)
+    (folder / "notes.txt").write_text("not a capture\n")
+    imported = import_files([folder], tmp_path / "archive")
+    assert [report.samples for report in imported.reports] == [120, 120, 120]
+    assert [path.name for path in imported.skipped] == ["notes.txt"]
+    archive = Archive.open(tmp_path / "archive")
+    rows = read_samples(archive)
+    assert [row.comm for row in rows[::120]] == ["first", "second", "third"]
+    minutes = [(row.wall_ns - rows[0].wall_ns) // 60_000_000_000 for row in rows[::120]]
+    assert minutes == [0, 2, 7]
+    gaps = [gap for segment in archive.segments() for gap in segment.description.gaps]
+    assert gaps[-1].to_ns == rows[240].wall_ns
+    assert gaps[-1].to_ns - gaps[-1].from_ns > 179_000_000_000

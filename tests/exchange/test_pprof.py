@@ -1,6 +1,10 @@
 from __future__ import annotations
 
 import gzip
+import os
+import re
+import subprocess
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -125,6 +129,60 @@ def test_a_bomb_is_refused(tmp_path: Path) -> None:
     path.write_bytes(gzip.compress(profile() + message(13, b"\0" * (200 << 20)), 1))
     with pytest.raises(MalformedSource, match="more than 128 MiB"):
         import_file(path, tmp_path / "archive")
+
+
+PROGRAM = """\
+package main
+
+import (
+	"crypto/sha256"
+	"os"
+	"runtime/pprof"
+	"time"
+)
+
+//go:noinline
+func spinForTheTest(until time.Time) {
+	data := make([]byte, 4096)
+	for time.Now().Before(until) {
+		sha256.Sum256(data)
+	}
+}
+
+func main() {
+	file, _ := os.Create(os.Args[1])
+	pprof.StartCPUProfile(file)
+	spinForTheTest(time.Now().Add(time.Second))
+	pprof.StopCPUProfile()
+	file.Close()
+}
+"""
+
+
+@pytest.mark.debian("golang-go")
+def test_a_real_profile_of_go(tmp_path: Path) -> None:
+    (tmp_path / "main.go").write_text(PROGRAM)
+    before_ns = time.time_ns()
+    environment = os.environ | {"GOCACHE": str(tmp_path / "cache"), "GO111MODULE": "off"}
+    program = str(tmp_path / "main")
+    subprocess.run(
+        ["go", "build", "-o", program, "main.go"], cwd=tmp_path, env=environment, check=True
+    )
+    path = tmp_path / "cpu.pprof"
+    subprocess.run([program, str(path)], check=True)
+    report, archive = import_file(path, tmp_path / "archive")
+    rows = read_samples(archive)
+    shown = subprocess.run(
+        ["go", "tool", "pprof", "-raw", "-sample_index=samples", str(path)],
+        env=environment, check=True, capture_output=True, text=True,
+    ).stdout  # fmt: skip
+    body = shown[shown.index("Samples:") : shown.index("Locations")]
+    counts = re.findall(r"^ +(\d+) +\d+: ", body, re.MULTILINE)
+    assert len(rows) == report.samples == sum(map(int, counts)) > 10
+    spinning = [row for row in rows if "main.spinForTheTest" in row.stack]
+    assert len(spinning) > len(rows) / 2
+    assert {row.stack[:2] for row in spinning} == {("runtime.main", "main.main")}
+    assert before_ns < rows[0].wall_ns <= rows[-1].wall_ns < time.time_ns()
 
 
 def test_what_it_is_recognised_by() -> None:

@@ -176,7 +176,6 @@ def _import(path: Path, sink: Sink, progress: Progress) -> ImportReport:
     written_ns = modified_ns(path)
     said = "seconds since boot; the last line was taken to be as old as the file's last change"
     notes = Notes()
-    notes.remark(f"its times are {said}")
     sink.begin(Capture(ClockPair(last_ns, written_ns), said))
     for events in parse_kernel_log(whole_blocks(path, notes, progress), notes):
         add_events(sink, events)

@@ -133,6 +133,8 @@ class Notes:
     skipped: Counter[str] = field(default_factory=Counter)  # what was left out, by reason
     remarks: list[str] = field(default_factory=list)  # what was assumed
     lost: int = 0  # samples the tool itself says it lost
+    out_of_order: int = 0  # samples earlier than the one before them
+    truncated: int = 0  # samples whose stack is as deep as the kernel lets one be
     facts: dict[str, str] = field(default_factory=dict)  # what the file says of its node
 
     def stop(self, offset: int, reason: str) -> None:

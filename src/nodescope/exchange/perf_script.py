@@ -102,6 +102,7 @@ class _Parser:
     def __init__(self, notes: Notes) -> None:
         self.found = False
         self._notes = notes
+        self._last_ns = 0
         self._restart()
         self._tracepoints: bool | None = None  # which kind of event is taken
         self._events: dict[bytes, bool] = {}
@@ -166,6 +167,13 @@ class _Parser:
         self.found = self.found or len(time_ns) > 0
         if len(cpu) and int(cpu.min()) == UNKNOWN_CPU:
             self._notes.remark("the text does not say on which core (perf script -F +cpu)")
+        self._notes.out_of_order += int(
+            np.count_nonzero(np.diff(time_ns, prepend=self._last_ns) < 0)
+        )
+        self._last_ns = int(time_ns[-1]) if len(time_ns) else self._last_ns
+        if self._stacks.deepest:
+            cut_off = np.isin(path, np.array(sorted(self._stacks.deepest), np.int64))
+            self._notes.truncated += int(np.count_nonzero(cut_off))
         in_kernel = np.fromiter((self.names.in_kernel[row] for row in path.tolist()), np.int64)
         return Samples(self.names, time_ns, cpu, pid, tid, comm, in_kernel, path)
 

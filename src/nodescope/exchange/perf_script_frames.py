@@ -23,6 +23,7 @@ from nodescope.exchange.text import MAX_LINE_BYTES, clean
 MAX_KNOWN_LINES = 200_000
 MAX_NAME_BYTES = 1024
 MAX_FRAMES = 1024
+KERNEL_MAX_STACK = 127  # kernel.perf_event_max_stack, unless somebody has changed it
 
 _LINE = re.compile(rb"[ \t]+([0-9a-f]{1,16})(?:[ \t]+(.*))?$", re.DOTALL)
 _WITH_OFFSET = re.compile(rb"(.*)\+0x[0-9a-f]{1,16} \((.*)\)$", re.DOTALL)
@@ -47,6 +48,7 @@ class StackParser:
 
     def __init__(self, names: Names) -> None:
         self._names = names
+        self.deepest: set[int] = set()  # paths that may have been cut off
         self._known: dict[bytes, int] = {}  # line → frame; -1: inlined; -2: no frame
         # Addresses differ from process to process (ASLR), what follows them does not:
         # it is known by itself, for user and for kernel addresses.
@@ -68,9 +70,13 @@ class StackParser:
             frames.append(frame)
         if inlined:
             self._place_inlined(frames, inlined)
+        depth = len(frames)
         frames = frames[:MAX_FRAMES]
         frames.reverse()
-        return self._names.path(tuple(collapse_unknown(frames) if 0 in frames else frames))
+        path = self._names.path(tuple(collapse_unknown(frames) if 0 in frames else frames))
+        if depth >= KERNEL_MAX_STACK:
+            self.deepest.add(path)
+        return path
 
     def _learn(self, line: bytes) -> int:
         if len(self._known) > MAX_KNOWN_LINES:

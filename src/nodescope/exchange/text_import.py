@@ -59,6 +59,8 @@ def report_of(path: Path, format_name: str, notes: Notes) -> ImportReport:
     report = ImportReport(str(path), format_name)
     report.malformed = notes.skipped.total()
     report.lost = notes.lost
+    report.out_of_order = notes.out_of_order
+    report.truncated_stacks = notes.truncated
     report.notes = [*notes.remarks]
     report.notes += [f"left out: {count} {what}" for what, count in notes.skipped.most_common(10)]
     if notes.stopped is not None:
