@@ -156,6 +156,18 @@ def test_a_child_has_its_parents_mappings_and_name_until_it_executes(tmp_path: P
     assert [(row.comm, row.modules) for row in rows] == [("sh", ("/bin/sh",)), ("ls", ("/bin/ls",))]
 
 
+def test_a_name_outlasts_its_end_until_the_number_is_used_again(tmp_path: Path) -> None:
+    data = CLOCK.comm(1, 0, "sh") + CLOCK.comm(20, 0, "gzip")
+    data += CLOCK.other(4, struct.pack("<IIIIQ", 20, 1, 20, 1, T0), 20, T0)
+    data += b"".join(CLOCK.sample(1, T0 + MS + i, user=[0x1000 + i] * 100) for i in range(11_000))
+    data += CLOCK.sample(20, T0 + 2 * MS)
+    data += b"".join(CLOCK.sample(1, T0 + 3 * MS + i, user=[0x1000] * 100) for i in range(11_000))
+    data += CLOCK.fork(20, 1, T0 + 4 * MS) + CLOCK.sample(20, T0 + 5 * MS)
+    bring_in(tmp_path, make.File([CLOCK], data).content())
+    rows = [row for row in read_rows(tmp_path / "archive") if row.pid == 20]
+    assert [row.comm for row in rows] == ["gzip", "sh"]
+
+
 def test_mappings_without_inode_or_with_build_ids_are_told_apart(tmp_path: Path) -> None:
     data = CLOCK.mmap(1, 0, 0x400000, 0x1000, "/usr/lib/one")
     data += CLOCK.mmap(1, 0, 0x500000, 0x1000, "/usr/lib/two")

@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nodescope.clock import ClockPair
-from nodescope.errors import SourceError, source_error
+from nodescope.errors import MalformedSource, SourceError, source_error
 from nodescope.exchange.capture_names import parse_capture_name
 from nodescope.exchange.formats import (
     Capture,
@@ -118,7 +118,13 @@ def _import(path: Path, sink: Sink, progress: Progress) -> ImportReport:
         header = read_header(data, status.st_size, str(path))
         records = find_records(data, status.st_size, header)
         progress(status.st_size // 10)
-        index = make_index(records, header, str(path))
+        try:
+            index = make_index(records, header, str(path))
+        except MalformedSource as error:
+            if records.stopped_at is None:
+                raise
+            where = f"it could be read up to byte {records.stopped_at}: {records.stopped_why}"
+            raise MalformedSource(path, f"{error.reason}; {where}", hint=error.hint) from error
         give_back(records.data)
         clock, source = _find_clock(header, index, path, status.st_mtime_ns)
         named = parse_capture_name(path.name)

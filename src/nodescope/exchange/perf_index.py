@@ -105,9 +105,11 @@ def make_index(records: Records, header: PerfHeader, path: str) -> Index:
     rows = np.concatenate((others, wanted))
     time_ns = np.concatenate((other_times, times))
     order = np.argsort(time_ns, kind="stable")
+    rows, time_ns = rows[order], time_ns[order]
+    kept = _without_early_ends(records, layout, rows, time_ns)
     return Index(
-        rows[order],
-        time_ns[order],
+        rows[kept],
+        time_ns[kept],
         layout,
         [header.events[number] for number in chosen],
         first_ns,
@@ -226,6 +228,25 @@ def _side_band(
     base = int(found[near].min(initial=first_ns)) - 1
     found = np.where(near, found, np.where(found < first_ns, base, last_ns + 1))
     return rows, found, cut, text
+
+
+def _without_early_ends(records: Records, layout: EventLayout, rows: I64, times: I64) -> Bool:
+    """All rows but the ends of threads that are sampled after them: their names must last.
+
+    A thread still runs for a moment after the kernel has told of its end.
+    """
+    kept = np.ones(len(rows), bool)
+    kind = records.kind[rows]
+    ends, samples = np.flatnonzero(kind == EXIT), np.flatnonzero(kind == SAMPLE)
+    if len(ends):
+        at = records.at[rows[samples]] + layout.layout.pid
+        tids = (records.words[at] >> np.uint64(32)).astype(np.int64)
+        known, place = np.unique(tids[::-1], return_index=True)
+        last_ns = times[samples][::-1][place]
+        tid = (records.words[records.at[rows[ends]] + 2] & np.uint64(0xFFFFFFFF)).astype(np.int64)
+        found = np.minimum(np.searchsorted(known, tid), len(known) - 1)
+        kept[ends] = (known[found] != tid) | (last_ns[found] <= times[ends])
+    return kept
 
 
 def _find_kernel_text(records: Records, rows: I64) -> int | None:

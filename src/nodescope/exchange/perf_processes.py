@@ -57,6 +57,10 @@ class CapturedProcesses(Processes):
     def attribute(self, batch: Batch) -> Attribution:
         """Join a batch's samples with what its side-band records tell."""
         forks = batch.forks
+        for tid in forks.tid.tolist():  # a number that is used again: nothing is left of the old
+            self._comm_of.pop(tid, None)
+        for pid in forks.pid[forks.pid != forks.parent_pid].tolist():
+            self._image_of.pop(pid, None)
         parents = dict(zip(forks.pid.tolist(), forks.parent_pid.tolist(), strict=True))
         executed = np.unique(batch.comms.pid[batch.comms.exec]).tolist()
         own = {pid: self._image_of.get(pid) for pid in executed}

@@ -40,7 +40,8 @@ _SPECIAL = np.zeros(256, bool)
 _SPECIAL[[TRACING_DATA, AUXTRACE, COMPRESSED, COMPRESSED2]] = True
 _PIPE = (HEADER_ATTR, HEADER_BUILD_ID, EVENT_UPDATE, HEADER_FEATURE)
 _PIECE_WORDS = 4 << 20
-_UNPACK_BYTES = 1 << 20
+_UNPACK_BYTES = 64 << 10  # what a damaged chunk costs of what is before it
+_COPY_BYTES = 1 << 20
 _MAX_RATIO = 256  # unpacked to packed; perf's own is 5 to 50
 # A zstd block that is the last, raw and empty: ends the frame that perf only ever flushes.
 _LAST_BLOCK = b"\x01\x00\x00"
@@ -121,8 +122,8 @@ def _realigned(data: Bytes, start: int, end: int) -> Bytes:
     if start >= end:
         return b""
     with tempfile.TemporaryFile(prefix="nodescope-import-") as file:
-        for at in range(start, end, _UNPACK_BYTES):
-            file.write(data[at : min(end, at + _UNPACK_BYTES)])
+        for at in range(start, end, _COPY_BYTES):
+            file.write(data[at : min(end, at + _COPY_BYTES)])
         file.flush()
         return mmap.mmap(file.fileno(), end - start, access=mmap.ACCESS_READ)
 
