@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,9 +11,11 @@ from typing import Any, cast
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.analysis.conftest import SAMPLES, write_archive
+from tests.analysis.conftest import SAMPLES, HandClock, write_archive
+from tests.analysis.conftest import _append as append_samples
 
 from nodescope.analysis.window import Extent, Window
+from nodescope.archive.writer import ArchiveWriter
 from nodescope.cli.window import choose_window, parse_time_ns, with_progress
 from nodescope.errors import UsageError
 
@@ -186,3 +189,27 @@ def test_progress_is_shown_on_a_terminal_after_two_seconds(
     monkeypatch.setattr("sys.stderr.isatty", lambda: False)
     assert list(with_progress("abcd", 4)) == list("abcd")
     assert capsys.readouterr().err == ""
+
+
+def test_the_open_segment_is_shown_and_left_alone_where_it_is_not_needed(
+    tmp_path: Path, nodescope: Nodescope, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_archive(tmp_path / "a", [SAMPLES])
+    clock = HandClock()
+    clock.now += 500 * SECOND
+    with ArchiveWriter.open(
+        tmp_path / "a", node={"name": "hand", "boot_id": "b"}, clock=clock, tick_ns=1000
+    ) as writer:
+        append_samples(writer, SAMPLES, clock.now)
+        writer.flush()
+        every = nodescope("flame", "--archive", tmp_path / "a", "--json")
+        assert json.loads(every.out)["value"] == 2 * len(SAMPLES)
+        last = nodescope("flame", "--archive", tmp_path / "a", "--last", "1m", "--json")
+        assert json.loads(last.out)["value"] == 1
+
+        def forbidden(*_: object) -> None:
+            raise AssertionError("the open segment was read")
+
+        monkeypatch.setattr("nodescope.archive.reader.read_opened", forbidden)
+        early = nodescope("top", "--archive", tmp_path / "a", "--to", "+10s", "--json")
+        assert sum(entry["samples"] for entry in json.loads(early.out)) == 5

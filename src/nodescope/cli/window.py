@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from nodescope.cli import options
 from nodescope.cli.times import format_moment, parse_moment_ns
 from nodescope.errors import ArchiveError, UsageError
-from nodescope.quantities import format_duration, parse_duration_ns
+from nodescope.quantities import format_cpu_list, format_duration, parse_duration_ns
 
 if TYPE_CHECKING:
     from nodescope.analysis.filter import Filter
@@ -160,17 +160,14 @@ def describe_filter(args: argparse.Namespace) -> str:
     for name in ("cpu", "comm", "pid", "cgroup", "mode", "frame", "no_frame"):
         value = getattr(args, name, None)
         if value:
-            if name in ("cpu", "pid"):
-                value = ",".join(map(str, _flat(value)))
+            if name == "cpu":
+                value = format_cpu_list(value)
+            elif name == "pid":
+                value = ",".join(str(pid) for pids in value for pid in pids)
             elif isinstance(value, list):
                 value = " or ".join(value)
             said.append(f"{name.replace('_', ' ')} {value}")
     return ", ".join(said)
-
-
-def _flat(values: Iterable[Any]) -> Iterator[int]:
-    for value in values:
-        yield from value if isinstance(value, list) else [value]
 
 
 def _pattern(option: str, text: str | None) -> re.Pattern[str] | None:

@@ -15,7 +15,7 @@ from nodescope.pictures.axis import add_legend, add_time_axis, render_time_axis
 from nodescope.pictures.colour import F64, FAINT, NIGHT, PAPER, one, ramp
 from nodescope.pictures.drawing import Box, Drawing, Raster
 from nodescope.pictures.terminal import Terminal
-from nodescope.pictures.text import clock, percent
+from nodescope.pictures.text import clock, fit, percent
 from nodescope.quantities import format_duration
 
 LABELS = 10
@@ -80,7 +80,7 @@ def render_cores(shares: CoreShares, by: str, terminal: Terminal, heading: str) 
     columns = worst_of(bands, plot, 1)
     wide = max(plot // columns.shape[1], 1)
     side = "│" if terminal.unicode else "|"
-    lines = [terminal.bold(heading)]
+    lines = [terminal.bold(fit(heading, terminal.width))]
     for number, row in enumerate(columns):
         members = shares.cpus[number * band : (number + 1) * band]
         name = str(members[0]) if len(members) == 1 else f"{members[0]}-{members[-1]}"

@@ -79,7 +79,7 @@ def _in_order(tree: Node, kept: dict[int, Chain]) -> Iterator[Chain]:
 def render_flame(tree: Node, terminal: Terminal, heading: str, limit: int = DEFAULT_LINES) -> str:
     """An indented tree with shares and bars; a chain of only children is one line."""
     whole = tree["value"]
-    lines = [terminal.bold(heading)]
+    lines = [terminal.bold(fit(heading, terminal.width))]
     if not whole:
         return "\n".join([*lines, "no samples"])
     shown, left = chains(tree, limit)

@@ -9,7 +9,7 @@ from nodescope.pictures.axis import add_legend, add_time_axis, render_time_axis
 from nodescope.pictures.colour import F64, FAINT, NIGHT, PAPER, U8, Colour, ramp
 from nodescope.pictures.drawing import Box, Drawing, Raster
 from nodescope.pictures.terminal import Terminal
-from nodescope.pictures.text import clock
+from nodescope.pictures.text import clock, fit
 from nodescope.quantities import format_duration
 
 LABELS = 8  # columns of a terminal beside the picture
@@ -50,7 +50,7 @@ def render_heatmap(heatmap: Heatmap, terminal: Terminal, heading: str) -> str:
         body = _coloured(levels, wide, terminal)
     side = "│" if terminal.unicode else "|"
     labels = _offset_labels(heatmap, len(body))
-    lines = [terminal.bold(heading)]
+    lines = [terminal.bold(fit(heading, terminal.width))]
     lines += [
         terminal.faint(f"{label:>6} {side}") + line
         for label, line in zip(labels, body, strict=True)
