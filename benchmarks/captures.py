@@ -12,6 +12,7 @@ to the same Parquet files, each with a description that puts it on its own time.
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import random
@@ -51,10 +52,10 @@ WHAT_IS_SYNTHETIC = tuple(
     Synthetic: times and cores. Each captured sample stands about nine times, on as many cores of
     {CPUS} within a millisecond or two; the time between is stretched so that {SECONDS} s are full.
 
-    Synthetic: depth. Chains are lengthened to {FRAMES} frames on average by addresses of the same
-    process at which it was seen to run (of the kernel, where a chain has only such); chains that
-    begin on the same page of code get the same callers. A process that was seen at one address only
-    repeats it.
+    Synthetic: depth. Chains are lengthened to {FRAMES} frames on average by addresses at which
+    processes of the same name ran (of the kernel, where a chain has only such); chains of one name
+    that begin on the same page of code get the same callers. For that the load runs without
+    randomised addresses.
 
     Synthetic: novelty. The number of distinct chains grows with the samples by a power law, fitted
     to the capture; as many samples have one address moved by a few bytes, mostly within its
@@ -62,10 +63,12 @@ WHAT_IS_SYNTHETIC = tuple(
     """.strip().split("\n\n")
 )
 
-SAMPLE, LOST, LOST_SAMPLES, FINISHED_ROUND, FIRST_USER_KIND = 9, 2, 13, 68, 64
+COMM, FORK, SAMPLE, LOST, LOST_SAMPLES = 3, 7, 9, 2, 13
+FINISHED_ROUND, FIRST_USER_KIND = 68, 64
+_NO_RANDOMIZE = 0x0040000  # personality(2)
 _IP, _TID, _TIME, _CHAIN, _ID, _CPU, _PERIOD = 1, 2, 4, 0x20, 0x40, 0x80, 0x100
 _HEADER = struct.Struct("<8sQQ6Q32s")
-_MARKER = 2**64 - 4095
+_MARKER, _USER = 2**64 - 4095, 2**64 - 512
 _KERNEL = 1 << 63
 _LASTING = (
     (sys.executable, "-c",
@@ -91,9 +94,21 @@ def _lasting_processes() -> Iterator[None]:
             process.wait()
 
 
+@contextmanager
+def _fixed_addresses() -> Iterator[None]:
+    """What is started meanwhile has its code where all processes of its program have it."""
+    libc = ctypes.CDLL(None)
+    before = libc.personality(ctypes.c_ulong(0xFFFFFFFF))
+    libc.personality(ctypes.c_ulong(before | _NO_RANDOMIZE))
+    try:
+        yield
+    finally:
+        libc.personality(ctypes.c_ulong(before))
+
+
 def record_here(path: Path, seconds: float, frequency_hz: int) -> None:
     """A capture of this machine under load."""
-    with _lasting_processes(), many_short_processes():
+    with _fixed_addresses(), _lasting_processes(), many_short_processes():
         time.sleep(1)
         command = ["perf", "record", "-q", "-N", "-m", "4M", "-F", str(frequency_hz), "-g", "-a"]
         subprocess.run(
@@ -176,45 +191,57 @@ class Captured:
 # -- writing -------------------------------------------------------------------
 
 
+def _programs(source: Captured) -> list[str]:
+    """The name each sample's thread had."""
+    names: dict[int, str] = {}
+    found: dict[int, str] = {}
+    words = source.words
+    for row in np.argsort(source.time, kind="stable").tolist():
+        at, kind = int(source.at[row]), int(source.kind[row])
+        if kind == SAMPLE:
+            found[row] = names.get(int(words[at + 2]) >> 32, "")
+        elif kind == COMM:
+            text = words[at + 2 : at + 4].tobytes()
+            names[int(words[at + 1]) >> 32] = text.split(b"\0", 1)[0].decode("utf-8", "replace")
+        elif kind == FORK:
+            thread = int(words[at + 2])
+            names[thread & 0xFFFFFFFF] = names.get(thread >> 32, "")
+    return [found[row] for row in source.samples.tolist()]
+
+
 def _longer_chains(source: Captured, seed: int) -> tuple[list[list[int]], float]:
     """Each sample's chain, lengthened; and how long they were."""
     words, first = source.words, source.layout.chain
     chains: list[list[int]] = []
-    pids: list[int] = []
     for row in source.samples.tolist():
         at = int(source.at[row])
         count = int(words[at + first])
         chains.append(words[at + first + 1 : at + first + 1 + count].tolist())
-        pids.append(int(words[at + 2]) & 0xFFFFFFFF)
+    programs = _programs(source)
     kernel: set[int] = set()
-    user: defaultdict[int, set[int]] = defaultdict(set)
+    user: defaultdict[str, set[int]] = defaultdict(set)
     frames = 0
-    for pid, chain in zip(pids, chains, strict=True):
-        innermost = True
-        for address in chain:
-            if address >= _MARKER:
-                continue
-            frames += 1
-            if address >= _KERNEL:
-                kernel.add(address)
-            elif innermost:  # callers may be no code at all, without frame pointers
-                user[pid].add(address)
-                innermost = False
+    for program, chain in zip(programs, chains, strict=True):
+        frames += sum(address < _MARKER for address in chain)
+        inside = chain.index(_USER) if _USER in chain else len(chain)
+        kernel.update(address for address in chain[:inside] if _KERNEL <= address < _MARKER)
+        # Callers may be no code at all, without frame pointers.
+        user[program].update(address for address in chain[inside + 1 : inside + 2])
     mean = frames / len(chains)
     missing = max(0.0, FRAMES - mean)
     pool_kernel = sorted(kernel)
-    pools = {pid: sorted(found) for pid, found in user.items()}
-    made: dict[tuple[int, int], list[int]] = {}
-    for pid, chain in zip(pids, chains, strict=True):
+    pools = {program: sorted(found) for program, found in user.items()}
+    made: dict[tuple[str, int], list[int]] = {}
+    for program, chain in zip(programs, chains, strict=True):
         outermost = chain[-1] if chain else _MARKER
         if outermost >= _MARKER:
             continue
-        of_kernel = outermost >= _KERNEL
-        key = (0 if of_kernel else pid, outermost >> 12)
+        of_kernel = _USER not in chain
+        key = ("" if of_kernel else program, outermost >> 12)
         callers = made.get(key)
         if callers is None:
             chance = random.Random(f"{seed} {key}")
-            pool = pool_kernel if of_kernel else pools[pid]
+            pool = pool_kernel if of_kernel else pools[program]
             count = round(chance.uniform(0.5, 1.5) * missing)
             callers = made[key] = chance.choices(pool, k=count)
         chain += callers
