@@ -242,11 +242,13 @@ def test_one_bad_file_in_a_folder_does_not_cost_the_others(tmp_path: Path) -> No
     folder.mkdir()
     (folder / "1.data").write_bytes(capture(900 * SECOND, WALL))
     (folder / "2.data").write_bytes(make.File([CLOCK], b"").content())
+    (folder / "3.data").write_bytes(capture(900 * SECOND, WALL)[:60])
     imported = import_files([folder], tmp_path / "archive")
     assert [report.samples for report in imported.reports] == [1000]
-    (failure,) = imported.failures
-    assert failure.path.endswith("2.data")
-    assert "no samples" in failure.reason
+    headless, empty = imported.failures
+    assert headless.path.endswith("3.data")
+    assert empty.path.endswith("2.data")
+    assert "no samples" in empty.reason
     assert not imported.is_whole
 
 

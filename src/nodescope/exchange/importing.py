@@ -112,11 +112,11 @@ def import_files(
     show: Shown = lambda found, done: None,
 ) -> Imported:
     """Import files, and the captures in folders, as one timeline."""
-    found, skipped = find_captures(arguments)
+    found, skipped, damaged = find_captures(arguments)
     name = _one_node(found, archive)
     node: dict[str, object] = {"name": name or ""}
     kept = _archive_node(archive)
-    imported = Imported([], [], skipped)
+    imported = Imported([], damaged, skipped)
     writer = ArchiveWriter.open(
         archive, node=kept or node, clock=SystemClock(), tick_ns=1000, retention=_KEEP
     )
@@ -140,34 +140,40 @@ def import_files(
     return imported
 
 
-def find_captures(arguments: Sequence[Path]) -> tuple[list[Found], list[Path]]:
-    """The files to import, earliest first; and what folders hold besides."""
+def find_captures(
+    arguments: Sequence[Path],
+) -> tuple[list[Found], list[Path], list[SourceError]]:
+    """The files to import, earliest first; and what folders hold besides: others, and damage."""
     found: list[Found] = []
     skipped: list[Path] = []
+    damaged: list[SourceError] = []
     for argument in arguments:
         if not argument.is_dir():
-            found.append(_look(argument))
+            found.append(_look(argument, find_format(argument)))
             continue
-        inside = []
+        before = len(found)
         for path in sorted(argument.iterdir()):
             if not path.is_file() or path.name.startswith("."):
                 continue
             try:
-                inside.append(_look(path))
+                known = find_format(path)
             except SourceError:
                 skipped.append(path)
-        if not inside:
+                continue
+            try:
+                found.append(_look(path, known))
+            except SourceError as error:
+                damaged.append(error)
+        if len(found) == before:
             raise SourceError(
                 argument, "no capture in this folder", hint="give files, or another folder"
             )
-        found += inside
     unknown = 1 << 63
     found.sort(key=lambda one: (unknown if (at := one.peek.wall_from_ns) is None else at, one.path))
-    return found, skipped
+    return found, skipped, damaged
 
 
-def _look(path: Path) -> Found:
-    known = find_format(path)
+def _look(path: Path, known: Format) -> Found:
     return Found(path, known, known.peek(path), path.stat().st_size)
 
 
