@@ -243,6 +243,28 @@ def test_two_windows_are_compared_exactly(incident: Archive) -> None:
     assert "lower bound" in found.notes[0]
 
 
+def test_a_burst_that_a_short_baseline_has_too_is_not_flagged(tmp_path: Path) -> None:
+    bursts = [
+        Sample(start + number / 50, 0, 7, "cron", "main;job")
+        for start in (2, 10)
+        for number in range(50)
+    ]
+    archive = write_archive(tmp_path / "archive", [steady(20) + bursts])
+    found = run_compare(archive, (10, 12), (0, 8))
+    assert found.method == "exact conditional"
+    cron = by_name(found)["comm", "cron"]
+    assert cron.q is not None
+    assert cron.q < 0.05  # as if by chance alone
+    assert cron.as_extreme == 1
+    assert not cron.flagged
+
+
+def test_a_short_recording_is_cut_into_more_windows(incident: Archive) -> None:
+    found = run_compare(incident, (60, 70), (-1740, 60))
+    assert (found.window_ns, found.windows) == (2 * SECOND, 30)
+    assert found.method == "negative binomial"
+
+
 def test_a_filter_holds_in_window_and_baseline(incident: Archive) -> None:
     found = run_compare(incident, (200, 205), (0, 200), chosen=Filter(cpus=frozenset({39})))
     assert {name for kind, name in by_name(found) if kind == "comm"} == {"kubelet"}

@@ -178,7 +178,8 @@ def lay_windows(
 ) -> Windows:
     """Windows that fill the baseline up to its end; used where all of it was recorded."""
     length = against[1] - against[0]
-    width = max(SHORTEST_NS, min(span[1] - span[0], length // FEWEST))
+    recorded = measure_recorded(segments, against)
+    width = max(SHORTEST_NS, min(span[1] - span[0], recorded // FEWEST))
     number = max(1, length // width)
     start = against[1] - number * width
     edges = start + np.arange(number + 1, dtype=np.int64) * width
@@ -229,6 +230,9 @@ class Evidence:
         changes = []
         for at, number in enumerate(shown.tolist()):
             sure = q is not None and bool(gate[number]) and float(q[at]) <= FALSE_SHARE
+            # That test knows nothing of bursts; a window just like this one disproves it.
+            if method == "exact conditional" and extreme[at]:
+                sure = False
             name, depth = self._describe(int(features[number]))
             changes.append(
                 Change(
