@@ -3,8 +3,8 @@
 Each segment's tree is reduced to rows (id of the path, id of the callers' path,
 function, samples); ids are hashes of what the path is, so segments merge by sum.
 What would be narrower than a pixel is dropped early: that is most of the rows.
-Of a window of many segments, each drops on its own what is narrower than a
-quarter of that; a path then lacks at most `SEEN / 4` of the whole.
+Of a window of many segments, each drops on its own what is narrower than half
+of that; a path then lacks less than `SEEN / 2` of the whole.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def flame_of(
         )
 
     def rows_of(part: Columns) -> Rows:
-        return flame_rows(part, chosen, names, inverted=inverted, group=group, least=SEEN / 4)
+        return flame_rows(part, chosen, names, inverted=inverted, group=group, least=SEEN / 2)
 
     # Decoding and numpy let go of the interpreter's lock: two threads are worth it.
     with ThreadPoolExecutor(2) as pool:

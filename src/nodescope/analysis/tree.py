@@ -66,10 +66,24 @@ class Tree:
         bounds = np.append(0, np.cumsum(sizes))
         return [order[bounds[d] : bounds[d + 1]] for d in range(deepest + 1)]
 
+    @cached_property
+    def runs(self) -> tuple[I64, I64]:
+        """Where runs of rows that call the next one start, and the depth there."""
+        start = np.flatnonzero(np.append(True, self.depth[1:] != self.depth[:-1] + 1))
+        return start, self.depth[start]
+
     def ancestors(self, rows: I64, depth: int) -> I64:
-        """The callers of rows at one depth, or the rows themselves if they are that deep."""
-        level = self.levels[depth] if depth < len(self.levels) else np.empty(0, np.int64)
-        return level[np.searchsorted(level, rows, side="right") - 1] if len(level) else rows[:0]
+        """The callers of rows at one depth, or the rows themselves if they are that deep.
+
+        A caller at that depth is in the last run before the row that starts no deeper:
+        had that run ended above it, the next one would start no deeper as well.
+        """
+        start, first = self.runs
+        eligible = np.flatnonzero(first <= depth)
+        run = np.searchsorted(start, rows, side="right") - 1
+        last = eligible[np.searchsorted(eligible, run, side="right") - 1]
+        found: I64 = start[last] + (depth - first[last])
+        return found
 
     @cached_property
     def parent(self) -> I64:
