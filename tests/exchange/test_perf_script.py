@@ -83,6 +83,14 @@ def test_comms_keep_their_names(comm: str, form: str, pid: int, tid: int, cpu: i
     assert sample.time_ns == 5_000_001_000
 
 
+def test_a_text_with_thread_ids_only_says_so() -> None:
+    notes = Notes()
+    parse(KUBELET, notes)
+    assert notes.remarks == []
+    parse(KUBELET.replace(b"1871/1934", b"1934"), notes)
+    assert "threads" in notes.remarks[0]
+
+
 def test_a_comm_may_be_empty_and_a_pid_unknown() -> None:
     assert header("  77 [001] 5.000001: 1 cycles:").comm == ""
     assert header(":-1 -1/-1 [001] 5.000001: 1 cycles:").pid == -1

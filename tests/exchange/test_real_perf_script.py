@@ -23,7 +23,8 @@ HEADER = re.compile(r"^(.+?)\s+(\d+)/(\d+)\s+\[(\d+)\]\s+(\d+)\.(\d{9}):", re.MU
 def capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two seconds of this machine with a busy `python3`."""
     path = tmp_path_factory.mktemp("perf") / "perf.data"
-    with subprocess.Popen([sys.executable, "-c", SPIN]) as busy:
+    busy_python = str(Path(sys.executable).with_name("python3"))  # its name is its comm
+    with subprocess.Popen([busy_python, "-c", SPIN]) as busy:
         try:
             command = [
                 "perf",
@@ -84,7 +85,7 @@ def test_leaf_and_root_of_every_sample_are_perfs(capture: Path, tmp_path: Path) 
                      for line in (lines[0], lines[-1])]  # fmt: skip
             if "[unknown]" not in names:
                 expected[names[0], names[1]] += 1
-    assert expected.total() > 100
+    assert expected.total() > 20
     found = Counter((row.stack[-1], row.stack[0]) for row in read_samples(archive))
     assert {pair: found[pair] for pair in expected} == dict(expected)
 
@@ -95,7 +96,6 @@ def test_leaf_and_root_of_every_sample_are_perfs(capture: Path, tmp_path: Path) 
         [],
         ["--header"],
         ["-F", "+pid"],
-        ["-F", "+srcline"],
         ["-F", "-cpu"],
         ["-F", "-period"],
         ["-F", "-symoff"],

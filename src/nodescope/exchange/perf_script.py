@@ -103,6 +103,7 @@ class _Parser:
         self.found = False
         self._notes = notes
         self._last_ns = 0
+        self._threads_only = False
         self._restart()
         self._tracepoints: bool | None = None  # which kind of event is taken
         self._events: dict[bytes, bool] = {}
@@ -146,6 +147,8 @@ class _Parser:
             time_ns = int(seconds) * 1_000_000_000 + int(fraction) * (
                 1000 if len(fraction) == 6 else 1
             )
+            if tid is None:
+                self._threads_only = True
             if day is not None:
                 self._note_time_of_day(match.groups(), time_ns)
             add((time_ns, -1 if cpu is None else int(cpu), int(pid), int(tid or pid), number, path))
@@ -167,6 +170,8 @@ class _Parser:
         self.found = self.found or len(time_ns) > 0
         if len(cpu) and int(cpu.min()) == UNKNOWN_CPU:
             self._notes.remark("the text does not say on which core (perf script -F +cpu)")
+        if self._threads_only:
+            self._notes.remark("it tells threads, not processes; each stands for one (-F +pid)")
         self._notes.out_of_order += int(
             np.count_nonzero(np.diff(time_ns, prepend=self._last_ns) < 0)
         )
@@ -268,6 +273,7 @@ class _Parser:
         time_ns = int(seconds) * 1_000_000_000 + int(fraction.ljust(9, b"0"))
         self._note_time_of_day(header.groups(), time_ns)
         core = UNKNOWN_CPU if cpu is None else int(cpu)
+        self._threads_only = self._threads_only or tid is None
         rows.append((time_ns, core, int(pid), int(tid or pid), self._learn_comm(comm), path))
 
     def _note_fact(self, line: bytes) -> None:
