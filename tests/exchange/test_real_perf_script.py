@@ -16,6 +16,7 @@ from tests.exchange.text_archive import import_file, read_samples
 pytestmark = [pytest.mark.root, pytest.mark.debian("linux-perf")]
 
 SPIN = "import hashlib\nwhile True: hashlib.sha256(bytes(5000)).digest()"
+NAMED = re.compile(r"\s*[0-9a-f]+ (.*)\+0x[0-9a-f]+ \(")
 HEADER = re.compile(r"^(.+?)\s+(\d+)/(\d+)\s+\[(\d+)\]\s+(\d+)\.(\d{9}):", re.MULTILINE)
 
 
@@ -81,8 +82,8 @@ def test_leaf_and_root_of_every_sample_are_perfs(capture: Path, tmp_path: Path) 
     for sample in text.decode().split("\n\n"):
         lines = sample.strip("\n").split("\n")[1:]
         if lines:
-            names = [re.sub(r"\+0x[0-9a-f]+$", "", line.split(" (")[0].split(None, 1)[1])
-                     for line in (lines[0], lines[-1])]  # fmt: skip
+            ends = [NAMED.match(line) for line in (lines[0], lines[-1])]
+            names = [end[1] if end else "[unknown]" for end in ends]
             if "[unknown]" not in names:
                 expected[names[0], names[1]] += 1
     assert expected.total() > 20
