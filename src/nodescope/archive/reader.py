@@ -107,7 +107,8 @@ class Segment:
                 raise CorruptSegment(path, reason)
             content = file.read(columns=names, use_threads=False).select(names)
             schema = pa.schema([arrow_schema(table).field(name) for name in names])
-            content = content.cast(schema)
+            if content.schema.types != schema.types:  # casting costs the import of pyarrow.compute
+                content = content.cast(schema)
         except FileNotFoundError:
             raise CorruptSegment(path, "missing") from None
         except (pa.ArrowException, OSError, KeyError) as error:

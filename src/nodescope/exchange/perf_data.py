@@ -36,7 +36,7 @@ from nodescope.exchange.formats import (
 )
 from nodescope.exchange.perf_header import MAGIC, PerfHeader, read_header
 from nodescope.exchange.perf_index import Index, make_index
-from nodescope.exchange.perf_processes import CapturedProcesses, CapturedStacks, complete_batch
+from nodescope.exchange.perf_processes import CapturedProcesses, complete_batch
 from nodescope.exchange.perf_records import Records, find_records, give_back
 from nodescope.exchange.perf_symbols import CapturedModules, find_kernel
 from nodescope.sources.cgroup_paths import CgroupPaths
@@ -49,6 +49,7 @@ from nodescope.sources.perf.decode import (
     Samples,
     decode_records,
 )
+from nodescope.sources.perf.stacks import Stacks
 
 NAME = "perf.data"
 _BATCH_WORDS = 1 << 20  # 8 MiB of records
@@ -177,7 +178,7 @@ class _Importer:
         for label, count in index.left_out.items():
             report.notes.append(f"{count} samples of event {label} are left out")
         self._processes = CapturedProcesses()
-        self._stacks = CapturedStacks(self._processes, self.modules, kernel)
+        self._stacks = Stacks(self._processes, self.modules, kernel)
         self._cgroups = CgroupPaths(None)
         self._max_stack = min(
             (event.max_stack for event in index.events if event.max_stack),

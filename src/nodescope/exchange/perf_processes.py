@@ -17,7 +17,6 @@ from nodescope.exchange.perf_symbols import BY_BUILD_ID, BY_PATH, CapturedModule
 from nodescope.sources.perf.address_space import I32, AddressSpaces, Image, Module
 from nodescope.sources.perf.decode import COMM, EXIT, FORK, I64, MMAP2, U64, Batch, Mappings
 from nodescope.sources.perf.processes import Attribution, Processes
-from nodescope.sources.perf.stacks import NamesKernel, OpensModules, Stacks
 
 _MISC_BUILD_ID = 1 << 14
 _NOBODY = (1 << 32) - 1  # a task that has already been taken apart
@@ -112,31 +111,6 @@ def _with_left(spaces: AddressSpaces, left: dict[int, Image]) -> AddressSpaces:
     if not left:
         return spaces
     return CapturedSpaces(spaces.made, spaces.number, spaces.rows, spaces.lasting, left)
-
-
-class CapturedStacks(Stacks):
-    """Stacks in which the unknown frame is not number 0.
-
-    The hash of a path passes over zeros at its end, so that with number 0 a path
-    would be taken for the one without its unknown callers.
-    """
-
-    def __init__(
-        self, processes: Processes, modules: OpensModules, kernel: NamesKernel | None
-    ) -> None:
-        super().__init__(processes, modules, kernel)
-        self._renumber_unknown()
-
-    def restart(self) -> None:
-        """Forget paths; and frames where they have become many."""
-        super().restart()
-        self._renumber_unknown()
-
-    def _renumber_unknown(self) -> None:
-        if not self._unknown:
-            frame = self.frames[0]
-            del self._frame_numbers[frame]
-            self._unknown = self._number(frame)
 
 
 def complete_batch(

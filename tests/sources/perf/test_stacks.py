@@ -107,6 +107,15 @@ def test_runs_of_unknown_frames_become_one(bench: Bench) -> None:
     assert bench.text(born(9), make.sample(9, 9, 10, user=chain)) == [f"{UNKNOWN};f2;{UNKNOWN};f1"]
 
 
+def test_a_path_with_unknown_callers_is_not_the_one_without(bench: Bench) -> None:
+    stray = 0x123456789ABC
+    assert bench.text(
+        born(9),
+        make.sample(9, 9, 10, user=[CODE + 0x1010]),
+        make.sample(9, 9, 11, user=[CODE + 0x1010, stray]),
+    ) == ["f1", f"{UNKNOWN};f1"]
+
+
 def test_a_place_is_resolved_once(bench: Bench) -> None:
     for pid in range(10, 20):
         bench.text(born(pid), make.sample(pid, pid, 99, user=[CODE + 0x1010]), make.end(pid, 100))

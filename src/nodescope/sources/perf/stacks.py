@@ -238,7 +238,8 @@ class Stacks:
         kept = frames[~repeated]
         lengths = np.bincount(owner[~repeated], minlength=len(chains.lengths))
         ends = np.cumsum(lengths)
-        tidy = Chains(kept.astype(np.uint64), ends - lengths, lengths)
+        # Frame 0 must count as well: a zero at the end of a chain adds nothing to its hash.
+        tidy = Chains(kept.astype(np.uint64) + np.uint64(1), ends - lengths, lengths)
         _, first, inverse = np.unique(_hash(tidy), return_index=True, return_inverse=True)
         innermost_first = kept.tolist()
         numbers = np.empty(len(first), np.int64)
