@@ -46,6 +46,7 @@ lock: $(READY)
 # What is generated from the code and committed; tests check that it is current.
 docs: $(READY)
 	$(BIN)/python -m nodescope.cli.reference docs/commands.md
+	$(BIN)/python -m nodescope.archive.reference docs/archive.md
 
 clean:
 	rm -rf $(VENV) dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
