@@ -32,6 +32,7 @@ class Interner:
         self._comms = comms
         self._frame_rows: dict[int, int] = {}
         self._call_rows: dict[int, int] = {}  # caller's row and frame's row → row
+        self._user_rows: dict[int, int] = {}  # user path → row of calls
         self._leaf_rows: dict[int, int] = {}  # user path and kernel path → row of calls
         self._profile_rows: dict[int, int] = {}  # leaf, comm and mode → row
         self._new_frames: list[int] = []
@@ -84,10 +85,20 @@ class Interner:
         return {table: columns for table, columns in new.items() if next(iter(columns.values()))}
 
     def _add_leaf(self, leaf: int) -> int:
-        path = self._paths[leaf >> 32] + self._paths[leaf & 0xFFFFFFFF]
+        user, kernel = leaf >> 32, leaf & 0xFFFFFFFF
+        row = self._user_rows.get(user)
+        if row is None:
+            row = self._user_rows[user] = self._descend(_NO_CALLER, self._paths[user])
+        row = self._descend(row, self._paths[kernel])
+        if row == _NO_CALLER:
+            row = self._descend(row, (_UNKNOWN_FRAME,))
+        self._leaf_rows[leaf] = row
+        return row
+
+    def _descend(self, row: int, path: tuple[int, ...]) -> int:
+        """The row of a path below a row, made where it is not there yet."""
         frame_rows, call_rows = self._frame_rows, self._call_rows
-        row = _NO_CALLER
-        for frame in path or (_UNKNOWN_FRAME,):
+        for frame in path:
             frame_row = frame_rows.get(frame)
             if frame_row is None:
                 frame_row = frame_rows[frame] = len(frame_rows)
@@ -98,7 +109,6 @@ class Interner:
                 callee = call_rows[key] = len(call_rows)
                 self._new_calls.append((row, frame_row))
             row = callee
-        self._leaf_rows[leaf] = row
         return row
 
     def _add_profile(self, key: int) -> int:
