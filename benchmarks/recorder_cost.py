@@ -96,7 +96,7 @@ HEAD = (
 
 
 def run(options: Options) -> Result:
-    seconds, peer_seconds, slice_seconds = (20, 10, 4) if options.quick else (600, 60, 10)
+    seconds, peer_seconds, slice_seconds = (20, 10, 4) if options.quick else (600, 60, 5)
     after = 8.0 if options.quick else 30.0
     flat_after = 10.0 if options.quick else 120.0
     with tempfile.TemporaryDirectory(prefix="nodescope-bench-") as name:

@@ -2,8 +2,8 @@
 
 A batch makes and drops dozens of arrays of about a megabyte. If malloc maps each
 anew, the page faults cost nine times the arithmetic (measured); if it keeps all
-it ever freed, memory only grows. So malloc serves from one heap, and is told when
-a batch is over to return what is free. And code that only start-up or sealing
+it ever freed, memory only grows. So malloc serves from one heap, and is told with
+every segment to return what is free. And code that only start-up or sealing
 runs stays mapped: the pages are the page cache's, shared and clean, so unmapping
 them costs a minor fault for the few that are needed again.
 """
@@ -35,18 +35,14 @@ def keep_flat() -> None:
         pass  # not glibc
 
 
-def trim() -> None:
-    """Return free heap to the kernel: a batch is over."""
+def let_go(proc: Path = Path("/proc"), *, collect: bool = False) -> None:
+    """Return free heap to the kernel, and unmap library code until it is run again."""
+    if collect:
+        gc.collect()
     try:
         _libc.malloc_trim(0)
     except AttributeError:
         pass  # not glibc
-
-
-def let_go(proc: Path = Path("/proc")) -> None:
-    """Return all that is free, and unmap library code until it is run again."""
-    gc.collect()
-    trim()
     try:
         maps = (proc / "self/maps").read_bytes()
     except OSError:

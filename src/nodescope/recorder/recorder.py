@@ -33,7 +33,7 @@ from nodescope.sources.own_cost import read_own_cost
 from nodescope.sources.perf.decode import Chunk
 from nodescope.sources.proc_stat import STATES, read_cores
 
-_DRAIN_NS = SECOND_NS
+_DRAIN_NS = 2 * SECOND_NS  # sooner when a ring is half full
 _EARLY_NS = 20_000_000  # at most; less where the cores are read often
 _LATE_NS = 2 * SECOND_NS  # later than that, the sources were not seen
 _MAX_UNDECODED_BYTES = 32 << 20
@@ -171,7 +171,7 @@ class Recorder:
                 loud=True,
             )
         self._log.event(now, "recorder_started", "recorder", self._describe())
-        footprint.let_go(self._options.proc)
+        footprint.let_go(self._options.proc, collect=True)
         self._notifier.ready(self._describe())
         self._notifier.alive()
 
@@ -313,7 +313,6 @@ class Recorder:
             self._written += self._writer.flush()
         except ArchiveFull as error:
             self._pause(now, error)
-        footprint.trim()
 
     def _append_samples(self, now: int) -> None:
         """Decode what was drained, in portions that the processor's caches hold."""
@@ -382,13 +381,14 @@ class Recorder:
         self._flush(now)
         if self._paused_ns is not None:
             return
+        footprint.let_go(self._options.proc)  # sealing needs room of its own
         try:
             self._writer.seal_segment()
         except ArchiveFull as error:
             self._pause(now, error)
             return
         self._profiler.restart()
-        footprint.let_go(self._options.proc)
+        footprint.let_go(self._options.proc, collect=True)
         self._append_heartbeat()  # a segment's times are placed by its own clock pairs
 
     def _pause(self, now: int, error: ArchiveFull) -> None:
