@@ -38,6 +38,7 @@ _EARLY_NS = 20_000_000  # at most; less where the cores are read often
 _LATE_NS = 2 * SECOND_NS  # later than that, the sources were not seen
 _MAX_UNDECODED_BYTES = 32 << 20
 _PORTION_BYTES = 1 << 20
+_GROWTH_BYTES = 12 << 20  # of resident memory, until what is free of it is given back
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +94,7 @@ class Recorder:
         self._cores: list[tuple[int, np.ndarray[tuple[int, ...], np.dtype[np.int64]]]] = []
         self._cores_read_ns = now
         self._drained_ns = now
-        self._samples = self._lost = self._written = self._late_ns = 0
+        self._samples = self._lost = self._written = self._late_ns = self._flat_bytes = 0
         self._paused_ns: int | None = None
 
     # -- life --------------------------------------------------------------
@@ -421,6 +422,9 @@ class Recorder:
         if self._sampling is None:
             return
         cost = read_own_cost(self._options.proc)
+        if cost.rss_bytes > self._flat_bytes + _GROWTH_BYTES:
+            footprint.let_go(self._options.proc)
+            self._flat_bytes = read_own_cost(self._options.proc).rss_bytes
         decision = self._budget.decide(now, cost.cpu_ns, cost.rss_bytes, self._frequency_hz())
         if decision is None:
             return
