@@ -424,7 +424,8 @@ class Recorder:
         cost = read_own_cost(self._options.proc)
         if cost.rss_bytes > self._flat_bytes + _GROWTH_BYTES:
             footprint.let_go(self._options.proc)
-            self._flat_bytes = read_own_cost(self._options.proc).rss_bytes
+            cost = read_own_cost(self._options.proc)
+            self._flat_bytes = cost.rss_bytes
         decision = self._budget.decide(now, cost.cpu_ns, cost.rss_bytes, self._frequency_hz())
         if decision is None:
             return
