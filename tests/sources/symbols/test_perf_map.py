@@ -112,7 +112,7 @@ def test_a_process_that_truncates_its_map_meanwhile(proc: Path) -> None:
     assert resolve(perf_map, 0x1000) == [None]
 
 
-def test_code_compiled_by_node() -> None:
+def test_code_compiled_by_node(tmp_path: Path) -> None:
     if shutil.which("node") is None:
         pytest.skip("node is not installed")
     script = """
@@ -122,7 +122,10 @@ def test_code_compiled_by_node() -> None:
         setInterval(() => 0, 1e6);
     """
     with subprocess.Popen(
-        ["node", "--perf-basic-prof", "-e", script], stdout=subprocess.PIPE
+        # V8 leaves a log where it runs.
+        cwd=tmp_path,
+        args=["node", "--perf-basic-prof", "-e", script],
+        stdout=subprocess.PIPE,
     ) as process:
         assert process.stdout is not None
         process.stdout.readline()
