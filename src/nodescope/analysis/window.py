@@ -8,10 +8,12 @@ looked at; a window that ends before it started leaves it alone.
 from __future__ import annotations
 
 import calendar
+import json
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -47,6 +49,8 @@ class Event:
     kind: str
     subject: str
     message: str
+    cpu: int | None = None
+    details: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Extent:
@@ -89,6 +93,23 @@ def _overlaps(segment: Segment, window: Window) -> bool:
     if segment.is_open and window.to_ns <= _named_ns(segment.name):
         return False
     return segment.wall_from_ns < window.to_ns and segment.wall_to_ns >= window.from_ns
+
+
+def _remembers(segment: Segment, window: Window) -> bool:
+    """Whether it may hold events of the window from before the recorder ran."""
+    since = segment.description.wall_history_ns
+    return since is not None and since < window.to_ns and window.from_ns < segment.wall_from_ns
+
+
+def _parse_details(text: str | None) -> dict[str, Any]:
+    """The details of an event; an archive may be hostile, so nothing is taken on trust."""
+    if text is None:
+        return {}
+    try:
+        details = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return details if isinstance(details, dict) else {}
 
 
 def _named_ns(name: str) -> int:
@@ -153,12 +174,15 @@ def _joined(before: CoreReadings, part: CoreReadings) -> CoreReadings:
 
 def read_events(segments: Sequence[Segment], window: Window) -> Iterator[Event]:
     """What happened in the window, segment by segment in the order of time."""
-    names = ["time_ns", "kind", "subject", "message"]
-    for segment in overlapping(segments, window):
+    names = ["time_ns", "kind", "subject", "message", "cpu", "details"]
+    for segment in segments:
+        if not (_overlaps(segment, window) or _remembers(segment, window)):
+            continue
         table = segment.read("events", names)
         times = segment.wall_ns(table.column("time_ns").to_numpy())
         inside = np.flatnonzero((times >= window.from_ns) & (times < window.to_ns)).tolist()
         if inside:
-            kinds, subjects, messages = (table.column(name).to_pylist() for name in names[1:])
+            columns = [table.column(name).to_pylist() for name in names[1:]]
             for row in inside:
-                yield Event(int(times[row]), kinds[row], subjects[row], messages[row])
+                kind, subject, message, cpu, details = (column[row] for column in columns)
+                yield Event(int(times[row]), kind, subject, message, cpu, _parse_details(details))

@@ -24,7 +24,7 @@ from nodescope.archive.schema import arrow_schema, combine, make_text, take_rows
 from nodescope.archive.sealing import derive_sealed
 from nodescope.archive.tree import find_callers
 from nodescope.errors import UsageError
-from nodescope.records import SEALED_TABLES
+from nodescope.records import NODE_TABLES, SEALED_TABLES
 
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # of zip: the same range bundled twice is the same bytes
 _PLACED = {"samples": "tick", "cores": "time_ns", "heartbeats": "time_ns", "events": "time_ns"}
@@ -159,6 +159,14 @@ def cut_tables(segment: Segment, from_ns: int, to_ns: int) -> dict[str, Any]:
             inside[before[-1:]] = True
         if not inside.all():
             opened[name] = _take(name, opened[name], np.flatnonzero(inside))
+    for table in NODE_TABLES:
+        # What is only said when it changes stays from the segment's start on.
+        times = segment.wall_ns(opened[table.name].column("time_ns").to_numpy())
+        inside = times < to_ns
+        if table.name == "kernel_log":
+            inside &= times >= from_ns
+        if not inside.all():
+            opened[table.name] = take_rows(opened[table.name], np.flatnonzero(inside))
     gaps = opened["gaps"]
     if len(gaps):
         starts = segment.wall_ns(gaps.column("from_ns").to_numpy())

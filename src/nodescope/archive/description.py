@@ -90,6 +90,7 @@ class Description:
     tables: Mapping[str, Extent]
     cost: RecorderCost | None = None
     gaps: tuple[Gap, ...] = field(default=())
+    wall_history_ns: int | None = None  # of the first event from before the recorder ran
 
     @property
     def name(self) -> str:
@@ -141,7 +142,7 @@ def describe(
 ) -> Description:
     """Describe a segment from its sealed tables; a part of one keeps the whole one's clock."""
     clock = clock or clock_pairs(start, tables["heartbeats"])
-    times = _times(start, tables)
+    times, history = _times(start, tables)
     first, last = (min(times), max(times)) if times else (start.monotonic_ns,) * 2
     # A step inside the segment may put its end, on the wall, before its start.
     walls = [int(wall_ns(clock, time)) for time in (first, last)]
@@ -157,22 +158,31 @@ def describe(
         dict(extents),
         _cost(tables["heartbeats"]),
         _gaps(tables["gaps"], clock),
+        None if history is None else int(wall_ns(clock, history)),
     )
 
 
-def _times(start: Start, tables: Mapping[str, Any]) -> list[int]:
+def _times(start: Start, tables: Mapping[str, Any]) -> tuple[list[int], int | None]:
+    """First and last times of what was recorded, and of what the node remembered from before.
+
+    The kernel's log reaches back to the boot: that is history, and the recording
+    does not begin there.
+    """
     columns = [
         ("samples", "tick", start.tick_ns),
         ("cores", "time_ns", 1),
         ("heartbeats", "time_ns", 1),
-        ("events", "time_ns", 1),
     ]
     times: list[int] = []
     for table, column, unit in columns:
         values: NDArray[np.int64] = tables[table].column(column).to_numpy()
         if len(values):
             times += [int(values.min()) * unit, int(values.max()) * unit]
-    return times
+    events: NDArray[np.int64] = tables["events"].column("time_ns").to_numpy()
+    recorded = events[events >= start.run_ns] if len(tables["heartbeats"]) else events
+    if len(recorded):
+        times += [int(recorded.min()), int(recorded.max())]
+    return times, int(events.min()) if len(recorded) < len(events) else None
 
 
 def _cost(heartbeats: Any) -> RecorderCost | None:
@@ -275,6 +285,10 @@ def _field(content: Mapping[str, Any], name: str, kind: type[Value]) -> Value:
     return value
 
 
+def _optional(content: Mapping[str, Any], name: str) -> int | None:
+    return None if content.get(name) is None else _field(content, name, int)
+
+
 def _integers(content: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, int]:
     return {name: _field(content, name, int) for name in names}
 
@@ -307,6 +321,7 @@ def _description(content: Mapping[str, Any]) -> Description:
         tables=tables,
         cost=None if cost is None else _parse_cost(_field(content, "cost", dict)),
         gaps=tuple(_gap(gap) for gap in _field(content, "gaps", list)),
+        wall_history_ns=_optional(content, "wall_history_ns"),
         **_integers(content, ("from_ns", "to_ns", "wall_from_ns", "wall_to_ns")),
     )
 
@@ -328,7 +343,7 @@ def _gap(content: Any) -> Gap:
         from_ns=_field(content, "from_ns", int),
         to_ns=_field(content, "to_ns", int),
         source=_field(content, "source", str),
-        cpu=None if content.get("cpu") is None else _field(content, "cpu", int),
-        lost=None if content.get("lost") is None else _field(content, "lost", int),
+        cpu=_optional(content, "cpu"),
+        lost=_optional(content, "lost"),
         reason=_field(content, "reason", str),
     )

@@ -52,7 +52,7 @@ from pathlib import Path
 from nodescope.archive.files import make_directory, read_json, replace_json
 from nodescope.errors import ArchiveError, NewerFormat
 
-FORMAT = 1
+FORMAT = 2  # 2: events carry a core and details; what the node knows about itself
 
 ARCHIVE_FILE = "archive.json"
 LOCK_FILE = "lock"

@@ -39,7 +39,7 @@ from nodescope.archive.layout import (
     parse_sequence,
     read_archive_info,
 )
-from nodescope.archive.schema import arrow_schema, empty_table, text_columns
+from nodescope.archive.schema import arrow_schema, conform, empty_table, text_columns
 from nodescope.archive.seal import read_opened
 from nodescope.archive.streams import stream_size
 from nodescope.errors import ArchiveError, CorruptSegment, NewerFormat, UsageError
@@ -105,7 +105,12 @@ class Segment:
             if file.metadata.num_rows != extent.rows:
                 reason = f"{file.metadata.num_rows} rows where {extent.rows} were sealed"
                 raise CorruptSegment(path, reason)
-            content = file.read(columns=names, use_threads=False).select(names)
+            known = file.schema_arrow.names
+            asked = [name for name in names if name in known]
+            content = file.read(columns=asked, use_threads=False)
+            if len(asked) < len(names):  # written by an older version
+                content = conform(table, content)
+            content = content.select(names)
             schema = pa.schema([arrow_schema(table).field(name) for name in names])
             if content.schema.types != schema.types:  # casting costs the import of pyarrow.compute
                 content = content.cast(schema)

@@ -48,7 +48,7 @@ def empty_table(table: str) -> Any:
 
 
 def make_batch(table: str, columns: Mapping[str, Any]) -> Any:
-    """A RecordBatch of exactly the declared columns.
+    """A RecordBatch of the declared columns; one that may be null may be left out.
 
     A value is a numpy array, a sequence or an Arrow array; a `text` column may
     also be a pair (indices, values), which costs nothing per row. An index of
@@ -56,14 +56,32 @@ def make_batch(table: str, columns: Mapping[str, Any]) -> Any:
     """
     schema, declared = arrow_schema(table), TABLES[table].columns
     unknown = columns.keys() - {column.name for column in declared}
-    missing = [column.name for column in declared if column.name not in columns]
+    missing = [c.name for c in declared if c.name not in columns and not c.nullable]
     if unknown or missing:
         raise UsageError(f"table {table}: unknown columns {sorted(unknown)}, missing {missing}")
-    arrays = [_make_array(table, column, columns[column.name]) for column in declared]
+    rows = len(_values(next(iter(columns.values())))) if columns else 0
+    arrays = [
+        _make_array(table, column, columns[column.name])
+        if column.name in columns
+        else pa.nulls(rows, _TYPES[column.type])
+        for column in declared
+    ]
     lengths = {len(array) for array in arrays}
     if len(lengths) > 1:
         raise UsageError(f"table {table}: columns of different lengths {sorted(lengths)}")
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def conform(table: str, content: Any) -> Any:
+    """A table that an older version wrote, with the columns it did not know as nulls."""
+    for place, field in enumerate(arrow_schema(table)):
+        if field.nullable and field.name not in content.schema.names:
+            content = content.add_column(place, field, pa.nulls(len(content), field.type))
+    return content
+
+
+def _values(column: Any) -> Any:
+    return column[0] if isinstance(column, tuple) and isinstance(column[0], np.ndarray) else column
 
 
 def _make_array(table: str, column: Column, values: Any) -> Any:

@@ -24,7 +24,7 @@ from nodescope.archive.schema import (
     text_indices,
 )
 from nodescope.archive.tree import find_intact, lay_out, mark_callers
-from nodescope.records import SEALED_TABLES, TABLES
+from nodescope.records import NODE_TABLES, SEALED_TABLES, TABLES
 
 Array = NDArray[Any]
 SECOND_NS = 1_000_000_000
@@ -36,9 +36,8 @@ def derive_sealed(opened: dict[str, Any], tick_ns: int) -> dict[str, Any]:
 
     Takes the tables out of `opened` as it goes, so that the large ones are not held twice.
     """
-    sealed = {
-        name: _sort(name, opened.pop(name)) for name in ("cores", "heartbeats", "gaps", "events")
-    }
+    plain = ("cores", "heartbeats", "gaps", "events", *(table.name for table in NODE_TABLES))
+    sealed = {name: _sort(name, opened.pop(name)) for name in plain}
     samples = _take_samples(opened)
     frames, calls, profile = (opened.pop(name) for name in ("frames", "calls", "profile"))
     parent, frame = _column(calls, "parent"), _column(calls, "frame")
@@ -76,12 +75,26 @@ def _column(table: Any, name: str) -> Array:
 
 def _sort(name: str, table: Any) -> Any:
     """The rows in their declared order, without those whose times cannot be."""
-    order = np.lexsort([_column(table, key) for key in reversed(TABLES[name].order)])
+    if not len(table):
+        return table
+    order = np.lexsort([_sort_key(table, key) for key in reversed(TABLES[name].order)])
     for column in table.column_names:
         if column in ("time_ns", "wall_ns", "from_ns", "to_ns"):
             order = order[_possible(_column(table, column)[order], 1)]
     whole = len(order) == len(table) and (order[1:] > order[:-1]).all()
     return table if whole else take_rows(table, order)
+
+
+def _sort_key(table: Any, name: str) -> Array:
+    """A column as numbers in its order; texts by their rank in the alphabet."""
+    if not pa.types.is_dictionary(table.schema.field(name).type):
+        return _column(table, name)
+    texts = combine(table.column(name))
+    values = texts.dictionary.to_pylist()
+    rank = np.empty(len(values) + 1, np.int32)
+    rank[sorted(range(len(values)), key=values.__getitem__)] = np.arange(len(values))
+    rank[-1] = -1  # null
+    return rank[text_indices(texts)]
 
 
 def _possible(times: Array, unit_ns: int) -> NDArray[np.bool_]:

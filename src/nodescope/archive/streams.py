@@ -18,7 +18,7 @@ from typing import Any
 import pyarrow as pa
 
 from nodescope.archive.files import archive_error, open_private, translated, write_all
-from nodescope.archive.schema import arrow_schema
+from nodescope.archive.schema import arrow_schema, conform
 from nodescope.records import OPEN_TABLES
 
 # Threads would gain nothing on batches this small, and stay in the recorder for ever.
@@ -140,9 +140,10 @@ def _whole_batches(path: Path, table: str) -> list[Any]:
     # that is no flatbuffer, a type that does not exist, a length without sense.
     with contextlib.suppress(pa.ArrowException, OSError, ValueError, KeyError, MemoryError):
         stream = pa.ipc.open_stream(data, options=_READ_OPTIONS)
-        if stream.schema != arrow_schema(table):
-            return batches
         for batch in stream:
             batch.validate(full=True)
-            batches.append(batch)
+            whole = conform(table, batch)  # an older version may have left the segment open
+            if whole.schema != arrow_schema(table):
+                return batches
+            batches.append(whole)
     return batches

@@ -8,10 +8,13 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NoReturn, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, TypeVar
 
 from nodescope.errors import UsageError
 from nodescope.quantities import parse_cpu_list, parse_duration_ns, parse_size_bytes
+
+if TYPE_CHECKING:
+    from nodescope.sources.places import Places
 
 DEFAULT_ARCHIVE = Path("/var/lib/nodescope")
 _T = TypeVar("_T")
@@ -64,6 +67,45 @@ def add_archive(parser: argparse.ArgumentParser) -> None:
 def add_json(parser: argparse.ArgumentParser) -> None:
     """`--json`."""
     parser.add_argument("--json", action="store_true", help="print JSON instead of text")
+
+
+def add_places(parser: argparse._ActionsContainer, *, root: bool = False) -> None:
+    """`--systemd-bus` and `--journal`, for a systemd that is not this machine's own."""
+    if root:
+        parser.add_argument(
+            "--root",
+            type=Path,
+            metavar="DIR",
+            help="look at the system mounted here instead of this one",
+        )
+    parser.add_argument(
+        "--systemd-bus",
+        metavar="ADDRESS",
+        help="D-Bus address of the systemd to ask, e.g. unix:path=/host/run/dbus/"
+        "system_bus_socket (default: $NODESCOPE_SYSTEMD_BUS, else the system's)",
+    )
+    parser.add_argument(
+        "--journal",
+        type=Path,
+        metavar="DIR",
+        help="folder with the journal's files (default: $NODESCOPE_JOURNAL, else /var/log/journal "
+        "and /run/log/journal)",
+    )
+
+
+def places(args: argparse.Namespace) -> Places:
+    """Where the node's files lie, in this order: option, environment, default."""
+    from nodescope.sources.places import Places
+
+    journal: Path | None = args.journal
+    if journal is None and os.environ.get("NODESCOPE_JOURNAL"):
+        journal = Path(os.environ["NODESCOPE_JOURNAL"])
+    return Places(
+        root=getattr(args, "root", None) or Path("/"),
+        systemd_bus=args.systemd_bus or os.environ.get("NODESCOPE_SYSTEMD_BUS") or None,
+        journal=journal,
+        ray=os.environ.get("RAY_ADDRESS") or None,
+    )
 
 
 def archive_path(args: argparse.Namespace) -> Path:

@@ -67,6 +67,16 @@ def add_parser(commands: options.Commands) -> None:
         metavar="TIME",
         help="how often the time of each core is read (default: 1s)",
     )
+    node = parser.add_argument_group("the node")
+    node.add_argument(
+        "--without",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="do not observe this, e.g. containers; `all` for samples and cores alone; "
+        "may be given again (`nodescope doctor` names them)",
+    )
+    options.add_places(node)
     archive = parser.add_argument_group("archive")
     archive.add_argument(
         "--segment",
@@ -133,6 +143,8 @@ def recorder_options(args: argparse.Namespace) -> RecorderOptions:
         retention_bytes=args.retention_size,
         budget_cpu_ratio=args.budget_cpu,
         budget_memory_bytes=args.budget_memory,
+        places=options.places(args),
+        without=tuple(args.without),
     )
 
 

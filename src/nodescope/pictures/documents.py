@@ -7,7 +7,7 @@ fits, a sentence that says what.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -119,6 +119,8 @@ def events_document(events: Sequence[Event]) -> Answer:
             "kind": _cut(event.kind),
             "subject": _cut(event.subject),
             "message": _cut(event.message, 4096),
+            "cpu": event.cpu,
+            "details": _cut_details(event.details),
         }
         for event in reversed(events)
     ]
@@ -160,6 +162,13 @@ def _fitting(documents: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], str
             left = len(documents) - number
             return documents[:number], f"{left:,} further ones are left out: an answer ends at 2 MB"
     return documents, None
+
+
+def _cut_details(details: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The details of an event, if they are of a size that a person can read."""
+    if not details or len(json.dumps(details)) > 4096:
+        return None
+    return dict(details)
 
 
 def _cut(text: str | None, longest: int = LONGEST_NAME) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -86,9 +87,11 @@ def event_rows(events: Iterable[Event]) -> Rows:
         "kind": [event.kind for event in listed],
         "subject": [event.subject for event in listed],
         "message": [event.message for event in listed],
+        "cpu": [event.cpu for event in listed],
+        "details": [json.dumps(event.details) if event.details else None for event in listed],
     }
-    names = ("time", "kind", "subject", "message")
-    return Rows({"time_ns": "int64"} | dict.fromkeys(names, "string"), [batch])
+    schema = {"time_ns": "int64"} | dict.fromkeys(("time", "kind", "subject", "message"), "string")
+    return Rows(schema | {"cpu": "int64", "details": "string"}, [batch])
 
 
 def sample_rows(parts: Iterable[Part]) -> Rows:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+
+from nodescope.recorder.observation import Event
+from nodescope.records import EVENT_KINDS
 
 
 class EventLog:
@@ -12,7 +16,7 @@ class EventLog:
         self._report = report
         self._said: set[str] = set()
         self._gaps: list[tuple[int, int, str, int | None, int | None, str]] = []
-        self._events: list[tuple[int, str, str, str]] = []
+        self._events: list[Event] = []
 
     def gap(
         self,
@@ -39,9 +43,15 @@ class EventLog:
         self, time_ns: int, kind: str, subject: str, message: str, *, loud: bool = False
     ) -> None:
         """Something happened."""
-        self._events.append((time_ns, kind, subject, message))
-        if loud:
-            self._say(f"{subject}: {message}")
+        self.add(Event(time_ns, kind, subject, message, loud=loud))
+
+    def add(self, event: Event) -> None:
+        """Something happened, as an observer says it."""
+        if event.kind not in EVENT_KINDS:
+            raise ValueError(f"{event.kind!r} is not a declared kind of event")
+        self._events.append(event)
+        if event.loud:
+            self._say(f"{event.subject}: {event.message}")
 
     def _say(self, message: str) -> None:
         if message not in self._said:
@@ -60,11 +70,14 @@ class EventLog:
                 for name, column in zip(names, zip(*self._gaps, strict=True), strict=True)
             }
         if self._events:
-            names4 = ("time_ns", "kind", "subject", "message")
             rows["events"] = {
-                name: list(column)
-                for name, column in zip(names4, zip(*self._events, strict=True), strict=True)
+                name: [getattr(event, name) for event in self._events]
+                for name in ("time_ns", "kind", "subject", "message", "cpu")
             }
+            rows["events"]["details"] = [
+                json.dumps(event.details, ensure_ascii=False) if event.details else None
+                for event in self._events
+            ]
         self._gaps = []
         self._events = []
         return rows

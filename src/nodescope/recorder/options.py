@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+
+from nodescope.sources.places import Places
 
 SECOND_NS = 1_000_000_000
 MAX_FREQUENCY_HZ = 10_000
@@ -27,8 +29,8 @@ class RecorderOptions:
     budget_cpu_ratio: float = 0.01
     budget_cpu_ratio_per_further_core: float = 0.0005
     budget_memory_bytes: int = 150_000_000
-    proc: Path = Path("/proc")
-    sys: Path = Path("/sys")
+    places: Places = field(default_factory=Places)
+    without: tuple[str, ...] = ()  # observers that are left out, by name
 
     def budget_cpu(self, cores: int) -> float:
         """The share of one core the recorder may use on a node of so many."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import select
 import signal
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -24,6 +24,8 @@ from nodescope.recorder import footprint
 from nodescope.recorder.budget import Budget
 from nodescope.recorder.log import EventLog
 from nodescope.recorder.notify import Notifier
+from nodescope.recorder.observation import Observer
+from nodescope.recorder.observing import Observing
 from nodescope.recorder.options import SECOND_NS, RecorderOptions
 from nodescope.recorder.pace import ClockWatch, Pace
 from nodescope.recorder.profiler import Profiler
@@ -65,6 +67,7 @@ class Recorder:
         *,
         clock: Clock | None = None,
         notifier: Notifier | None = None,
+        observers: Mapping[str, Observer] | None = None,
         report: Callable[[str], None] = lambda message: None,
         progress: Callable[[Progress], None] | None = None,
     ) -> None:
@@ -80,9 +83,10 @@ class Recorder:
         self._poller = select.poll()
         now = self._clock.monotonic_ns()
         self._started_ns = self._reported_ns = now
-        self._started_cpu_ns = read_own_cost(options.proc).cpu_ns
+        self._started_cpu_ns = read_own_cost(options.places.proc).cpu_ns
         self._log = EventLog(report)
-        self._profiler = Profiler(options.proc, options.tick_ns)
+        self._observing = Observing(observers or {}, self._log, self._clock)
+        self._profiler = Profiler(options.places.proc, options.tick_ns)
         self._sampling: Sampling | None = None
         self._budget = Budget(0.0, options.budget_memory_bytes)
         self._clock_watch = ClockWatch(read_pair(self._clock))
@@ -172,7 +176,8 @@ class Recorder:
                 loud=True,
             )
         self._log.event(now, "recorder_started", "recorder", self._describe())
-        footprint.let_go(self._options.proc, collect=True)
+        self._observing.align(self._core_pace.due_ns)
+        footprint.let_go(self._options.places.proc, collect=True)
         self._notifier.ready(self._describe())
         self._notifier.alive()
 
@@ -189,6 +194,7 @@ class Recorder:
         self._log.event(now, "recorder_stopped", "recorder", "stopped")
         self._drain(now)
         self._read_cores(now)
+        self._observing.close(now)
         self._flush(now)
         self._profiler.close()
         if self._sampling is not None:
@@ -204,6 +210,8 @@ class Recorder:
         """Sleep until the next deadline, a half-full ring, or a signal: whether a ring woke us."""
         paces = (self._core_pace, self._drain_pace, self._flush_pace, self._segment_pace)
         due = min(pace.due_ns for pace in paces)
+        if self._observing.due_ns is not None:
+            due = min(due, self._observing.due_ns)
         if self._options.duration_ns is not None:
             due = min(due, self._started_ns + self._options.duration_ns)
         timeout = max(0, due - self._clock.monotonic_ns())
@@ -224,6 +232,7 @@ class Recorder:
         soon = now + min(_EARLY_NS, self._options.core_interval_ns // 8)
         if self._core_pace.take(soon) is not None:
             self._read_cores(now)
+        self._observing.work(now, soon, self._budget.cpu_ratio)
         if self._drain_pace.take(soon) is not None or woken:
             self._drain(now)
             self._watch_clock()
@@ -237,7 +246,7 @@ class Recorder:
             self._seal(now)
 
     def _cpus(self) -> list[int]:
-        online = read_online_cpus(self._options.sys)
+        online = read_online_cpus(self._options.places.sys)
         chosen = self._options.cpus
         return [cpu for cpu in online if chosen is None or cpu in chosen]
 
@@ -270,7 +279,7 @@ class Recorder:
         if self._paused_ns is not None:
             return
         try:
-            cores = read_cores(self._options.proc)
+            cores = read_cores(self._options.places.proc)
         except SourceError as error:
             self._log.gap(now, now + self._options.core_interval_ns, "cores", error.reason)
             return
@@ -309,6 +318,8 @@ class Recorder:
             self._append_samples(now)
             self._append_cores()
             self._append_heartbeat()
+            for table, columns in self._observing.take_rows().items():
+                self._writer.append(table, columns)
             for table, columns in self._log.take_new_rows().items():
                 self._writer.append(table, columns)
             self._written += self._writer.flush()
@@ -358,7 +369,7 @@ class Recorder:
 
     def _append_heartbeat(self) -> None:
         pair = read_pair(self._clock)
-        cost = read_own_cost(self._options.proc)
+        cost = read_own_cost(self._options.places.proc)
         self._writer.append(
             "heartbeats",
             {
@@ -382,14 +393,15 @@ class Recorder:
         self._flush(now)
         if self._paused_ns is not None:
             return
-        footprint.let_go(self._options.proc)  # sealing needs room of its own
+        footprint.let_go(self._options.places.proc)  # sealing needs room of its own
         try:
             self._writer.seal_segment()
         except ArchiveFull as error:
             self._pause(now, error)
             return
         self._profiler.restart()
-        footprint.let_go(self._options.proc, collect=True)
+        self._observing.begin_segment()
+        footprint.let_go(self._options.places.proc, collect=True)
         self._append_heartbeat()  # a segment's times are placed by its own clock pairs
 
     def _pause(self, now: int, error: ArchiveFull) -> None:
@@ -410,6 +422,7 @@ class Recorder:
         self._log.event(now, "resumed", "archive", "there is room again", loud=True)
         self._notifier.status(self._describe())
         self._profiler.forget()
+        self._observing.forget()
         self._undecoded = []
         self._cores = []
         self._paused_ns = None
@@ -421,10 +434,10 @@ class Recorder:
     def _keep_budget(self, now: int) -> None:
         if self._sampling is None:
             return
-        cost = read_own_cost(self._options.proc)
+        cost = read_own_cost(self._options.places.proc)
         if cost.rss_bytes > self._flat_bytes + _GROWTH_BYTES:
-            footprint.let_go(self._options.proc)
-            cost = read_own_cost(self._options.proc)
+            footprint.let_go(self._options.places.proc)
+            cost = read_own_cost(self._options.places.proc)
             self._flat_bytes = cost.rss_bytes
         decision = self._budget.decide(now, cost.cpu_ns, cost.rss_bytes, self._frequency_hz())
         if decision is None:
@@ -435,7 +448,7 @@ class Recorder:
         self._append_heartbeat()
 
     def _progress(self, now: int) -> Progress:
-        cost = read_own_cost(self._options.proc)
+        cost = read_own_cost(self._options.places.proc)
         elapsed = max(1, now - self._started_ns)
         return Progress(
             elapsed_ns=elapsed,

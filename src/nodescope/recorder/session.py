@@ -11,6 +11,8 @@ from nodescope.errors import UsageError
 from nodescope.quantities import format_cpu_list
 from nodescope.recorder import footprint
 from nodescope.recorder.notify import Notifier
+from nodescope.recorder.observation import Setting
+from nodescope.recorder.observers.catalogue import make_observers
 from nodescope.recorder.options import MAX_FREQUENCY_HZ, RecorderOptions
 from nodescope.recorder.recorder import Progress, Recorder
 from nodescope.sources.node import read_node, read_online_cpus
@@ -26,16 +28,23 @@ def record(
     check(options)
     footprint.keep_flat()
     clock = SystemClock()
+    observers = make_observers(Setting(options.places, options.archive), options.without)
     writer = ArchiveWriter.open(
         options.archive,
-        node=read_node(options.proc, options.sys),
+        node=read_node(options.places.proc, options.places.sys),
         clock=clock,
         tick_ns=options.tick_ns,
         retention=Retention(options.retention_age_ns, options.retention_bytes),
     )
     with writer:
         Recorder(
-            options, writer, clock=clock, notifier=Notifier(), report=report, progress=progress
+            options,
+            writer,
+            clock=clock,
+            notifier=Notifier(),
+            observers=observers,
+            report=report,
+            progress=progress,
         ).run()
 
 
@@ -53,7 +62,7 @@ def check(options: RecorderOptions) -> None:
     if options.flush_ns < 100_000_000 or options.segment_ns < options.flush_ns:
         raise UsageError("--flush and --segment", hint="100ms <= --flush <= --segment")
     if options.cpus is not None:
-        online = read_online_cpus(options.sys)
+        online = read_online_cpus(options.places.sys)
         if not set(options.cpus) & set(online):
             raise UsageError(
                 f"--cpus {format_cpu_list(list(options.cpus))}: none of them is online",

@@ -1,12 +1,18 @@
-"""The shared vocabulary: every table and column, declared once."""
+"""The shared vocabulary: every table and column, every kind of event, declared once."""
 
-from nodescope.records.tables import (
-    OPEN_TABLES,
-    SEALED_TABLES,
-    TABLES,
-    Column,
-    Kind,
-    Table,
-)
+from nodescope.records.events import EVENT_KINDS, EventKind
+from nodescope.records.node import NODE_TABLES
+from nodescope.records.table import Column, Kind, Table
+from nodescope.records.tables import OPEN_TABLES, SEALED_TABLES, TABLES
 
-__all__ = ["OPEN_TABLES", "SEALED_TABLES", "TABLES", "Column", "Kind", "Table"]
+__all__ = [
+    "EVENT_KINDS",
+    "NODE_TABLES",
+    "OPEN_TABLES",
+    "SEALED_TABLES",
+    "TABLES",
+    "Column",
+    "EventKind",
+    "Kind",
+    "Table",
+]

@@ -10,46 +10,8 @@ as the kernel gives them; rates are derived on reading. Missing is null, never 0
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from enum import StrEnum
-
-
-class Kind(StrEnum):
-    """What a column's numbers mean, and so what may be done with them."""
-
-    TIME = "time"  # a point on the monotonic clock
-    KEY = "key"  # says which thing the row is about
-    LABEL = "label"  # a name or a text
-    REFERENCE = "reference"  # a row number of another table of the same segment
-    COUNTER = "counter"  # only grows; derive a rate
-    GAUGE = "gauge"  # a level at that time
-    COUNT = "count"  # how many, in this row's interval: may be summed
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """One column: `type` is an Arrow type by name, `text` a repeated string."""
-
-    name: str
-    type: str
-    kind: Kind
-    help: str
-    unit: str = ""
-    nullable: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """One table; its rows are sorted by `order` in a sealed segment."""
-
-    name: str
-    help: str
-    columns: tuple[Column, ...]
-    order: tuple[str, ...] = ()
-
-    def column(self, name: str) -> Column:
-        """The column of that name."""
-        return next(column for column in self.columns if column.name == name)
+from nodescope.records.node import NODE_TABLES
+from nodescope.records.table import Column, Kind, Table
 
 
 def _cpu_state(name: str, meaning: str) -> Column:
@@ -200,12 +162,20 @@ GAPS = Table(
 
 EVENTS = Table(
     "events",
-    "What happened, each at its time.",
+    "What happened, each at its time. The kinds are those of `records.events`.",
     (
         Column("time_ns", "int64", Kind.TIME, "when", "ns"),
         Column("kind", "text", Kind.LABEL, "what kind of event"),
         Column("subject", "text", Kind.LABEL, "what it happened to"),
         Column("message", "string", Kind.LABEL, "one line for a person"),
+        Column("cpu", "int16", Kind.KEY, "the core it is about; null if none", nullable=True),
+        Column(
+            "details",
+            "string",
+            Kind.LABEL,
+            "what else is known of it, as a JSON object; null if nothing",
+            nullable=True,
+        ),
     ),
     order=("time_ns",),
 )
@@ -223,12 +193,23 @@ TABLES: dict[str, Table] = {
         HEARTBEATS,
         GAPS,
         EVENTS,
+        *NODE_TABLES,
     )
 }
 
 # What the recorder writes while a segment is open, dictionaries before what
 # refers to them: a reader that stops anywhere then finds no dangling reference.
-OPEN_TABLES = ("frames", "calls", "profile", "samples", "cores", "heartbeats", "gaps", "events")
+OPEN_TABLES = (
+    "frames",
+    "calls",
+    "profile",
+    "samples",
+    "cores",
+    "heartbeats",
+    "gaps",
+    "events",
+    *(table.name for table in NODE_TABLES),
+)
 
 # What a sealed segment may hold; a table without rows has no file.
 SEALED_TABLES = (
@@ -241,4 +222,5 @@ SEALED_TABLES = (
     "heartbeats",
     "gaps",
     "events",
+    *(table.name for table in NODE_TABLES),
 )

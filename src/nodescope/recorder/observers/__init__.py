@@ -1,0 +1,1 @@
+"""One module per observer of the node; `catalogue` lists them."""

@@ -1,0 +1,64 @@
+"""Every observer of the node, by name: which tables it fills, and how it is made.
+
+A module of this package offers `make(setting) -> Observer`. Modules are imported
+when the recorder starts, not before: one that is left out costs nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from nodescope.errors import UsageError
+from nodescope.recorder.observation import Observer, Setting
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One observer; its module bears its name."""
+
+    name: str
+    tables: tuple[str, ...]
+    help: str
+
+
+CATALOGUE: tuple[Entry, ...] = (
+    Entry("kernel_log", ("kernel_log", "events"), "the kernel's log, classified"),
+    Entry("marks", ("events",), "moments marked by `nodescope mark`"),
+    Entry("jobs", ("events",), "jobs of Ray that failed"),
+    Entry("softnet", ("softnet", "events"), "packet work of each core, and its starvation"),
+    Entry("interrupts", ("interrupts",), "interrupts of network devices by core"),
+    Entry("nics", ("nics", "nic_queues", "nic_statistics", "events"), "network devices"),
+    Entry("pressure", ("pressure",), "time lost for want of CPU, memory or I/O"),
+    Entry("memory", ("memory",), "meminfo and vmstat"),
+    Entry("memory_cgroups", ("memory_cgroups", "dying_parents", "events"),
+          "memory cgroups tracked, visible, dying"),
+    Entry("cgroup_churn", ("cgroup_churn",), "who makes and removes cgroups"),
+    Entry("cgroups", ("cgroups", "pressure"), "CPU, throttling and memory of every cgroup"),
+    Entry("cgroup_names", ("cgroup_names",), "pods, containers and units of cgroups"),
+    Entry("units", ("units", "events"), "systemd units"),
+    Entry("containers", ("containers", "events"), "containers and their ends"),
+)  # fmt: skip
+
+NAMES = tuple(entry.name for entry in CATALOGUE)
+
+
+def make_observers(setting: Setting, without: Collection[str] = ()) -> dict[str, Observer]:
+    """Make all but those left out by name; `all` leaves out every one."""
+    unknown = [name for name in without if name not in (*NAMES, "all")]
+    if unknown:
+        raise UsageError(f"no observer {unknown[0]!r}", hint=f"there are {', '.join(NAMES)}")
+    wanted = () if "all" in without else [name for name in NAMES if name not in without]
+    return {name: _make(name, setting) for name in wanted if _exists(name)}
+
+
+def _exists(name: str) -> bool:  # while they are being written
+    return importlib.util.find_spec(f"nodescope.recorder.observers.{name}") is not None
+
+
+def _make(name: str, setting: Setting) -> Observer:
+    module = importlib.import_module(f"nodescope.recorder.observers.{name}")
+    observer: Observer = module.make(setting)
+    return observer
