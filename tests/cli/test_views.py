@@ -156,7 +156,7 @@ def test_json_of_events(tmp_path: Path, nodescope: Nodescope) -> None:
     made = json.loads(nodescope("events", "--archive", path, "--json").out)
     assert made[0] == {
         "time_ns": START + 3 * SECOND, "time": "2023-11-14T22:13:23.000Z", "kind": "kernel",
-        "subject": "ens5", "message": HOSTILE[1],
+        "subject": "ens5", "message": HOSTILE[1], "cpu": None, "details": None,
     }  # fmt: skip
     assert [event["kind"] for event in made] == ["kernel", "unit"]
     made = json.loads(nodescope("events", "--archive", path, "--limit", "1", "--json").out)

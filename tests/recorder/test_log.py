@@ -14,6 +14,7 @@ def test_rows_are_handed_out_once() -> None:
         },
         "events": {
             "time_ns": [5], "kind": ["paused"], "subject": ["archive"], "message": ["full"],
+            "cpu": [None], "details": [None],
         },
     }  # fmt: skip
     assert log.take_new_rows() == {}
@@ -40,5 +41,5 @@ def test_a_message_is_said_once() -> None:
     log = EventLog(said.append)
     log.event(1, "rate_lowered", "recorder", "slower", loud=True)
     log.event(2, "rate_lowered", "recorder", "slower", loud=True)
-    log.event(3, "quiet", "recorder", "not said")
+    log.event(3, "resumed", "archive", "not said")
     assert said == ["recorder: slower"]
