@@ -6,6 +6,11 @@ import os
 import shutil
 
 import pytest
+from hypothesis import settings
+
+# How long an example takes depends on the machine; a hang is what pytest-timeout is for.
+settings.register_profile("nodescope", deadline=None)
+settings.load_profile("nodescope")
 
 # The program by which a Debian package is known to be there.
 _PROGRAMS = {

@@ -82,7 +82,7 @@ def test_rust_bombs_do_not_go_off() -> None:
     assert time.monotonic() - started < 1
 
 
-@settings(max_examples=500, deadline=1000)
+@settings(max_examples=500, deadline=None)
 @given(
     st.sampled_from(["_R", "_RNv", "_RINvC1a1b", "_ZN", "_ZN3foo17h0123456789abcdef", "_Z"]),
     st.text("NvCIEBSTARQPOFDLKMXYEhjs_0123456789abcdefGu$.p", max_size=200),
