@@ -16,8 +16,9 @@ from nodescope.archive.writer import ArchiveWriter
 from nodescope.cli.main import main
 from nodescope.clock import SystemClock
 from nodescope.errors import MalformedSource, NodescopeError, UsageError
-from nodescope.exchange import importing, perf_data
-from nodescope.exchange.importing import import_files, read_imports
+from nodescope.exchange import import_journal, importing, perf_data
+from nodescope.exchange.import_journal import read_imports
+from nodescope.exchange.importing import import_files
 
 CLOCK = make.Event()
 SECOND = 10**9
@@ -170,7 +171,7 @@ def test_a_crash_leaves_no_half_import(
         def stop(self: Path, target: Path) -> Path:
             nonlocal renamed
             if (
-                self.parent.parent.name == importing.STAGING_DIRECTORY
+                self.parent.parent.name == import_journal.STAGING_DIRECTORY
                 and target.parent.parent == archive
             ):
                 renamed += 1
@@ -181,7 +182,7 @@ def test_a_crash_leaves_no_half_import(
         monkeypatch.setattr(Path, "rename", stop)
         monkeypatch.setattr(shutil, "rmtree", lambda *_, **__: None)
     else:
-        monkeypatch.setattr(importing, "_publish", lambda *_: (_ for _ in ()).throw(Killed))
+        monkeypatch.setattr(importing, "publish", lambda *_: (_ for _ in ()).throw(Killed))
     with pytest.raises(Killed):
         import_files([path], archive)
     monkeypatch.undo()
@@ -189,7 +190,7 @@ def test_a_crash_leaves_no_half_import(
     (report,) = import_files([path], archive).reports
     assert not report.already_imported
     assert len(read_rows(archive)) == 12_000
-    assert not (archive / importing.STAGING_DIRECTORY).exists()
+    assert not (archive / import_journal.STAGING_DIRECTORY).exists()
 
 
 def test_nonsense_times_do_not_make_a_segment_each(tmp_path: Path) -> None:
@@ -261,9 +262,9 @@ def test_fingerprints_of_large_files_tell_them_apart(tmp_path: Path) -> None:
     one, other = tmp_path / "one", tmp_path / "other"
     for path, last in ((one, b"a"), (other, b"b")):
         with open(path, "wb") as file:
-            file.truncate(importing._WHOLE_BYTES + 12345)
+            file.truncate(import_journal._WHOLE_BYTES + 12345)
             file.seek(0, os.SEEK_END)
             file.write(last)
-    assert importing.fingerprint(one) != importing.fingerprint(other)
-    assert importing.fingerprint(one) == importing.fingerprint(one)
+    assert import_journal.fingerprint(one) != import_journal.fingerprint(other)
+    assert import_journal.fingerprint(one) == import_journal.fingerprint(one)
     assert perf_data.FORMAT.name == "perf.data"
