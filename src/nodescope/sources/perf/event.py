@@ -19,11 +19,11 @@ from nodescope.errors import SourceAbsent, SourceDenied, SourceError
 
 _SYSCALL_NUMBERS = {"x86_64": 298, "aarch64": 241, "riscv64": 241, "ppc64le": 319, "s390x": 331}
 
-TYPE_HARDWARE, TYPE_SOFTWARE = 0, 1
+TYPE_HARDWARE, TYPE_SOFTWARE, TYPE_TRACEPOINT = 0, 1, 2
 HARDWARE_CPU_CYCLES, SOFTWARE_CPU_CLOCK = 0, 0
 
 SAMPLE_TID, SAMPLE_TIME = 1 << 1, 1 << 2
-SAMPLE_CALLCHAIN, SAMPLE_CGROUP = 1 << 5, 1 << 21
+SAMPLE_CALLCHAIN, SAMPLE_RAW, SAMPLE_CGROUP = 1 << 5, 1 << 10, 1 << 21
 FORMAT_LOST = 1 << 4
 
 _DISABLED, _EXCLUDE_KERNEL, _EXCLUDE_IDLE = 1 << 0, 1 << 5, 1 << 7
@@ -34,7 +34,7 @@ _KSYMBOL, _BPF_EVENT, _CGROUP = 1 << 29, 1 << 30, 1 << 32
 
 _CLOCK_MONOTONIC = 1
 _OPEN_CLOEXEC = 8
-_IOC_ENABLE = 0x2400
+_IOC_ENABLE, _IOC_SET_OUTPUT = 0x2400, 0x2405
 _ATTRIBUTE_BYTES = 128  # PERF_ATTR_SIZE_VER7; older kernels accept it when the tail is zero
 
 
@@ -79,23 +79,33 @@ class Sampler:
             else (TYPE_SOFTWARE, SOFTWARE_CPU_CLOCK)
         )
         read_format = FORMAT_LOST if self.lost_counter else 0
-        attribute = bytearray(_ATTRIBUTE_BYTES)
-        struct.pack_into(
-            "<IIQQQQQII",
-            attribute,
-            0,
-            kind,
-            _ATTRIBUTE_BYTES,
-            config,
-            self.frequency_hz,
-            sample_type,
-            read_format,
-            flags,
-            self.watermark_bytes,
-            0,
+        return _pack(
+            kind, config, self.frequency_hz, sample_type, read_format, flags, self.watermark_bytes
         )
-        struct.pack_into("<i", attribute, 92, _CLOCK_MONOTONIC)
-        return bytes(attribute)
+
+
+@dataclass(frozen=True, slots=True)
+class Tracepoint:
+    """Every hit of a tracepoint, with its record; `comm`: also what processes are renamed to."""
+
+    number: int
+    comm: bool = False
+    watermark_bytes: int = 0
+    lost_counter: bool = False
+
+    def attribute(self) -> bytes:
+        """The `struct perf_event_attr` that asks for this."""
+        flags = _DISABLED | _SAMPLE_ID_ALL | _USE_CLOCKID | _WATERMARK | (_COMM * self.comm)
+        sample_type = SAMPLE_TID | SAMPLE_TIME | SAMPLE_RAW
+        return _pack(TYPE_TRACEPOINT, self.number, 1, sample_type, 0, flags, self.watermark_bytes)
+
+
+def _pack(kind: int, config: int, period: int, *rest: int) -> bytes:
+    """`rest`: sample_type, read_format, flags, wakeup_watermark."""
+    attribute = bytearray(_ATTRIBUTE_BYTES)
+    struct.pack_into("<IIQQQQQII", attribute, 0, kind, _ATTRIBUTE_BYTES, config, period, *rest, 0)
+    struct.pack_into("<i", attribute, 92, _CLOCK_MONOTONIC)
+    return bytes(attribute)
 
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -124,6 +134,11 @@ def open_event(attribute: bytes, *, pid: int = -1, cpu: int = -1) -> int:
 def enable(descriptor: int) -> None:
     """Start counting."""
     fcntl.ioctl(descriptor, _IOC_ENABLE, 0)
+
+
+def redirect(descriptor: int, into: int) -> None:
+    """Let an event write into the ring of another event of the same CPU."""
+    fcntl.ioctl(descriptor, _IOC_SET_OUTPUT, into)
 
 
 def read_lost(descriptor: int) -> int:

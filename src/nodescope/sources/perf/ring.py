@@ -23,7 +23,9 @@ _HEAD, _TAIL = 1024 // 8, 1032 // 8
 class Ring:
     """The events of one CPU since it was last drained."""
 
-    def __init__(self, cpu: int, sampler: event.Sampler, size_bytes: int) -> None:
+    def __init__(
+        self, cpu: int, sampler: event.Sampler | event.Tracepoint, size_bytes: int
+    ) -> None:
         self.cpu = cpu
         self.size_bytes = size_bytes
         self._counts_lost = sampler.lost_counter
