@@ -53,6 +53,7 @@ _KINDS = (
     EventKind("rcu_stall", "a core held up RCU", serious=True),
     EventKind("hung_task", "a task was blocked for minutes", serious=True),
     EventKind("workqueue_hogged", "a work item hogged its core"),
+    EventKind("workqueue_lockup", "a pool of work items made no progress", serious=True),
     EventKind("oom_kill", "the kernel killed a task for want of memory", serious=True),
     # the node
     EventKind("core_held", "one core was in the kernel for three seconds or more", serious=True),
