@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.waiting import wait_for
 
 from nodescope.sources.cgroup_churn import (
     ChurnEvent,
@@ -18,7 +19,6 @@ from nodescope.sources.cgroup_churn import (
 )
 from nodescope.sources.cgroup_tree import read_hierarchies
 from nodescope.sources.places import Places
-from tests.waiting import wait_for
 
 
 def test_hierarchies_by_number() -> None:
