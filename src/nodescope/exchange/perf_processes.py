@@ -36,11 +36,12 @@ class CapturedSpaces(AddressSpaces):
     def locate(self, number: I64, address: U64) -> tuple[I32, U64]:
         """The module (-1: none) and the offset in its file of each address."""
         module, offset = AddressSpaces.locate(self, number, address)
-        missing = np.flatnonzero((module < 0) & (number >= 0) & (number < self.made))
+        executed = np.zeros(self.made + len(self.lasting) + 1, bool)  # the last: none, which is -1
+        executed[[space for space, image in self.left.items() if len(image.start)]] = True
+        missing = np.flatnonzero(module < 0)
+        missing = missing[executed[number[missing]]]
         for space in np.unique(number[missing]).tolist():
-            image = self.left.get(space)
-            if image is None or not len(image.start):
-                continue
+            image = self.left[space]
             mine = missing[number[missing] == space]
             row = np.searchsorted(image.start, address[mine], "right") - 1
             inside = (row >= 0) & (address[mine] < image.end[row])

@@ -33,13 +33,14 @@ from nodescope.exchange.perf_header import (
     PerfHeader,
     read_pipe_record,
 )
-from nodescope.sources.perf.decode import I64, U64, Bytes
+from nodescope.sources.perf.decode import I64, SAMPLE, U64, Bytes
 
 TRACING_DATA, FINISHED_ROUND, AUXTRACE, COMPRESSED, COMPRESSED2 = 66, 68, 71, 81, 83
 _SPECIAL = np.zeros(256, bool)
 _SPECIAL[[TRACING_DATA, AUXTRACE, COMPRESSED, COMPRESSED2]] = True
 _PIPE = (HEADER_ATTR, HEADER_BUILD_ID, EVENT_UPDATE, HEADER_FEATURE)
 _PIECE_WORDS = 4 << 20
+_LEAST_RUN = 8  # records in a run, on average, for runs to be worth looking for
 _UNPACK_BYTES = 64 << 10  # what a damaged chunk costs of what is before it
 _COPY_BYTES = 1 << 20
 _MAX_RATIO = 256  # unpacked to packed; perf's own is 5 to 50
@@ -151,10 +152,8 @@ def _walk(data: Bytes, start: int, end: int) -> _Walk:
     walk = _Walk([], [], start)
     words = np.frombuffer(data, np.uint64, len(data) // 8)
     at, stop = start >> 3, min(end >> 3, len(words))
-    sizes = memoryview(data)[: len(words) * 8].cast("H")[3::4]  # of a record that starts there
     while at < stop:
-        found, at = _walk_piece(sizes, at, min(stop, at + _PIECE_WORDS))
-        rows = np.array(found, np.int64)
+        rows, at = _walk_piece(words, at, min(stop, at + _PIECE_WORDS))
         head = words[rows]
         kind = np.minimum(head & _LOW, np.uint64(255)).astype(np.int64)
         odd = (head >> np.uint64(48)) & np.uint64(7) != 0
@@ -189,17 +188,49 @@ def _walk(data: Bytes, start: int, end: int) -> _Walk:
     return walk
 
 
-def _walk_piece(sizes: memoryview, at: int, end: int) -> tuple[list[int], int]:
-    """The only walk from record to record: word by word of their sizes."""
+def _walk_piece(words: U64, at: int, end: int) -> tuple[I64, int]:
+    """The words at which records start, and where the walk came to.
+
+    Nearly all records are samples, one after the other. Words that could begin one
+    are found all at once, and of these the runs in which each ends where the next
+    begins are taken as a whole; between runs the walk goes by sizes.
+    """
+    halves = words[at:end].view(np.uint32)
+    likely = np.flatnonzero(halves[::2] == SAMPLE)
+    size = (halves[2 * likely + 1] >> np.uint32(19)).astype(np.int64)
+    likely, size = likely[size > 0] + at, size[size > 0]
+    breaks = np.flatnonzero(likely[:-1] + size[:-1] != likely[1:])
+    lasts = np.append(breaks, len(likely) - 1)  # of each run
+    if len(lasts) * _LEAST_RUN > len(likely):
+        return _walk_by_sizes(words, at, end, end)
+    found: list[I64] = []
+    while at < end:
+        row = int(np.searchsorted(likely, at))
+        if row == len(likely) or likely[row] != at:
+            following = end if row == len(likely) else int(likely[row])
+            alone, at = _walk_by_sizes(words, at, following, end)
+            found.append(alone)
+            if at < end and not words[at] >> np.uint64(51):
+                break
+        else:
+            last = int(lasts[np.searchsorted(lasts, row)])
+            found.append(likely[row : last + 1])
+            at = int(likely[last] + size[last])
+    return np.concatenate(found), at
+
+
+def _walk_by_sizes(words: U64, at: int, until: int, end: int) -> tuple[I64, int]:
+    """The walk from record to record, up to or past the word `until`."""
     found: list[int] = []
     append = found.append
-    while at < end:
+    sizes = words[:end].view(np.uint16)[3::4].data  # of a record that starts there
+    while at < until:
         append(at)
         step = sizes[at] >> 3
         if not step:
             break
         at += step
-    return found, at
+    return np.array(found, np.int64), at
 
 
 def _step_over(words: U64, at: int, kind: int, odd: bool, walk: _Walk) -> int:

@@ -80,7 +80,9 @@ class AddressSpaces:
     def locate(self, number: I64, address: U64) -> tuple[I32, U64]:
         """The module (-1: none) and the offset in its file of each address."""
         parts = [(self.number, self.rows)]
-        for old in np.unique(number[number >= self.made]).tolist():
+        asked = np.zeros(self.made + len(self.lasting) + 1, bool)  # the last: none, which is -1
+        asked[number] = True
+        for old in (np.flatnonzero(asked[self.made : -1]) + self.made).tolist():
             image = self.lasting[old - self.made]
             parts.append((np.full(len(image.start), old, np.int64), image))
         keys = np.concatenate([_space_key(numbers, image.start) for numbers, image in parts])

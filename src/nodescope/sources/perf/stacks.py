@@ -1,9 +1,9 @@
 """From chains of addresses to paths of functions.
 
 Chains recur, so each is resolved once: a kernel chain is known by a hash of its
-addresses, a user chain by that and its address space. Chains of processes that
-live and die within a batch never recur at the same addresses (ASLR), so they
-are resolved all together, and recognised by the functions they turn out to be.
+addresses, a user chain by that and its address space. Those of processes that
+live and die within a batch never come back at the same addresses (ASLR), so
+they are not remembered, and recognised by the functions they turn out to be.
 
 Numbers of frames last until `restart` finds too many; numbers of paths until
 the next `restart`, which the recorder calls with every new segment.
@@ -12,6 +12,7 @@ the next `restart`, which the recorder calls with every new segment.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -19,6 +20,7 @@ import numpy.typing as npt
 
 from nodescope.sources.perf.address_space import I32, Module
 from nodescope.sources.perf.decode import I64, U64, Bool, Chains, Samples
+from nodescope.sources.perf.numbering import Numbers
 from nodescope.sources.perf.processes import Attribution, Processes
 
 _MAX_FRAMES = 200_000
@@ -93,12 +95,12 @@ class Stacks:
         self.paths: list[tuple[int, ...]] = [()]  # of frames, outermost first
         self._frame_numbers: dict[Frame, int] = {}
         self._unknown = self._number(Frame(UNKNOWN, UNKNOWN, False))
-        self._known_places: dict[int, int] = {}  # module and offset → frame
+        self._known_places = Numbers()  # module and offset → frame
         self._kernel_frames: I32 = np.empty(0, np.int32)  # kernel symbol → frame
         self._kernel_generation = -1
         self._path_numbers: dict[tuple[int, ...], int] = {(): 0}
-        self._kernel_paths: dict[int, int] = {}
-        self._user_paths: dict[int, int] = {}
+        self._kernel_paths = Numbers()
+        self._user_paths = Numbers()
 
     def restart(self) -> None:
         """Forget paths; and frames, modules and names where they have become many."""
@@ -124,16 +126,11 @@ class Stacks:
     # -- kernel ------------------------------------------------------------
 
     def _resolve_kernel(self, chains: Chains) -> I64:
-        unique, first, inverse = np.unique(_hash(chains), return_index=True, return_inverse=True)
-        keys = unique.tolist()
-        missing = np.array([i for i, key in enumerate(keys) if key not in self._kernel_paths])
-        if len(missing):
-            some = _take(chains, first[missing])
-            numbers = self._number_paths(self._kernel_frames_of(some.addresses), some)
-            self._kernel_paths.update(
-                zip((keys[i] for i in missing), numbers.tolist(), strict=True)
-            )
-        return np.array([self._kernel_paths[key] for key in keys], np.int64)[inverse]
+        def make(rows: npt.NDArray[np.intp]) -> I64:
+            some = _take(chains, rows)
+            return self._number_paths(self._kernel_frames_of(some.addresses), some)
+
+        return self._kernel_paths.find(_hash(chains), make)
 
     def _kernel_frames_of(self, addresses: U64) -> I64:
         rows = np.full(len(addresses), -1, np.int64)
@@ -163,60 +160,49 @@ class Stacks:
     # -- user --------------------------------------------------------------
 
     def _resolve_user(self, chains: Chains, attribution: Attribution) -> I64:
-        spaces = attribution.spaces
-        lasting = (attribution.space >= spaces.made) & (chains.lengths > 0)
+        spaces, space = attribution.spaces, attribution.space
+        hashed = _hash(chains)
         result = np.zeros(len(chains.lengths), np.int64)
-        fresh = np.flatnonzero(~lasting & (chains.lengths > 0))
-
-        rows = np.flatnonzero(lasting)
+        lasts = space >= spaces.made
         serials = np.array([image.serial for image in spaces.lasting], np.uint64)
-        marks = serials[attribution.space[rows] - spaces.made] if len(rows) else serials[:0]
-        keys, first, inverse = np.unique(
-            _hash(chains)[rows] + marks * _GOLDEN, return_index=True, return_inverse=True
-        )
-        known = [self._user_paths.get(key, -1) for key in keys.tolist()]
-        numbers = np.array(known, np.int64)
-        missing = np.flatnonzero(numbers < 0)
-
-        todo = np.concatenate((fresh, rows[first[missing]]))
-        if len(todo):
-            some = _take(chains, todo)
-            resolved = self._user_paths_of(some, attribution, attribution.space[todo])
-            result[fresh] = resolved[: len(fresh)]
-            numbers[missing] = resolved[len(fresh) :]
-            self._user_paths.update(
-                zip(keys[missing].tolist(), numbers[missing].tolist(), strict=True)
-            )
-        result[rows] = numbers[inverse]
+        for known, chosen in ((self._user_paths, lasts), (Numbers(), ~lasts)):
+            rows = np.flatnonzero(chosen & (chains.lengths > 0))
+            if not len(rows):
+                continue
+            number = space[rows]
+            mark = serials[number - spaces.made] if known is self._user_paths else number
+            make = partial(self._make_user_paths, chains, attribution, rows)
+            result[rows] = known.find(hashed[rows] + mark.astype(np.uint64) * _GOLDEN, make)
         return result
 
-    def _user_paths_of(self, chains: Chains, attribution: Attribution, space: I64) -> I64:
+    def _make_user_paths(
+        self,
+        chains: Chains,
+        attribution: Attribution,
+        rows: npt.NDArray[np.intp],
+        new: npt.NDArray[np.intp],
+    ) -> I64:
+        some = _take(chains, rows[new])
         module, offset = attribution.spaces.locate(
-            np.repeat(space, chains.lengths), chains.addresses
+            np.repeat(attribution.space[rows[new]], some.lengths), some.addresses
         )
         frames = np.full(len(module), self._unknown, np.int64)
-        mapped = module >= 0
-        places, inverse = np.unique(
-            (module[mapped].astype(np.uint64) << _48) | (offset[mapped] & _OFFSET_MASK),
-            return_inverse=True,
+        mapped = np.flatnonzero(module >= 0)
+        places = (module[mapped].astype(np.uint64) << _48) | (offset[mapped] & _OFFSET_MASK)
+        frames[mapped] = self._known_places.find(
+            places, lambda rows: self._make_frames(places[rows])
         )
-        frames[mapped] = self._frames_at(places)[inverse]
-        return self._number_paths(frames, chains)
+        return self._number_paths(frames, some)
 
-    def _frames_at(self, places: U64) -> I64:
+    def _make_frames(self, places: U64) -> I64:
         """The frame of each place; a place is a module number and an offset in it, sorted."""
-        found = [self._known_places.get(place, -1) for place in places.tolist()]
-        frames = np.array(found, np.int64)
-        missing = np.flatnonzero(frames < 0)
-        modules = (places[missing] >> _48).astype(np.int64)
+        frames = np.empty(len(places), np.int64)
+        modules = (places >> _48).astype(np.int64)
         for number in np.unique(modules).tolist():
-            mine = missing[modules == number]
+            mine = np.flatnonzero(modules == number)
             binary = self._modules.open_module(self._processes.modules[number])
             names = binary.resolve(places[mine] & _OFFSET_MASK)
             frames[mine] = [self._number(Frame(binary.module, name, False)) for name in names]
-        self._known_places.update(
-            zip(places[missing].tolist(), frames[missing].tolist(), strict=True)
-        )
         return frames
 
     # -- numbering ---------------------------------------------------------
