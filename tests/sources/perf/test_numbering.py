@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nodescope.sources.perf.numbering import Numbers
+
+Keys = st.lists(st.one_of(st.integers(0, 40), st.integers(0, 2**64 - 1)), max_size=300)
+
+
+@given(st.lists(Keys, max_size=6))
+def test_every_key_has_one_number_whatever_shares_its_place(batches: list[list[int]]) -> None:
+    numbers = Numbers()
+    expected: dict[int, int] = {}
+    for batch in batches:
+        keys = np.array(batch, np.uint64)
+
+        def make(
+            rows: npt.NDArray[np.intp], keys: npt.NDArray[np.uint64] = keys
+        ) -> npt.NDArray[np.int64]:
+            new = keys[rows].tolist()
+            assert new == sorted(set(new))
+            assert not set(new) & set(expected)
+            for key in new:
+                expected[key] = len(expected)
+            return np.array([expected[key] for key in new], np.int64)
+
+        assert numbers.find(keys, make).tolist() == [expected[key] for key in batch]
+    assert len(numbers) == len(expected)
+
+
+def test_the_table_grows_with_what_is_known() -> None:
+    numbers = Numbers()
+    keys = np.arange(50_000, dtype=np.uint64) << np.uint64(20)
+    numbers.find(keys, lambda rows: rows.astype(np.int64))
+    asked: list[int] = []
+
+    def count(rows: npt.NDArray[np.intp]) -> npt.NDArray[np.int64]:
+        asked.extend(rows.tolist())
+        return rows.astype(np.int64)
+
+    assert (numbers.find(keys, count) == np.arange(50_000)).all()
+    assert not asked
+    numbers.clear()
+    assert len(numbers) == 0
