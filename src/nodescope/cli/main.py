@@ -33,6 +33,7 @@ COMMANDS = {
     "flame": "which paths of functions ran: a flame graph",
     "top": "what ran most: by process, core, cgroup or function",
     "events": "what happened, each at its time",
+    "diagnose": "what went wrong, and why",
     "import": "bring in what other tools captured",
     "compare": "what is different in a window, and how surely",
     "quality": "how far a window can be trusted: lost, unnamed, cut off, not seen",

@@ -1,0 +1,1 @@
+"""From a recording alone: what went wrong, and why, as chains of evidence."""

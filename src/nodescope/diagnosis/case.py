@@ -1,0 +1,187 @@
+"""The recording as a diagnosis asks it: each question costs by the time it is about."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from nodescope.analysis.cores import CoreShares, derive_shares
+from nodescope.analysis.window import (
+    SECOND_NS,
+    Event,
+    Window,
+    overlapping,
+    read_cores,
+    read_events,
+    read_parts,
+)
+from nodescope.archive.columns import Columns
+from nodescope.archive.reader import Segment
+from nodescope.archive.tree import find_callers
+
+KERNEL_STATES = ("system", "irq", "softirq")
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A core that was in the kernel for seconds on end."""
+
+    cpu: int
+    from_ns: int
+    to_ns: int
+    share: float  # in the kernel, least of these seconds
+
+    @property
+    def seconds(self) -> float:
+        return (self.to_ns - self.from_ns) / SECOND_NS
+
+
+@dataclass(frozen=True, slots=True)
+class Stack:
+    """Samples of one comm with one stack."""
+
+    comm: str
+    kernel: bool
+    frames: tuple[str, ...]  # of the kernel, outermost first
+    samples: int
+
+
+class Case:
+    """One recording, one window."""
+
+    def __init__(self, segments: Sequence[Segment], window: Window) -> None:
+        self.segments = segments
+        self.window = window
+
+    @cached_property
+    def events(self) -> list[Event]:
+        """What happened, in the order of time."""
+        found = read_events(self.segments, self.window)
+        return sorted(found, key=lambda event: event.time_ns)
+
+    def events_of(self, *kinds: str) -> list[Event]:
+        """Events of some kinds."""
+        return [event for event in self.events if event.kind in kinds]
+
+    # -- tables ------------------------------------------------------------
+
+    def recorded(self, table: str) -> bool:
+        """Whether the window has any row of a table."""
+        return any(table in s.description.tables for s in overlapping(self.segments, self.window))
+
+    def rows(self, table: str, window: Window) -> list[dict[str, Any]]:
+        """Rows of a table in a window, with their wall time as `time_ns`."""
+        return [row for part in self._parts(table, window) for row in part]
+
+    def _parts(self, table: str, window: Window) -> Iterator[list[dict[str, Any]]]:
+        for segment in overlapping(self.segments, window):
+            if table not in segment.description.tables:
+                continue
+            content = segment.read(table)
+            times = segment.wall_ns(content.column("time_ns").to_numpy())
+            inside = np.flatnonzero((times >= window.from_ns) & (times < window.to_ns))
+            listed = content.take(inside.tolist()).to_pylist() if len(inside) else []
+            for row, at in zip(listed, inside.tolist(), strict=True):
+                row["time_ns"] = int(times[at])
+            yield listed
+
+    def state(self, table: str, keys: Sequence[str], at_ns: int) -> list[dict[str, Any]]:
+        """The last row of each subject before a moment, of the segment that moment lies in.
+
+        A segment says everything once at its start, so none before it is needed; if
+        it is too young to have done so, the one before is asked too.
+        """
+        for reach in (130, 600, 7200):
+            window = Window(at_ns - reach * SECOND_NS, at_ns + 1)
+            latest: dict[tuple[Any, ...], dict[str, Any]] = {}
+            for row in sorted(self.rows(table, window), key=lambda row: row["time_ns"]):
+                latest[tuple(row[key] for key in keys)] = row
+            if latest:
+                return list(latest.values())
+        return []
+
+    # -- cores -------------------------------------------------------------
+
+    def shares(self, window: Window) -> CoreShares:
+        """Each second of each core."""
+        readings = read_cores(self.segments, window)
+        return derive_shares(readings, window.from_ns, window.to_ns, SECOND_NS)
+
+    def held_cores(self, window: Window, least_s: float = 3.0, share: float = 0.95) -> list[Held]:
+        """Cores that were in the kernel for at least that long without a pause."""
+        found: list[Held] = []
+        for part in read_cores(self.segments, window):
+            same = np.flatnonzero((np.diff(part.cpu) == 0) & (np.diff(part.time_ns) > 0))
+            used = part.ticks[same + 1] - part.ticks[same]
+            total = used.sum(axis=1)
+            # STATES: user nice system idle iowait irq softirq steal
+            kernel = used[:, 2] + used[:, 5] + used[:, 6]
+            ratio = np.divide(kernel, total, out=np.zeros(len(same)), where=total > 0)
+            found += _runs(part.cpu[same], part.time_ns[same], part.time_ns[same + 1], ratio, share)
+        joined = _join(sorted(found, key=lambda each: (each.cpu, each.from_ns)))
+        inside = [h for h in joined if h.to_ns > window.from_ns and h.from_ns < window.to_ns]
+        # Readings are a second apart: the two at the edges saw it only in part.
+        return [each for each in inside if each.seconds >= least_s - 1]
+
+    # -- samples -----------------------------------------------------------
+
+    def stacks(self, window: Window, cpu: int | None = None) -> list[Stack]:
+        """Samples by comm and kernel stack, of one core or of all."""
+        counts: Counter[tuple[str, bool, tuple[str, ...]]] = Counter()
+        for part in read_parts(self.segments, window):
+            profile = part.profile if cpu is None else part.profile[part.cpu == cpu]
+            for key, samples in _count_stacks(part, profile):
+                counts[key] += samples
+        return [Stack(*key, samples) for key, samples in counts.most_common()]
+
+    def busy_share(self, window: Window) -> float | None:
+        """How busy the node was on average."""
+        busy = self.shares(window).busy
+        return None if np.isnan(busy).all() else float(np.nanmean(busy))
+
+
+def _runs(cpu: Any, begin: Any, end: Any, ratio: Any, share: float) -> Iterator[Held]:
+    high = np.flatnonzero(ratio >= share)
+    if not len(high):
+        return
+    breaks = np.flatnonzero((np.diff(high) != 1) | (np.diff(cpu[high]) != 0)) + 1
+    for run in np.split(high, breaks):
+        first, last = run[0], run[-1]
+        yield Held(int(cpu[first]), int(begin[first]), int(end[last]), float(ratio[run].min()))
+
+
+def _join(found: Sequence[Held]) -> list[Held]:
+    """Runs that touch are one: a segment may end in the middle."""
+    joined: list[Held] = []
+    for each in found:
+        last = joined[-1] if joined else None
+        if last and last.cpu == each.cpu and each.from_ns <= last.to_ns:
+            to_ns = max(last.to_ns, each.to_ns)
+            joined[-1] = Held(last.cpu, last.from_ns, to_ns, min(last.share, each.share))
+        else:
+            joined.append(each)
+    return joined
+
+
+def _count_stacks(
+    part: Columns, profile: Any
+) -> Iterator[tuple[tuple[str, bool, tuple[str, ...]], int]]:
+    rows, counts = np.unique(profile, return_counts=True)
+    if not len(rows):
+        return
+    callers = find_callers(part.depth)
+    for row, samples in zip(rows.tolist(), counts.tolist(), strict=True):
+        frames: list[str] = []
+        at = int(part.profile_stack[row])
+        while at >= 0:
+            frame = int(part.frame[at])
+            if part.frame_kernel[frame]:
+                frames.append(part.frame_names[frame])
+            at = int(callers[at])
+        comm = part.comms[int(part.profile_comm[row])]
+        yield (comm, bool(part.profile_kernel[row]), tuple(reversed(frames))), samples

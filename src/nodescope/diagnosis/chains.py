@@ -1,0 +1,488 @@
+"""Chains: from an incident to the core, the task, the mechanism, the state, the source.
+
+Each step looks for the evidence it requires, within its bounds on time. A step that
+finds none ends the chain there: what is proven stays, what is missing is named, and
+nothing is invented.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from nodescope.analysis.compare import Change, compare
+from nodescope.analysis.filter import Filter
+from nodescope.analysis.window import SECOND_NS, Window, overlapping
+from nodescope.archive.columns import Columns
+from nodescope.archive.reader import Segment
+from nodescope.diagnosis.case import Case, Held, Stack
+from nodescope.diagnosis.finding import Chain, Link, Missing, Root, RuledOut, Symptom
+from nodescope.diagnosis.incidents import NIC_KINDS, Incident
+from nodescope.diagnosis.mechanism import Mechanism, classify, load_mechanisms
+from nodescope.diagnosis.origins import find_origins
+from nodescope.diagnosis.showing import around, between
+from nodescope.diagnosis.states import (
+    pressure_link,
+    read_zombies,
+    rule_out_rises,
+    rule_out_throttling,
+    zombie_link,
+)
+
+NIC_LAG_NS = 20 * SECOND_NS  # a held core is no reason for a reset long after
+JOB_LAG_NS = 120 * SECOND_NS
+BASELINE_NS = 1800 * SECOND_NS
+ENA_TIMEOUT_S = 5.0
+LEAST_SHARE = 0.3  # of a held core's samples, for a mechanism to be the reason
+
+
+@dataclass(slots=True)
+class Story:
+    """What an incident's chains are made of, as far as it goes."""
+
+    links: list[Link] = field(default_factory=list)
+    held: Held | None = None
+    comm: str | None = None
+    mechanism: Mechanism | None = None
+    missing: list[Missing] = field(default_factory=list)
+    ruled_out: list[RuledOut] = field(default_factory=list)
+    p: float | None = None
+
+    def lacks(self, what: str, consequence: str, hint: str) -> None:
+        """Name what is missing, once."""
+        if all(each.what != what for each in self.missing):
+            self.missing.append(Missing(what, consequence, hint))
+
+
+def build(case: Case, incident: Incident, *, with_baseline: bool) -> tuple[list[Chain], Story]:
+    """The chains of an incident, the likeliest first."""
+    story = Story()
+    nic = _event_links(story, incident)
+    if not _core_link(case, story, incident, nic):
+        return _chain(story), story
+    if not _task_link(case, story, with_baseline=with_baseline):
+        return _chain(story), story
+    if not _mechanism_link(case, story):
+        return _chain(story), story
+    return _with_state(case, story), story
+
+
+def _chain(story: Story, root: Root | None = None) -> list[Chain]:
+    if not story.links:
+        return []
+    if root is None:
+        last = story.links[-1]
+        kinds = {"core": "core", "task": "process", "mechanism": "process"}
+        name = story.comm if last.kind == "mechanism" and story.comm else last.subject
+        root = Root(kinds.get(last.kind, last.kind), name)
+    mechanism = story.mechanism
+    return [
+        Chain(
+            tuple(story.links),
+            root,
+            mechanism.name if mechanism else None,
+            mechanism.fix if mechanism else (),
+        )
+    ]
+
+
+# -- the event ---------------------------------------------------------------
+
+
+def _event_links(story: Story, incident: Incident) -> Symptom | None:
+    """What was reported; the network's symptom, if that is what it comes down to."""
+    nic = next(iter(incident.of(*NIC_KINDS)), None)
+    for job in incident.of("job_failed"):
+        lag = (job.time_ns - nic.time_ns) / 1e9 if nic else 0.0
+        if nic and -5 <= lag <= JOB_LAG_NS / SECOND_NS:
+            story.links.append(
+                Link(
+                    "job", job.subject,
+                    f"{job.statement}, {max(lag, 0):.0f} s after {nic.subject} went down", 2.5,
+                    f"nodescope events {around(job.time_ns, 60)}",
+                    "jobs that fail as often without a reset",
+                )
+            )  # fmt: skip
+            break
+    if nic is not None:
+        count = len(incident.of(*NIC_KINDS))
+        more = f" ({count} messages)" if count > 1 else ""
+        story.links.append(
+            Link(
+                "event", nic.subject, f"{nic.subject}: {nic.statement}{more}", 5.0,
+                f"nodescope events {around(nic.time_ns, 30)}", "no such line in the kernel's log",
+            )
+        )  # fmt: skip
+    elif incident.first.kind not in ("core_held", "job_failed"):
+        first = incident.first
+        story.links.append(
+            Link(
+                "event", first.subject, first.statement, 4.0,
+                f"nodescope events {around(first.time_ns, 30)}", "no such event",
+            )
+        )  # fmt: skip
+    return nic
+
+
+# -- the core ----------------------------------------------------------------
+
+
+def _core_link(case: Case, story: Story, incident: Incident, nic: Symptom | None) -> bool:
+    """The core that was held, and what it has to do with the event."""
+    times = [each.time_ns for each in incident.symptoms]
+    starts = [each.from_ns for each in incident.symptoms if each.from_ns is not None]
+    window = Window(min(times + starts) - NIC_LAG_NS, max(times) + 2 * SECOND_NS)
+    if not case.recorded("cores"):
+        story.lacks("per-core time", "no core can be named", "`nodescope record` reads it")
+        return False
+    least = 2.0 if nic or incident.first.kind != "core_held" else 3.0
+    held = case.held_cores(window, least)
+    if nic is not None:
+        held = [each for each in held if each.from_ns < nic.time_ns]
+        chosen = _core_of_nic(case, story, incident, nic, held)
+    else:
+        named = {each.cpu for each in incident.symptoms if each.cpu is not None}
+        chosen = max(
+            (each for each in held if not named or each.cpu in named),
+            key=lambda each: each.seconds,
+            default=None,
+        )
+    if chosen is None:
+        story.lacks(
+            "a held core",
+            "no core was in the kernel for seconds before it: the cause is elsewhere",
+            "look at the device, its driver and the link: `nodescope network`",
+        )
+        return False
+    story.held = chosen
+    shares = case.shares(Window(chosen.from_ns, chosen.to_ns))
+    busy = shares.busy
+    node = float(np.nanmean(busy)) if busy.size and not np.isnan(busy).all() else None
+    average = f"; the node on average {node:.0%} busy" if node is not None else ""
+    enough = ""
+    if nic is not None and chosen.seconds >= ENA_TIMEOUT_S - 1:
+        enough = f", as long as the {ENA_TIMEOUT_S:.0f} s after which the driver gives up"
+    story.links.append(
+        Link(
+            "core", f"cpu{chosen.cpu}",
+            f"core {chosen.cpu} was {chosen.share:.0%} in the kernel for {chosen.seconds:.0f} s"
+            f"{enough}{average}",
+            3.0 + min(2.0, chosen.seconds / 5),
+            f"nodescope cores {between(chosen.from_ns - 5 * SECOND_NS, chosen.to_ns)}",
+            "the same event while no core is held",
+        )
+    )  # fmt: skip
+    return True
+
+
+def _core_of_nic(
+    case: Case, story: Story, incident: Incident, nic: Symptom, held: list[Held]
+) -> Held | None:
+    """Among the held cores the one that serves the queue, by the best witness there is."""
+    details = [each.details for each in incident.of(*NIC_KINDS)]
+    queue = next((d["queue"] for d in details if d.get("queue") is not None), None)
+    said = next((d["napi_cpu"] for d in details if d.get("napi_cpu") is not None), None)
+    rows = case.state("nic_queues", ["nic", "queue", "irq"], nic.time_ns)
+    mine = [row for row in rows if row["nic"] == nic.subject or not nic.subject]
+    serving = _serving(mine, queue)
+    best = sorted(held, key=lambda each: -each.seconds)
+    for each in best:
+        if said == each.cpu or (queue is not None and each.cpu in serving):
+            row = serving.get(each.cpu)
+            irq = f" (interrupt {row['irq']})" if row and row["irq"] is not None else ""
+            place = f"queue {queue}" if queue is not None else "the queue"
+            by = "says the driver" if said == each.cpu else "says the interrupt's affinity"
+            story.links.append(
+                Link(
+                    "queue", f"{nic.subject} queue {queue}",
+                    f"{place} of {nic.subject} is served by core {each.cpu}{irq}, {by}", 4.0,
+                    f"nodescope network --at {_moment(nic)}",
+                    "packets of that queue served elsewhere meanwhile",
+                )
+            )  # fmt: skip
+            return each
+    serving_any = _serving(mine, None)
+    for each in best:
+        if each.cpu in serving_any:
+            story.links.append(
+                Link(
+                    "queue", nic.subject,
+                    f"core {each.cpu} serves queue {serving_any[each.cpu]['queue']} of "
+                    f"{nic.subject}; which queue timed out was not said", 1.5,
+                    f"nodescope network --at {_moment(nic)}",
+                    "a time-out of a queue that another core serves",
+                )
+            )  # fmt: skip
+            return each
+    if mine and best:
+        story.ruled_out.append(
+            RuledOut(
+                f"core {best[0].cpu}",
+                f"core {best[0].cpu} was held for {best[0].seconds:.0f} s, but serves no queue of "
+                f"{nic.subject}",
+            )
+        )
+        return None
+    if best:
+        story.lacks(
+            "NIC queues", "the held core cannot be tied to the queue by its interrupt",
+            "record with the observers `nics` and `interrupts`",
+        )  # fmt: skip
+        return best[0]
+    return None
+
+
+def _moment(symptom: Symptom) -> str:
+    return around(symptom.time_ns).split()[1]
+
+
+def _serving(rows: list[dict[str, Any]], queue: int | None) -> dict[int, dict[str, Any]]:
+    """Cores by which queues are served; of one queue, or of any."""
+    found: dict[int, dict[str, Any]] = {}
+    for row in rows:
+        if queue is not None and row["queue"] != queue:
+            continue
+        for cpu in _cpus(row["effective"] or row["affinity"] or ""):
+            found.setdefault(cpu, row)
+    return found
+
+
+def _cpus(text: str) -> list[int]:
+    from nodescope.errors import UsageError
+    from nodescope.quantities import parse_cpu_list
+
+    try:
+        return parse_cpu_list(text) if text else []
+    except UsageError:
+        return []
+
+
+# -- the task ----------------------------------------------------------------
+
+
+def _task_link(case: Case, story: Story, *, with_baseline: bool) -> bool:
+    """Who was on the core, against who usually is."""
+    held = story.held
+    assert held is not None
+    window = Window(held.from_ns, held.to_ns)
+    stacks = case.stacks(window, held.cpu)
+    total = sum(each.samples for each in stacks)
+    if not total:
+        story.lacks(
+            "samples", f"nobody knows who was on core {held.cpu}",
+            "`nodescope doctor` says why no samples are taken",
+        )  # fmt: skip
+        return False
+    by: Counter[str] = Counter()
+    for each in stacks:
+        by[each.comm] += each.samples
+    comm, samples = by.most_common(1)[0]
+    share = samples / total
+    if share < 0.5:
+        story.lacks(
+            "one process", f"core {held.cpu} was shared by many: {', '.join(list(by)[:4])}",
+            f"nodescope flame --cpu {held.cpu} {between(held.from_ns, held.to_ns)}",
+        )  # fmt: skip
+        return False
+    story.comm = comm
+    change = _against_baseline(case, held, comm) if with_baseline else None
+    against = ""
+    strength = 2.0 + 2.0 * share
+    if change is not None:
+        story.p = change.p
+        ratio = f"{change.ratio:.1f}×" if change.ratio else "new"
+        against = (
+            f"; {change.window_share:.1%} of the node's samples then, "
+            f"{change.baseline_share:.1%} in the half hour before ({ratio})"
+        )
+        if change.p is not None:
+            strength += min(1.5, max(0.0, -math.log10(max(change.p, 1e-12)) / 4))
+    story.links.append(
+        Link(
+            "task", comm,
+            f"{comm} had {share:.0%} of core {held.cpu}'s samples in those seconds{against}",
+            strength,
+            f"nodescope top --by comm --cpu {held.cpu} {between(held.from_ns, held.to_ns)}",
+            f"{comm} as busy in the kernel at other times without harm",
+        )
+    )  # fmt: skip
+    return True
+
+
+def _against_baseline(case: Case, held: Held, comm: str) -> Change | None:
+    """The comm's share of the node, against the half hour before."""
+    span = (held.from_ns, held.to_ns)
+    before = Window(held.from_ns - BASELINE_NS, held.from_ns - 2 * SECOND_NS)
+    window = overlapping(case.segments, Window(*span))
+    baseline = overlapping(case.segments, before)
+    if not baseline:
+        return None
+    found = compare(
+        [_part(segment, *span) for segment in window],
+        [_part(segment, before.from_ns, before.to_ns) for segment in baseline],
+        span, (before.from_ns, before.to_ns), Filter(comms=()), listed=0,
+    )  # fmt: skip
+    if found.windows < 6:
+        return None  # too little to call usual
+    return next((c for c in found.changes if c.kind == "comm" and c.name == comm), None)
+
+
+def _part(segment: Segment, from_ns: int, to_ns: int) -> Any:
+    return lambda: Columns(segment, from_ns, to_ns)
+
+
+# -- the mechanism -----------------------------------------------------------
+
+
+def _mechanism_link(case: Case, story: Story) -> bool:
+    """What the kernel was doing, by families of functions."""
+    held, comm = story.held, story.comm
+    assert held is not None
+    assert comm is not None
+    stacks = [s for s in case.stacks(Window(held.from_ns, held.to_ns), held.cpu) if s.kernel]
+    total = sum(each.samples for each in stacks)
+    if not any(each.frames for each in stacks):
+        story.lacks(
+            "kernel functions", "the mechanism has no name",
+            "kallsyms must be readable: `nodescope doctor`",
+        )  # fmt: skip
+        return False
+    shares = _mechanism_shares(stacks, total)
+    best = max(shares, key=lambda name: (shares[name][0], name), default=None)
+    if best is None or shares[best][0] < LEAST_SHARE:
+        story.lacks(
+            "a known mechanism", "the kernel functions are of no family we know",
+            f"nodescope flame --cpu {held.cpu} --mode kernel {between(held.from_ns, held.to_ns)}",
+        )  # fmt: skip
+        return False
+    share, mechanism = shares[best]
+    story.mechanism = mechanism
+    story.links.append(_named(story, mechanism, share, _leaf(stacks, mechanism)))
+    for name, (other, each) in sorted(shares.items(), key=lambda item: -item[1][0]):
+        if name != best and other >= 0.02:
+            story.ruled_out.append(
+                RuledOut(
+                    name,
+                    f"{each.title}: {other:.0%} of core {held.cpu}'s kernel samples; ruled out: "
+                    "too little to hold it",
+                )
+            )
+    labels = {"page_faults": "page faults", "compaction": "compaction",
+              "direct_reclaim": "direct reclaim",
+              "huge_page_clearing": "huge page faults"}  # fmt: skip
+    share_of = {labels[name]: value[0] for name, value in shares.items() if name in labels}
+    if mechanism.name == "memcg_walk_by_reclaim":
+        share_of["direct reclaim"] = share
+    story.ruled_out += rule_out_rises(case, held.to_ns, share_of)
+    story.ruled_out += rule_out_throttling(case, held.to_ns)
+    return True
+
+
+def _mechanism_shares(stacks: list[Stack], total: int) -> dict[str, tuple[float, Mechanism]]:
+    counts: Counter[str] = Counter()
+    for each in stacks:
+        found = classify(each.frames)
+        if found is not None:
+            counts[found.name] += each.samples
+    known = {each.name: each for each in load_mechanisms()}
+    return {name: (count / total, known[name]) for name, count in counts.items()}
+
+
+def _leaf(stacks: list[Stack], mechanism: Mechanism) -> str:
+    leaves: Counter[str] = Counter()
+    for each in stacks:
+        if each.frames and mechanism.holds(each.frames):
+            leaves[each.frames[-1]] += each.samples
+    return leaves.most_common(1)[0][0] if leaves else ""
+
+
+def _named(story: Story, mechanism: Mechanism, share: float, leaf: str) -> Link:
+    held, comm = story.held, story.comm
+    assert held is not None
+    return Link(
+        "mechanism", mechanism.name,
+        f"{comm} was {mechanism.title}: {share:.0%} of the kernel samples, most in {leaf}",
+        1.0 + 4.0 * share,
+        f"nodescope flame --cpu {held.cpu} --mode kernel {between(held.from_ns, held.to_ns)}",
+        "another family of functions in those seconds",
+    )  # fmt: skip
+
+
+# -- the state and the source ------------------------------------------------
+
+
+def _with_state(case: Case, story: Story) -> list[Chain]:
+    held, mechanism = story.held, story.mechanism
+    assert held is not None
+    assert mechanism is not None
+    if mechanism.needs == "none":
+        return _chain(story)
+    if mechanism.needs == "memory_pressure":
+        pressure = pressure_link(case, held.to_ns)
+        if pressure is not None:
+            story.links.append(pressure)
+            kind = "cgroup" if pressure.subject.startswith("/") else "process"
+            return _chain(
+                story, Root(kind, pressure.subject if kind == "cgroup" else story.comm or "")
+            )
+        return _chain(story)
+    zombies = read_zombies(case, held.to_ns)
+    if zombies is None:
+        story.lacks(
+            "memory cgroups", "how many cgroups were walked is not known",
+            "record with the observer `memory_cgroups`",
+        )  # fmt: skip
+        return _chain(story)
+    if not zombies.many:
+        return _without_zombies(case, story, zombies.dying)
+    story.links.append(zombie_link(zombies))
+    uptime_s = _uptime(case, held.to_ns)
+    origins = find_origins(case, held.to_ns, zombies.dying, uptime_s)
+    for table in ("dying_parents", "cgroup_churn", "units", "containers"):
+        if not case.recorded(table):
+            story.lacks(
+                table, "part of where the zombies come from is not known",
+                f"record with the observer that fills `{table}`; `nodescope doctor`",
+            )  # fmt: skip
+    if not origins:
+        return _chain(story, Root("state", "zombie memory cgroups"))
+    return [
+        Chain(
+            (*story.links, *origin.links), origin.root, mechanism.name, mechanism.fix,
+            origin.arithmetic,
+        )
+        for origin in origins[:3]
+    ]  # fmt: skip
+
+
+def _without_zombies(case: Case, story: Story, dying: int) -> list[Chain]:
+    """Reclaim goes through the same functions without zombies; then they are not the reason."""
+    story.ruled_out.append(
+        RuledOut(
+            "zombie memory cgroups",
+            f"{dying} memory cgroups were dying; ruled out: too few for a walk to cost anything",
+        )
+    )
+    assert story.mechanism is not None
+    if story.mechanism.name != "memcg_walk_by_reclaim":
+        return _chain(story)
+    plain = next(each for each in load_mechanisms() if each.name == "direct_reclaim")
+    last = story.links.pop()
+    story.mechanism = plain
+    story.links.append(
+        Link("mechanism", plain.name, f"{story.comm} was {plain.title}", last.strength, last.show,
+             last.refute)
+    )  # fmt: skip
+    return _with_state(case, story)
+
+
+def _uptime(case: Case, at_ns: int) -> float | None:
+    """How long the node had been up: the monotonic clock starts with it."""
+    for segment in overlapping(case.segments, Window(at_ns - SECOND_NS, at_ns)):
+        start = segment.description.start
+        return (start.monotonic_ns + at_ns - start.wall_ns) / SECOND_NS
+    return None

@@ -1,0 +1,77 @@
+"""`diagnose`: symptoms to incidents, incidents to chains, equal ones told once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from nodescope.analysis.window import SECOND_NS, Window
+from nodescope.archive.reader import Segment
+from nodescope.diagnosis.case import Case
+from nodescope.diagnosis.chains import Story, build
+from nodescope.diagnosis.finding import Chain, Diagnosis, Finding, Missing
+from nodescope.diagnosis.incidents import ORDER, Incident, at_moment, find_symptoms, group
+
+IN_FULL = 3  # incidents that are compared with a baseline: the rest tell the same
+MOST_INCIDENTS = 40
+MARGIN_NS = 30 * SECOND_NS
+
+
+def diagnose(
+    segments: Sequence[Segment],
+    window: Window,
+    at_ns: int | None = None,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Diagnosis:
+    """Everything that went wrong in the window, or near one moment of it."""
+    case = Case(segments, window)
+    symptoms = find_symptoms(case)
+    if at_ns is not None:
+        symptoms = at_moment(symptoms, at_ns)
+    incidents = group(symptoms)
+    incidents.sort(key=lambda each: (ORDER.index(each.first.kind), each.first.time_ns))
+    result = Diagnosis(window.from_ns, window.to_ns)
+    for number, incident in enumerate(incidents[:MOST_INCIDENTS]):
+        progress(number, len(incidents))
+        chains, story = build(case, incident, with_baseline=number < IN_FULL)
+        _add(result, _finding(incident, chains, story), story.missing)
+    result.missing += _missing_tables(case, result)
+    return result
+
+
+def _finding(incident: Incident, chains: list[Chain], story: Story) -> Finding:
+    finding = Finding(incident.first, chains, incident.symptoms[1:], story.ruled_out)
+    core = next((link for chain in chains for link in chain.links if link.kind == "core"), None)
+    finding.hidden = core.statement if core is not None else None
+    return finding
+
+
+def _add(result: Diagnosis, finding: Finding, missing: Sequence[Missing]) -> None:
+    """Keep a finding, or count it to one that says the same."""
+    for each in missing:
+        if all(each.what != known.what for known in result.missing):
+            result.missing.append(each)
+    key = _key(finding)
+    for known in result.findings:
+        if key is not None and _key(known) == key:
+            known.repeats.append(finding.symptom.time_ns)
+            return
+    result.findings.append(finding)
+
+
+def _key(finding: Finding) -> tuple[object, ...] | None:
+    if not finding.chains:
+        return None
+    chain = finding.chains[0]
+    return finding.symptom.kind, chain.root, chain.mechanism
+
+
+def _missing_tables(case: Case, result: Diagnosis) -> list[Missing]:
+    """Sources whose absence makes silence worth less."""
+    found = []
+    if not case.recorded("kernel_log") and not case.events:
+        found.append(
+            Missing("kernel log", "resets and lockups would not be seen", "`nodescope doctor`")
+        )
+    if not case.recorded("samples") and all(each.what != "samples" for each in result.missing):
+        found.append(Missing("samples", "processes cannot be named", "`nodescope doctor`"))
+    return found

@@ -1,0 +1,71 @@
+"""A diagnosis as JSON."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nodescope.diagnosis.finding import Chain, Diagnosis, Finding, Link, Symptom
+from nodescope.pictures.text import iso
+
+
+def diagnosis_document(diagnosis: Diagnosis) -> dict[str, Any]:
+    """The shape that docs/diagnosis.md describes."""
+    return {
+        "from": iso(diagnosis.from_ns),
+        "from_ns": diagnosis.from_ns,
+        "to": iso(diagnosis.to_ns),
+        "to_ns": diagnosis.to_ns,
+        "findings": [_finding(each) for each in diagnosis.findings],
+        "missing": [
+            {"what": each.what, "consequence": each.consequence, "hint": each.hint}
+            for each in diagnosis.missing
+        ],
+    }
+
+
+def _finding(finding: Finding) -> dict[str, Any]:
+    return {
+        "symptom": _symptom(finding.symptom),
+        "also": [_symptom(each) for each in finding.also[:20]],
+        "repeats": [iso(time_ns) for time_ns in finding.repeats],
+        "hidden": finding.hidden,
+        "chains": [_chain(each) for each in finding.chains],
+        "ruled_out": [
+            {"name": each.name, "statement": each.statement} for each in finding.ruled_out
+        ],
+    }
+
+
+def _symptom(symptom: Symptom) -> dict[str, Any]:
+    return {
+        "kind": symptom.kind,
+        "time": iso(symptom.time_ns),
+        "time_ns": symptom.time_ns,
+        "subject": symptom.subject,
+        "statement": symptom.statement,
+        "cpu": symptom.cpu,
+    }
+
+
+def _chain(chain: Chain) -> dict[str, Any]:
+    weakest = chain.weakest
+    return {
+        "confidence": round(chain.confidence, 3),
+        "root": {"kind": chain.root.kind, "name": chain.root.name},
+        "mechanism": chain.mechanism,
+        "links": [_link(each) for each in chain.links],
+        "weakest": weakest.kind,
+        "refute": weakest.refute,
+        "arithmetic": chain.arithmetic,
+        "fixes": list(chain.fixes),
+    }
+
+
+def _link(link: Link) -> dict[str, Any]:
+    return {
+        "kind": link.kind,
+        "subject": link.subject,
+        "statement": link.statement,
+        "strength": round(link.strength, 2),
+        "show": link.show,
+    }

@@ -1,0 +1,110 @@
+"""What a diagnosis says: symptoms, chains of links, what was ruled out, what is missing.
+
+A link's strength is a log-likelihood ratio in nats: how much likelier its evidence
+is if the link holds than by chance. A chain is as sure as all of its links together,
+so its confidence is the product of what each link alone would give.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+SURE = 6.0  # nats: nothing of this is surer than 400 to 1
+
+
+@dataclass(frozen=True, slots=True)
+class Symptom:
+    """Something that went wrong, as the recording shows it."""
+
+    kind: str
+    time_ns: int
+    subject: str
+    statement: str
+    cpu: int | None = None
+    from_ns: int | None = None  # where it has a length
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """One step of a chain, with what shows it."""
+
+    kind: str
+    subject: str
+    statement: str
+    strength: float
+    show: str  # a command
+    refute: str = ""  # what would speak against it
+
+    @property
+    def probability(self) -> float:
+        return 1 / (1 + math.exp(-min(self.strength, SURE)))
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """What a chain ends at."""
+
+    kind: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """From the symptom to what is behind it."""
+
+    links: tuple[Link, ...]
+    root: Root
+    mechanism: str | None = None
+    fixes: tuple[str, ...] = ()
+    arithmetic: str | None = None
+
+    @property
+    def confidence(self) -> float:
+        return math.prod(link.probability for link in self.links)
+
+    @property
+    def weakest(self) -> Link:
+        return min(self.links, key=lambda link: link.strength)
+
+
+@dataclass(frozen=True, slots=True)
+class RuledOut:
+    """Something that was there and is not the cause."""
+
+    name: str
+    statement: str
+
+
+@dataclass(slots=True)
+class Finding:
+    """One thing that went wrong, with what explains it, best first."""
+
+    symptom: Symptom
+    chains: list[Chain]
+    also: list[Symptom] = field(default_factory=list)  # of the same incident
+    ruled_out: list[RuledOut] = field(default_factory=list)
+    hidden: str | None = None  # what the averages did not show
+    repeats: list[int] = field(default_factory=list)  # when the same happened again
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """What was not recorded, and what would have told it."""
+
+    what: str
+    consequence: str
+    hint: str
+
+
+@dataclass(slots=True)
+class Diagnosis:
+    """All of it."""
+
+    from_ns: int
+    to_ns: int
+    findings: list[Finding] = field(default_factory=list)
+    missing: list[Missing] = field(default_factory=list)

@@ -1,0 +1,106 @@
+"""What went wrong, found without being told: symptoms, and which of them are one incident."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from nodescope.analysis.window import SECOND_NS, Event, Window
+from nodescope.diagnosis.case import Case, Held
+from nodescope.diagnosis.finding import Symptom
+
+# The first of an incident is what a person was paged for.
+ORDER = (
+    "job_failed", "nic_reset", "nic_reset_failed", "nic_tx_timeout", "nic_keepalive_lost",
+    "nic_health", "hard_lockup", "soft_lockup", "rcu_stall", "hung_task", "nic_poll_starved",
+    "core_starved", "core_held",
+)  # fmt: skip
+NIC_KINDS = tuple(kind for kind in ORDER if kind.startswith("nic_"))
+APART_NS = 30 * SECOND_NS  # symptoms further apart are not one incident
+ONE_COMM = 0.9  # of a held core's samples
+
+
+@dataclass(slots=True)
+class Incident:
+    """Symptoms that belong together; the first is the gravest."""
+
+    symptoms: list[Symptom]
+
+    @property
+    def first(self) -> Symptom:
+        return self.symptoms[0]
+
+    def of(self, *kinds: str) -> list[Symptom]:
+        """Its symptoms of some kinds."""
+        return [symptom for symptom in self.symptoms if symptom.kind in kinds]
+
+
+def find_symptoms(case: Case) -> list[Symptom]:
+    """All of the window, in the order of time."""
+    wanted = [kind for kind in ORDER if kind != "core_held"]
+    found = [_from_event(event) for event in case.events_of(*wanted)]
+    found += [held for each in case.held_cores(case.window) if (held := _from_held(case, each))]
+    return sorted(found, key=lambda symptom: symptom.time_ns)
+
+
+def _from_event(event: Event) -> Symptom:
+    return Symptom(
+        event.kind, event.time_ns, event.subject, event.message, event.cpu, None, event.details
+    )
+
+
+def _from_held(case: Case, held: Held) -> Symptom | None:
+    """A core in the kernel is a symptom if one process held it there, or nobody can say."""
+    window = Window(held.from_ns, held.to_ns)
+    stacks = case.stacks(window, held.cpu)
+    total = sum(each.samples for each in stacks)
+    by: Counter[str] = Counter()
+    for each in stacks:
+        by[each.comm] += each.samples
+    details: dict[str, object] = {"seconds": round(held.seconds, 1)}
+    if total:
+        comm, samples = by.most_common(1)[0]
+        if samples < ONE_COMM * total:
+            return None  # many processes shared it: a busy core, not a held one
+        details |= {"comm": comm, "samples": samples}
+    return Symptom(
+        "core_held",
+        held.to_ns,
+        f"cpu{held.cpu}",
+        f"core {held.cpu} was in the kernel for {held.seconds:.0f} s",
+        held.cpu,
+        held.from_ns,
+        details,
+    )
+
+
+def group(symptoms: Iterable[Symptom]) -> list[Incident]:
+    """Symptoms close in time that do not speak of different things."""
+    incidents: list[Incident] = []
+    for symptom in sorted(symptoms, key=lambda each: each.time_ns):
+        home = next((each for each in reversed(incidents) if _belongs(each, symptom)), None)
+        if home is None:
+            incidents.append(Incident([symptom]))
+        else:
+            home.symptoms.append(symptom)
+    for incident in incidents:
+        incident.symptoms.sort(key=lambda each: (ORDER.index(each.kind), each.time_ns))
+    return incidents
+
+
+def _belongs(incident: Incident, symptom: Symptom) -> bool:
+    last = max(each.time_ns for each in incident.symptoms)
+    if symptom.time_ns - last > APART_NS:
+        return False
+    if symptom.cpu is None:
+        return True
+    cpus = {each.cpu for each in incident.symptoms if each.cpu is not None}
+    return (
+        not cpus or symptom.cpu in cpus or any(each.kind in NIC_KINDS for each in incident.symptoms)
+    )
+
+
+def at_moment(symptoms: Sequence[Symptom], at_ns: int) -> list[Symptom]:
+    """Those near a moment somebody asks about."""
+    return [each for each in symptoms if abs(each.time_ns - at_ns) <= 2 * APART_NS]

@@ -1,0 +1,321 @@
+"""Where zombies come from: who makes cgroups that are never released, and why it runs.
+
+Three witnesses, each of which may be missing: what removed cgroups still hold, by
+parent (`dying_parents`); who makes and removes cgroups (`cgroup_churn`); what loops
+(units and containers, with their events). They must agree on a place in the tree.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from nodescope.analysis.window import SECOND_NS, Window
+from nodescope.diagnosis.case import Case
+from nodescope.diagnosis.finding import Link, Root
+from nodescope.diagnosis.showing import around
+
+LOOKBACK_NS = 3600 * SECOND_NS
+LEAST_LOOPS = 3
+
+
+@dataclass(slots=True)
+class Looper:
+    """Something that ends and is started again."""
+
+    kind: str  # unit or container
+    name: str
+    times: list[int] = field(default_factory=list)
+    exits: Counter[str] = field(default_factory=Counter)
+    places: set[str] = field(default_factory=set)  # cgroups, and parents of cgroups
+    ids: set[str] = field(default_factory=set)
+
+    @property
+    def period_s(self) -> float:
+        """Seconds from one time to the next, the middle one of all."""
+        gaps = sorted(
+            b - a for a, b in zip(sorted(self.times), sorted(self.times)[1:], strict=False)
+        )
+        return gaps[len(gaps) // 2] / SECOND_NS if gaps else math.inf
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A parent of cgroups that die and stay."""
+
+    path: str
+    dying: int | None
+    held_bytes: int
+    kinds: tuple[str, ...]
+    removed: int  # in the hour before
+    unreleased: int
+    maker: str | None
+    pattern: str | None
+    maker_pid: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """One explanation of the zombies."""
+
+    links: tuple[Link, ...]
+    root: Root
+    arithmetic: str | None
+    score: float
+
+
+def find_places(case: Case, at_ns: int) -> list[Place]:
+    """Parents with dying children, those with most first."""
+    dying: dict[str, int | None] = {}
+    held: Counter[str] = Counter()
+    kinds: dict[str, list[str]] = defaultdict(list)
+    for row in case.state("dying_parents", ["path", "kind"], at_ns):
+        path = row["path"]
+        dying[path] = max(filter(None, (dying.get(path), row["dying"])), default=None)
+        held[path] += row["held_bytes"] or 0
+        if row["kind"] and row["held_bytes"]:
+            kinds[path].append(row["kind"])
+    churn = _churn_by_parent(case, at_ns)
+    places = []
+    for path in dying.keys() | churn.keys():
+        removed, unreleased, maker, pattern, pid = churn.get(path, (0, 0, None, None, None))
+        if not dying.get(path) and not held[path] and not unreleased:
+            continue
+        places.append(
+            Place(path, dying.get(path), held[path], tuple(kinds[path]), removed, unreleased,
+                  maker, pattern, pid)
+        )  # fmt: skip
+    return sorted(places, key=lambda p: (-(p.dying or 0), -p.unreleased, -p.held_bytes, p.path))
+
+
+Churn = tuple[int, int, str | None, str | None, int | None]
+
+
+def _churn_by_parent(case: Case, at_ns: int) -> dict[str, Churn]:
+    window = Window(at_ns - LOOKBACK_NS, at_ns + SECOND_NS)
+    removed: Counter[str] = Counter()
+    latest: dict[tuple[str, str], Mapping[str, Any]] = {}
+    makers: dict[str, Counter[tuple[str, str, int | None]]] = defaultdict(Counter)
+    for row in sorted(case.rows("cgroup_churn", window), key=lambda row: row["time_ns"]):
+        removed[row["parent"]] += row["removed"]
+        latest[row["parent"], row["pattern"]] = row
+        if row["maker"] and row["made"]:
+            makers[row["parent"]][row["maker"], row["pattern"], row["maker_pid"]] += row["made"]
+    unreleased: Counter[str] = Counter()
+    for (parent, _), last in latest.items():
+        unreleased[parent] += last["unreleased"] or 0
+    found: dict[str, Churn] = {}
+    for parent in removed:
+        top = makers[parent].most_common(1)
+        maker, pattern, pid = top[0][0] if top else (None, None, None)
+        found[parent] = (removed[parent], unreleased[parent], maker, pattern, pid)
+    return found
+
+
+def find_loopers(case: Case, at_ns: int) -> list[Looper]:
+    """Units and containers that ended at least three times in the hour before."""
+    found: dict[tuple[str, str], Looper] = {}
+    since = at_ns - LOOKBACK_NS
+
+    def looper(kind: str, name: str) -> Looper:
+        return found.setdefault((kind, name), Looper(kind, name))
+
+    for event in case.events_of("unit_exit", "unit_failed", "unit_restart", "container_exit"):
+        if not since <= event.time_ns <= at_ns + 60 * SECOND_NS:
+            continue
+        each = looper("container" if event.kind == "container_exit" else "unit", event.subject)
+        if event.kind in ("unit_exit", "container_exit"):
+            each.times.append(event.time_ns)
+            code = event.details.get("exit_status", event.details.get("exit_code"))
+            if code is not None:
+                each.exits[str(code)] += 1
+        elif event.kind == "unit_restart" and not any(
+            abs(time - event.time_ns) < 5 * SECOND_NS for time in each.times[-3:]
+        ):
+            each.times.append(event.time_ns)
+        for key in ("cgroup", "cgroup_parent"):
+            if event.details.get(key):
+                each.places.add(str(event.details[key]))
+    _add_container_rows(case, since, at_ns, looper)
+    for row in case.state("units", ["unit"], at_ns):
+        if ("unit", row["unit"]) in found and row["cgroup"]:
+            found["unit", row["unit"]].places.add(row["cgroup"])
+    return [each for each in found.values() if len(each.times) >= LEAST_LOOPS]
+
+
+def _add_container_rows(case: Case, since: int, at_ns: int, looper: Any) -> None:
+    """Ids that churn under one name are a loop even where no event was seen."""
+    rows = case.rows("containers", Window(since, at_ns + SECOND_NS))
+    first_seen: dict[tuple[str, str], int] = {}
+    for row in sorted(rows, key=lambda row: row["time_ns"]):
+        if not row["name"]:
+            continue
+        each: Looper = looper("container", row["name"])
+        each.ids.add(row["id"])
+        first_seen.setdefault((row["name"], row["id"]), row["time_ns"])
+        for key in ("cgroup", "cgroup_parent"):
+            if row[key]:
+                each.places.add(row[key])
+    by_name: dict[str, list[int]] = defaultdict(list)
+    for (name, _), time_ns in first_seen.items():
+        by_name[name].append(time_ns)
+    for name, times in by_name.items():
+        each = looper("container", name)
+        if not each.times and len(times) > LEAST_LOOPS:
+            each.times = times
+
+
+def find_origins(case: Case, at_ns: int, dying: int, uptime_s: float | None) -> list[Origin]:
+    """Explanations of the zombies, the best first."""
+    places, loopers = find_places(case, at_ns), find_loopers(case, at_ns)
+    origins = [
+        _explain(case, at_ns, dying, uptime_s, place, looper)
+        for place in places[:5]
+        for looper in loopers
+        if _stands_in(looper, place.path)
+    ]
+    if not origins and places:
+        origins = [_place_alone(place, dying) for place in places[:2]]
+    return sorted(origins, key=lambda each: -each.score)
+
+
+def _stands_in(looper: Looper, path: str) -> bool:
+    """Whether its cgroups lie in that place; a place that says nothing fits none."""
+    place = path.rstrip("/")
+    return any(
+        each.rstrip("/") == place or each.rstrip("/").rpartition("/")[0] == place
+        or (place and each.startswith(f"{place}/")) or (each and place.startswith(f"{each}/"))
+        for each in looper.places
+    )  # fmt: skip
+
+
+def _place_link(place: Place, dying: int) -> Link:
+    parts = []
+    if place.dying:
+        parts.append(f"{place.dying:,} of {dying:,} dying cgroups are children of {place.path}")
+    if place.held_bytes:
+        kinds = ", ".join(dict.fromkeys(place.kinds)) or "memory"
+        parts.append(f"they hold {place.held_bytes / 1e6:,.0f} MB of {kinds}")
+    if place.removed:
+        parts.append(
+            f"{place.removed:,} were removed there in the hour before, {place.unreleased:,} "
+            "never released"
+        )
+    if place.maker:
+        parts.append(f"made by {place.maker} as {place.pattern}")
+    share = (place.dying or 0) / max(1, dying)
+    strength = 1.0 + 3.0 * min(1.0, share) + (1.0 if place.unreleased else 0.0)
+    return Link(
+        "parent", place.path, "; ".join(parts) or f"dying cgroups under {place.path}", strength,
+        "nodescope zombies --parents", "dying cgroups that grow elsewhere",
+    )  # fmt: skip
+
+
+def _place_alone(place: Place, dying: int) -> Origin:
+    link = _place_link(place, dying)
+    return Origin((link,), Root("cgroup", place.path), None, link.strength)
+
+
+def _explain(
+    case: Case, at_ns: int, dying: int, uptime_s: float | None, place: Place, looper: Looper
+) -> Origin:
+    period = looper.period_s
+    codes = ", ".join(code for code, _ in looper.exits.most_common(3))
+    ended = f"ended {len(looper.times)} times in the hour before" + (
+        f" (exit {codes})" if codes else ""
+    )
+    ids = f", {len(looper.ids)} ids under one name" if len(looper.ids) > 2 else ""
+    arithmetic, fit = _arithmetic(dying, uptime_s, period)
+    loop = Link(
+        "source",
+        looper.name,
+        f"{looper.kind} {looper.name} {ended}{ids}, every {period:.0f} s; its cgroups lie in "
+        f"{place.path}" + (f"; {arithmetic}" if arithmetic else ""),
+        1.5 + min(2.0, math.log(len(looper.times) / LEAST_LOOPS + 1)) + fit,
+        f"nodescope events {around(at_ns, 600)} --kind "
+        + ("container_exit" if looper.kind == "container" else "unit_exit"),
+        f"zombies that go on growing while {looper.name} is stopped",
+    )
+    links = [_place_link(place, dying), loop]
+    root = Root(looper.kind, looper.name)
+    unit = _unit_behind(case, at_ns, looper, place)
+    if unit is not None:
+        links.append(_why_link(unit, looper))
+        root = Root("unit", unit["unit"])
+    score = sum(link.strength for link in links)
+    return Origin(tuple(links), root, arithmetic, score)
+
+
+def _arithmetic(dying: int, uptime_s: float | None, period_s: float) -> tuple[str | None, float]:
+    """Whether as many loops as the uptime holds make as many zombies."""
+    if uptime_s is None or not math.isfinite(period_s) or period_s <= 0:
+        return None, 0.0
+    loops = uptime_s / period_s
+    per_loop = dying / loops
+    text = (
+        f"{uptime_s / 86400:.1f} days of uptime at one every {period_s:.0f} s are {loops:,.0f}, "
+        f"against {dying:,} zombies"
+    )
+    if 0.5 <= per_loop <= 2:
+        return text, 1.5
+    if 0.1 <= per_loop <= 10:
+        return f"{text} ({per_loop:.1f} each)", 0.5
+    return f"{text}: that does not fit by itself", -1.0
+
+
+def _unit_behind(case: Case, at_ns: int, looper: Looper, place: Place) -> Mapping[str, Any] | None:
+    """The unit that loops, or that runs what loops."""
+    rows = case.state("units", ["unit"], at_ns)
+    for row in rows:
+        if looper.kind == "unit" and row["unit"] == looper.name:
+            return row
+    if looper.kind == "unit":
+        return None
+    by_pid = [row for row in rows if place.maker_pid and row["main_pid"] == place.maker_pid]
+    if by_pid:
+        return by_pid[0]
+    words = _words(looper.name)
+    named = [row for row in rows if row["unit"].endswith(".service")
+             and words & _words(row["unit"].removesuffix(".service"))]  # fmt: skip
+    return max(named, key=lambda row: len(words & _words(row["unit"])), default=None)
+
+
+def _words(name: str) -> set[str]:
+    plain = "".join(letter if letter.isalnum() else " " for letter in name.lower())
+    return {word for word in plain.split() if len(word) > 2 and word not in _COMMON_WORDS}
+
+
+_COMMON_WORDS = {"service", "agent", "node", "the", "container", "daemon", "app"}
+
+
+def _why_link(unit: Mapping[str, Any], looper: Looper) -> Link:
+    facts: list[str] = []
+    if unit["file_state"]:
+        by = f" by preset ({unit['preset']})" if unit["preset"] == "enabled" else ""
+        facts.append(f"{unit['file_state']}{by}")
+    if unit["vendor"]:
+        facts.append(f"from {unit['vendor']}")
+    if unit["wanted_by"]:
+        facts.append(f"wanted by {unit['wanted_by']}")
+    if unit["successes"] == 0 and (unit["failures"] or 0) > 0:
+        facts.append("never succeeded since boot")
+    runs = "" if looper.kind == "unit" else f", which runs {looper.name}"
+    targets = all(each.endswith(".target") for each in _split(unit["wanted_by"]))
+    nobody = unit["preset"] == "enabled" and targets
+    return Link(
+        "why",
+        unit["unit"],
+        f"{unit['unit']}{runs}: "
+        + ("; ".join(facts) or "nothing is known of it")
+        + ("; nothing but the image's defaults asks for it" if nobody else ""),
+        2.5 if facts else 0.5,
+        "nodescope audit",
+        f"something that needs {unit['unit']}",
+    )
+
+
+def _split(text: str | None) -> Sequence[str]:
+    return (text or "").split()

@@ -1,0 +1,1 @@
+"""Reproducing incidents, so that a diagnosis can be held against the truth."""

@@ -1,0 +1,194 @@
+"""The synthetic story in little: solved whole, and as far as it goes with a witness gone."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from nodescope.analysis.window import Extent, Window
+from nodescope.archive.reader import Archive
+from nodescope.cli.main import main
+from nodescope.diagnosis.diagnose import diagnose
+from nodescope.diagnosis.document import diagnosis_document
+from nodescope.diagnosis.finding import Diagnosis
+from nodescope.diagnosis.report import render_markdown, render_text
+from nodescope.lab.synthetic import SECOND, Shape, write_story
+
+SHAPE = Shape().small()
+
+
+@pytest.fixture(scope="module")
+def story(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("story") / "archive"
+    write_story(path, SHAPE)
+    return path
+
+
+def solve(path: Path) -> Diagnosis:
+    segments = Archive.open(path).segments()
+    extent = Extent(segments)
+    return diagnose(segments, Window(extent.from_ns, extent.to_ns))
+
+
+def without(path: Path, target: Path, *tables: str) -> Path:
+    """The same recording without some tables, as if nobody had recorded them."""
+    shutil.copytree(path, target)
+    for folder in (target / "segments").iterdir():
+        description = json.loads((folder / "segment.json").read_text())
+        for table in tables:
+            description["tables"].pop(table, None)
+            (folder / f"{table}.parquet").unlink(missing_ok=True)
+        (folder / "segment.json").write_text(json.dumps(description))
+    return target
+
+
+def kinds(diagnosis: Diagnosis) -> list[str]:
+    return [link.kind for link in diagnosis.findings[0].chains[0].links]
+
+
+def test_the_story_is_solved_to_the_unit(story: Path) -> None:
+    found = solve(story)
+    (finding,) = found.findings
+    chain = finding.chains[0]
+    assert (chain.root.kind, chain.root.name) == ("unit", "ecs.service")
+    assert chain.mechanism == "memcg_walk_by_read"
+    assert kinds(found) == [
+        "job", "event", "queue", "core", "task", "mechanism", "state", "parent", "source", "why",
+    ]  # fmt: skip
+    said = " ".join(link.statement for link in chain.links)
+    assert "kubelet" in said
+    assert "core 3 " in said
+    assert "queue 1 of eth0" in said
+    assert "ecs-agent" in said
+    assert "68,4" in said
+    assert "never succeeded since boot" in said
+    assert chain.arithmetic is not None
+    assert chain.confidence > 0.7
+    assert found.missing == []
+    assert any("page faults" in each.statement for each in finding.ruled_out)
+
+
+def test_a_healthy_node_has_no_finding(tmp_path: Path) -> None:
+    write_story(tmp_path / "a", replace(SHAPE, healthy=True))
+    assert solve(tmp_path / "a").findings == []
+
+
+def test_without_a_kernel_log_the_held_core_is_found(story: Path, tmp_path: Path) -> None:
+    found = solve(without(story, tmp_path / "a", "kernel_log", "events"))
+    (finding,) = found.findings
+    assert finding.symptom.kind == "core_held"
+    assert finding.chains[0].mechanism == "memcg_walk_by_read"
+    # Containers are a table of their own: their churn is still seen.
+    assert finding.chains[0].root.name == "ecs.service"
+
+
+def test_without_samples_nobody_is_blamed(story: Path, tmp_path: Path) -> None:
+    gone = ("samples", "profile", "stacks", "frames", "seconds")
+    found = solve(without(story, tmp_path / "a", *gone))
+    assert kinds(found)[-1] == "core"
+    assert found.findings[0].chains[0].root.name == "cpu3"
+    assert any(each.what == "samples" for each in found.missing)
+    assert "kubelet" not in render_text(found)
+
+
+def test_without_zombie_counts_the_mechanism_is_told(story: Path, tmp_path: Path) -> None:
+    found = solve(without(story, tmp_path / "a", "memory_cgroups", "dying_parents"))
+    assert kinds(found)[-1] == "mechanism"
+    assert any(each.what == "memory cgroups" for each in found.missing)
+    assert "ecs" not in render_text(found)
+
+
+def test_without_unit_facts_the_container_is_the_root(story: Path, tmp_path: Path) -> None:
+    found = solve(without(story, tmp_path / "a", "units"))
+    root = found.findings[0].chains[0].root
+    assert (root.kind, root.name) == ("container", "ecs-agent")
+    assert any(each.what == "units" for each in found.missing)
+
+
+def test_without_tracepoints_the_parent_is_known_by_what_is_held(
+    story: Path, tmp_path: Path
+) -> None:
+    found = solve(without(story, tmp_path / "a", "cgroup_churn"))
+    assert found.findings[0].chains[0].root.name == "ecs.service"
+    assert any(each.what == "cgroup_churn" for each in found.missing)
+
+
+def test_without_queues_the_core_is_tied_by_time_alone(story: Path, tmp_path: Path) -> None:
+    found = solve(without(story, tmp_path / "a", "nic_queues"))
+    assert "queue" not in kinds(found)
+    assert "core" in kinds(found)
+    assert any(each.what == "NIC queues" for each in found.missing)
+
+
+def test_without_core_times_only_the_event_is_told(story: Path, tmp_path: Path) -> None:
+    found = solve(without(story, tmp_path / "a", "cores"))
+    assert kinds(found) == ["job", "event"]
+    assert any(each.what == "per-core time" for each in found.missing)
+
+
+def test_a_core_that_serves_no_queue_is_not_blamed(tmp_path: Path) -> None:
+    write_story(tmp_path / "a", replace(SHAPE, queue=99))  # no queue goes to the held core
+    found = solve(tmp_path / "a")
+    nic = next(each for each in found.findings if each.symptom.kind == "job_failed")
+    assert [link.kind for link in nic.chains[0].links] == ["job", "event"]
+    assert any("serves no queue" in each.statement for each in nic.ruled_out)
+
+
+def test_the_document_has_the_promised_shape(story: Path) -> None:
+    document = diagnosis_document(solve(story))
+    (finding,) = document["findings"]
+    assert finding["symptom"]["kind"] == "job_failed"
+    chain = finding["chains"][0]
+    assert {"confidence", "root", "links", "weakest", "refute"} <= chain.keys()
+    assert set(chain["links"][0]) == {"kind", "subject", "statement", "strength", "show"}
+    assert chain["root"] == {"kind": "unit", "name": "ecs.service"}
+    json.dumps(document)
+
+
+def test_the_command_exits_1_with_findings(
+    story: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert main(["diagnose", "--archive", str(story)]) == 1
+    out = capsys.readouterr().out
+    assert "cause: unit ecs.service" in out
+    report = tmp_path / "report.md"
+    assert main(["diagnose", "--archive", str(story), "--output", str(report)]) == 1
+    assert "**Cause: unit ecs.service**" in report.read_text()
+    capsys.readouterr()
+    assert main(["diagnose", "--archive", str(story), "--json", "--last", "60s"]) == 0
+    assert json.loads(capsys.readouterr().out)["findings"] == []
+
+
+def test_a_moment_can_be_asked_about(story: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    reset = SHAPE.resets[0]
+    assert main(["diagnose", "--archive", str(story), "--at", f"+{reset}s", "--json"]) == 1
+    assert json.loads(capsys.readouterr().out)["findings"]
+    assert main(["diagnose", "--archive", str(story), "--at", "+300s", "--json"]) == 0
+
+
+def test_names_in_a_report_are_never_markup(story: Path) -> None:
+    found = solve(story)
+    symptom = replace(found.findings[0].symptom, statement="<script>|x`*")
+    found.findings[0].symptom = symptom
+    text = render_markdown(found)
+    assert "<script>" not in text
+    assert "\\<script\\>\\|x\\`\\*" in text
+
+
+def test_every_command_shown_is_one_of_ours(story: Path) -> None:
+    from nodescope.cli.main import COMMANDS
+
+    for chain in solve(story).findings[0].chains:
+        for link in chain.links:
+            assert link.show.split()[0] == "nodescope"
+            assert link.show.split()[1] in {*COMMANDS, "zombies", "audit", "network"}
+
+
+def test_times_of_the_story_are_as_told(story: Path) -> None:
+    extent = Extent(Archive.open(story).segments())
+    length = (extent.to_ns - extent.from_ns) / SECOND
+    assert SHAPE.seconds - 2 < length < SHAPE.seconds + 2
