@@ -1,0 +1,150 @@
+"""The kernel's log into the archive, and what it says into events.
+
+History is told once: from the oldest record the kernel still has, or from the
+one after the last that the archive tells of this boot.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from nodescope.errors import SourceError
+from nodescope.recorder.observation import SECOND_NS, Event, Observation, Setting, Unseen
+from nodescope.recorder.told import Told, read_told
+from nodescope.sources.kernel_clock import SAME_CLOCK, KernelClock, Offset
+from nodescope.sources.kernel_messages import Message, classify, join
+from nodescope.sources.kmsg import KernelLog, Record
+from nodescope.sources.node import read_text
+
+# Lines for one answer. A flood costs no more than this; what waits stays in the kernel's
+# ring and comes with the next answers, and what is overwritten there is a gap.
+MOST_LINES = 500
+_JOIN_NS = 2 * SECOND_NS
+_SOURCE = "kernel_log"
+
+
+@dataclass(slots=True)
+class _Last:
+    """The last message, which the lines after it may add to."""
+
+    message: Message
+    record: Record
+    time_ns: int
+    at: int | None  # where its event stands in the present answer; None: already told
+
+
+class KernelLogObserver:
+    """Reads what is new each second."""
+
+    interval_ns = SECOND_NS
+    patient = False
+
+    def __init__(self, setting: Setting) -> None:
+        self._setting = setting
+        self._log: KernelLog | None = None
+        self._clock: KernelClock | None = None
+        self._told = Told()
+        self._next: int | None = None  # sequence that should come next; None: whatever is oldest
+        self._last_ns = 0
+        self._last: _Last | None = None
+
+    def begin_segment(self) -> None:
+        """Nothing is said again: a line happened once."""
+
+    def observe(self, now_ns: int) -> Observation:
+        said = Observation()
+        if self._log is None:
+            self._open(now_ns, said)
+            assert self._log is not None
+        batch = self._log.read(MOST_LINES, after=self._told.sequence)
+        if not batch.records:
+            return said
+        offset = self._offset()
+        if self._last is not None:
+            self._last.at = None
+        for record in batch.records:
+            time_ns = offset.monotonic_ns(record.kernel_ns)
+            self._account(record, time_ns, said)
+            said.add(
+                "kernel_log",
+                time_ns=time_ns,
+                sequence=record.sequence,
+                level=record.level,
+                facility=record.facility,
+                user=record.by_user,
+                text=record.text,
+            )
+            self._interpret(record, time_ns, said)
+        return said
+
+    def _open(self, now_ns: int, said: Observation) -> None:
+        log = KernelLog(self._setting.places)
+        boot_id = read_text(self._setting.places.proc / "sys/kernel/random/boot_id") or ""
+        self._told = read_told(self._setting.archive, boot_id)
+        if self._told.sequence >= 0:
+            self._next, self._last_ns = self._told.sequence + 1, self._told.time_ns
+        try:
+            self._clock = KernelClock()
+        except SourceError as error:
+            message = f"its times are as wrong as the clocks drifted apart since boot: {error}"
+            said.events.append(Event(now_ns, "source_degraded", _SOURCE, message))
+        self._log = log
+
+    def _offset(self) -> Offset:
+        if self._clock is None:
+            return SAME_CLOCK
+        return self._clock.read_offset()
+
+    def _account(self, record: Record, time_ns: int, said: Observation) -> None:
+        """Note what was overwritten between the last record and this one."""
+        if self._next is not None and record.sequence > self._next:
+            lost = record.sequence - self._next
+            said.gaps.append(
+                Unseen(self._last_ns, time_ns, _SOURCE, "overwritten before it was read", lost)
+            )
+        self._next, self._last_ns = record.sequence + 1, time_ns
+
+    def _interpret(self, record: Record, time_ns: int, said: Observation) -> None:
+        last = self._last
+        if last is not None and time_ns - last.time_ns <= _JOIN_NS:
+            joined = join(last.message, record.text)
+            if joined is not None:
+                last.message = joined
+                if last.at is not None:
+                    said.events[last.at] = _event(last.record, last.time_ns, joined)
+                return
+        message = classify(record.text)
+        if message is None:
+            return
+        told = record.sequence in self._told.events
+        self._last = _Last(message, record, time_ns, None if told else len(said.events))
+        if not told:
+            said.events.append(_event(record, time_ns, message))
+
+    def close(self) -> None:
+        """Let go of the device."""
+        if self._log is not None:
+            self._log.close()
+        if self._clock is not None:
+            self._clock.close()
+
+
+def _event(record: Record, time_ns: int, message: Message) -> Event:
+    """The event that a record tells; its first line is the message."""
+    details: dict[str, Any] = {
+        name: value
+        for name in ("driver", "device", "interface", "queue")
+        if (value := getattr(message, name)) is not None
+    }
+    details |= message.details
+    details["sequence"] = record.sequence
+    if record.by_user:
+        details["user"] = True
+    line = record.text.partition("\n")[0]
+    return Event(time_ns, message.kind, message.subject, line, cpu=message.cpu, details=details)
+
+
+def make(setting: Setting) -> KernelLogObserver:
+    """The observer of this node's log."""
+    return KernelLogObserver(setting)

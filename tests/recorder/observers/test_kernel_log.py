@@ -1,0 +1,225 @@
+"""The kernel's log, observed for real: lines written here, read back with their time."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.kernel_log import ring_bytes, write_line
+from tests.sources.kernel_messages.formats import FORMATS
+from tests.waiting import wait_for
+
+from nodescope.archive.reader import Archive
+from nodescope.archive.writer import ArchiveWriter
+from nodescope.clock import SystemClock
+from nodescope.errors import ArchiveError
+from nodescope.recorder.observation import Event, Observation, Setting, columns_of
+from nodescope.recorder.observers import kernel_log
+from nodescope.recorder.observers.kernel_log import MOST_LINES, KernelLogObserver
+from nodescope.recorder.told import read_told
+from nodescope.sources.node import read_node
+from nodescope.sources.places import Places
+
+MILLISECOND_NS = 1_000_000
+RECORD = """
+import sys
+from pathlib import Path
+from nodescope.recorder.observers.catalogue import NAMES
+from nodescope.recorder.options import RecorderOptions
+from nodescope.recorder.session import record
+without = tuple(name for name in NAMES if name != "kernel_log")
+record(RecorderOptions(Path(sys.argv[1]), frequency_hz=1, flush_ns=200_000_000, without=without))
+"""
+
+
+class Collected:
+    """All that an observer said so far."""
+
+    def __init__(self, observer: KernelLogObserver) -> None:
+        self.observer = observer
+        self.rows: list[Any] = []
+        self.events: list[Event] = []
+        self.lost = 0
+        self.largest = 0
+
+    def ask(self) -> Observation:
+        said = self.observer.observe(0)
+        rows = said.rows.get("kernel_log", [])
+        self.largest = max(self.largest, len(rows))
+        self.rows += rows
+        self.events += said.events
+        self.lost += sum(gap.lost or 0 for gap in said.gaps)
+        return said
+
+    def has(self, text: str) -> bool:
+        self.ask()
+        return any(row["text"] == text for row in self.rows)
+
+
+@pytest.fixture
+def collected(tmp_path: Path) -> Iterator[Collected]:
+    observer = kernel_log.make(Setting(Places(), tmp_path / "none"))
+    yield Collected(observer)
+    observer.close()
+
+
+@pytest.mark.live
+@pytest.mark.root
+def test_every_format_comes_back_as_its_event_at_its_time(collected: Collected) -> None:
+    tag = f"nodescope-formats-{os.getpid()}: "
+    written = [write_line(tag + known.text) for known in FORMATS]
+    last = write_line(f"{tag}the end").text
+    wait_for(lambda: collected.has(last), last)
+    events = [event for event in collected.events if event.message.startswith(tag)]
+    assert [event.kind for event in events] == [known.kind for known in FORMATS]
+    for known, line, event in zip(FORMATS, written, events, strict=True):
+        assert event.subject == known.subject
+        assert line.before_ns - MILLISECOND_NS <= event.time_ns <= line.after_ns + MILLISECOND_NS
+        assert event.details["user"] is True
+        said = {**event.details, "cpu": event.cpu}
+        expected = {name: value for name, value in known.says.items() if value is not None}
+        assert said | expected == said
+
+
+@pytest.mark.live
+@pytest.mark.root
+def test_the_lines_of_one_oom_kill_are_one_event(collected: Collected) -> None:
+    tag, pid = f"nodescope-oom-{os.getpid()}: ", os.getpid()
+    write_line(
+        f"{tag}oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=/,mems_allowed=0,"
+        f"oom_memcg=/a,task_memcg=/a/b,task=java,pid={pid},uid=0"
+    )
+    killed = f"{tag}Memory cgroup out of memory: Killed process {pid} (java) total-vm:8kB, "
+    last = write_line(f"{killed}anon-rss:4kB, file-rss:0kB").text
+    wait_for(lambda: collected.has(last), last)
+    assert len([event for event in collected.events if event.message.startswith(tag)]) == 1
+
+
+@pytest.mark.live
+@pytest.mark.root
+def test_a_flood_is_read_in_portions_and_what_was_overwritten_is_counted(
+    collected: Collected,
+) -> None:
+    tag = f"nodescope-flood-{os.getpid()}"
+    first = write_line(f"{tag} first").text
+    wait_for(lambda: collected.has(first), first)
+    lines = 2 * ring_bytes() // 100
+    for number in range(lines):
+        write_line(f"{tag} {number:06d} {'x' * 80}")
+    last = write_line(f"{tag} last").text
+    wait_for(lambda: collected.has(last), last)
+    assert collected.largest <= MOST_LINES
+    assert collected.lost > 0
+    sequences = [row["sequence"] for row in collected.rows]
+    assert len(sequences) == len(set(sequences))
+    at = next(row["sequence"] for row in collected.rows if row["text"] == first)
+    until = next(row["sequence"] for row in collected.rows if row["text"] == last)
+    seen = sum(at <= sequence <= until for sequence in sequences)
+    assert seen + collected.lost >= until - at + 1 >= lines + 2
+
+
+def _append(archive: Path, said: Observation, *, events_only: bool = False) -> None:
+    """As the recorder does it; `events_only` is where a kill cut a flush short."""
+    clock = SystemClock()
+    with ArchiveWriter.open(archive, node=read_node(), clock=clock, tick_ns=1000) as writer:
+        writer.append(
+            "heartbeats",
+            columns_of([{
+                "time_ns": clock.monotonic_ns(), "wall_ns": clock.wall_ns(), "cpu_ns": 0,
+                "rss_bytes": 0, "written_bytes": 0, "samples": 0, "lost": 0, "late_ns": 0,
+                "frequency_hz": 0,
+            }]),
+        )  # fmt: skip
+        if not events_only and said.rows:
+            writer.append("kernel_log", columns_of(said.rows["kernel_log"]))
+        for event in said.events:
+            writer.append(
+                "events",
+                {
+                    "time_ns": [event.time_ns], "kind": [event.kind], "subject": [event.subject],
+                    "message": [event.message], "cpu": [event.cpu],
+                    "details": [f'{{"sequence": {event.details["sequence"]}}}'],
+                },
+            )  # fmt: skip
+
+
+@pytest.mark.live
+@pytest.mark.root
+def test_an_event_whose_line_was_not_yet_written_is_not_told_again(tmp_path: Path) -> None:
+    archive, tag = tmp_path / "archive", f"nodescope-torn-{os.getpid()}"
+
+    def collect(until: str) -> Observation:
+        observer = kernel_log.make(Setting(Places(), archive))
+        collected = Collected(observer)
+        wait_for(lambda: collected.has(until), until)
+        observer.close()
+        return Observation({"kernel_log": collected.rows}, collected.events)
+
+    first = write_line(f"{tag}: ena 0000:90:00.0 eth0: Trigger reset is on").text
+    _append(archive, collect(first))
+    second = write_line(f"{tag}: ena 0000:90:00.0 eth1: Trigger reset is on").text
+    said = collect(second)
+    assert first not in [row["text"] for row in said.rows["kernel_log"]]
+    _append(archive, said, events_only=True)
+    again = collect(second)
+    assert second in [row["text"] for row in again.rows["kernel_log"]]
+    assert not [event for event in again.events if event.message.startswith(tag)]
+
+
+def test_without_an_archive_nothing_was_told(tmp_path: Path) -> None:
+    assert read_told(tmp_path / "none", "boot").sequence == -1
+
+
+@pytest.mark.live
+@pytest.mark.root
+def test_restarts_tell_every_line_once_even_after_kill_9(tmp_path: Path) -> None:
+    archive, tag = tmp_path / "archive", f"nodescope-restart-{os.getpid()}"
+    written: list[str] = []
+
+    def write() -> None:
+        written.append(
+            write_line(f"{tag}: ena 0000:90:00.0 e{len(written)}: Trigger reset is on").text
+        )
+
+    def flushed() -> bool:
+        return archive.is_dir() and written[-1] in _texts(archive, "kernel_log", "text")
+
+    for end in (signal.SIGKILL, signal.SIGTERM, signal.SIGKILL):
+        write()  # while none runs
+        process = subprocess.Popen([sys.executable, "-c", RECORD, str(archive)])
+        try:
+            wait_for(flushed, f"{written[-1]} in the archive")
+            write()
+            wait_for(flushed, f"{written[-1]} in the archive")
+            write()  # perhaps read, perhaps flushed, when the end comes
+        finally:
+            process.send_signal(end)
+            process.wait()
+    write()
+    process = subprocess.Popen([sys.executable, "-c", RECORD, str(archive)])
+    try:
+        wait_for(flushed, "the last line in the archive")
+    finally:
+        process.terminate()
+        process.wait()
+    lines = Counter(_texts(archive, "kernel_log", "text"))
+    events = Counter(_texts(archive, "events", "message"))
+    assert {text: lines[text] for text in written} == dict.fromkeys(written, 1)
+    assert {text: events[text] for text in written} == dict.fromkeys(written, 1)
+
+
+def _texts(archive: Path, table: str, column: str) -> list[str]:
+    try:
+        segments = Archive.open(archive).segments()
+        return [
+            text for segment in segments for text in segment.read(table).column(column).to_pylist()
+        ]
+    except ArchiveError:
+        return []  # just being made
