@@ -1,0 +1,119 @@
+"""What daemons and their files say in JSON, read without trusting it.
+
+A field of the wrong type is missing, not an error: versions differ. Only a text
+that is not JSON, or not an object where there must be one, is malformed.
+"""
+
+from __future__ import annotations
+
+import json
+from calendar import timegm
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from nodescope.errors import MalformedSource, source_error
+
+MAX_TEXT = 1024
+_MAX_INTEGER = (1 << 63) - 1
+_NOTHING: Mapping[str, Any] = {}
+
+
+def parse_json(content: bytes, path: str | Path) -> Any:
+    """Decode JSON; whatever is wrong with it is a `MalformedSource`."""
+    try:
+        return json.loads(content)
+    except RecursionError:
+        raise MalformedSource(path, "nested too deeply") from None
+    except ValueError as error:
+        raise MalformedSource(path, f"not JSON: {str(error)[:120]}") from None
+
+
+def parse_object(content: bytes, path: str | Path) -> Mapping[str, Any]:
+    """Decode a JSON object."""
+    decoded = parse_json(content, path)
+    if not isinstance(decoded, dict):
+        raise MalformedSource(path, f"an object was expected, not {type(decoded).__name__}")
+    return decoded
+
+
+def read_bounded(path: Path, limit: int) -> bytes:
+    """A file's content; one larger than `limit` is malformed, not read on."""
+    try:
+        with open(path, "rb") as file:
+            content = file.read(limit + 1)
+    except OSError as error:
+        raise source_error(path, error) from error
+    if len(content) > limit:
+        raise MalformedSource(path, f"larger than {limit} bytes")
+    return content
+
+
+def inner(fields: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """An object within an object; empty if there is none."""
+    value = fields.get(name)
+    return value if isinstance(value, dict) else _NOTHING
+
+
+def text(fields: Mapping[str, Any], name: str) -> str | None:
+    """A text that says something."""
+    value = fields.get(name)
+    return value[:MAX_TEXT] if isinstance(value, str) and value else None
+
+
+def whole(fields: Mapping[str, Any], name: str) -> int | None:
+    """A whole number that the archive can hold."""
+    value = fields.get(name)
+    if isinstance(value, bool) or not isinstance(value, int) or abs(value) > _MAX_INTEGER:
+        return None
+    return value
+
+
+def number_of(value: str | None) -> int | None:
+    """A whole number written as text, as labels and attributes have them."""
+    if value is None or len(value) > 18 or not value.lstrip("-").isdecimal():
+        return None
+    try:
+        return int(value)
+    except ValueError:
+        return None
+
+
+def process(fields: Mapping[str, Any], name: str) -> int | None:
+    """A process id; None where there is none, which is written as 0."""
+    value = whole(fields, name)
+    return value if value is not None and 0 < value < 1 << 31 else None
+
+
+def time_of(value: str | None) -> int | None:
+    """RFC 3339 as nanoseconds since the epoch; Go's zero time (year 1) is None."""
+    if value is None or len(value) < 20 or value[:4] <= "1970":
+        return None
+    moment, rest = value[:19], value[19:]
+    try:
+        parts = tuple(int(moment[at:to]) for at, to in _MOMENT)
+        fraction, zone = _split_zone(rest)
+        nanoseconds = int(fraction[1:].ljust(9, "0")[:9]) if len(fraction) > 1 else 0
+        offset = _offset_seconds(zone)
+        seconds = timegm((*parts, 0, 0, 0))
+    except (ValueError, OverflowError):
+        return None
+    return (seconds - offset) * 1_000_000_000 + nanoseconds
+
+
+_MOMENT = ((0, 4), (5, 7), (8, 10), (11, 13), (14, 16), (17, 19))
+
+
+def _split_zone(rest: str) -> tuple[str, str]:
+    for mark in "Z+-":
+        at = rest.find(mark)
+        if at >= 0:
+            return rest[:at], rest[at:]
+    raise ValueError("no zone")
+
+
+def _offset_seconds(zone: str) -> int:
+    if zone == "Z":
+        return 0
+    sign = -1 if zone[0] == "-" else 1
+    return sign * (int(zone[1:3]) * 3600 + int(zone[4:6]) * 60)

@@ -1,0 +1,191 @@
+"""A host of its own with a real containerd and a real dockerd, for tests.
+
+Its PID 1 lives in namespaces of its own over an overlay of this machine's root
+(`container_host.sh`), its cgroups under one cgroup of this machine: whatever
+happens in it ends with it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import os
+import socket
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from tests.waiting import wait_for
+
+from nodescope.sources.places import Places
+
+_SCRIPT = Path(__file__).with_name("container_host.sh")
+_CGROUPS = Path("/sys/fs/cgroup")
+_START_S = 180.0
+
+
+class _UnixConnection(http.client.HTTPConnection):
+    def __init__(self, path: str) -> None:
+        super().__init__("localhost", timeout=120)
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self._path)
+
+
+@dataclass(frozen=True)
+class ContainerHost:
+    """The host, seen from this machine: `pid` is its PID 1, `cgroup` where its tree stands."""
+
+    pid: int
+    cgroup: str
+    log: Path
+
+    @property
+    def places(self) -> Places:
+        return Places(root=Path(f"/proc/{self.pid}/root"))
+
+    def docker(self, method: str, path: str, body: object = None, raw: bytes = b"") -> Any:
+        """One request to the real dockerd; its answer, decoded."""
+        connection = _UnixConnection(f"/proc/{self.pid}/root/run/docker.sock")
+        try:
+            sent = raw or (b"" if body is None else json.dumps(body).encode())
+            kind = "application/x-tar" if raw else "application/json"
+            connection.request(method, path, sent, {"Content-Type": kind})
+            answer = connection.getresponse()
+            text = answer.read()
+        finally:
+            connection.close()
+        if answer.status >= 400:
+            raise AssertionError(f"dockerd: {method} {path}: {answer.status} {text!r}")
+        return json.loads(text) if text.startswith((b"{", b"[")) else text
+
+    def docker_run(
+        self, name: str, command: list[str], *, restart: str = "no", parent: str = ""
+    ) -> str:
+        """Create and start a container; its id."""
+        made = self.docker(
+            "POST",
+            f"/containers/create?name={name}",
+            {
+                "Image": "looper",
+                "Cmd": command,
+                "HostConfig": {
+                    "NetworkMode": "none",
+                    "CgroupParent": parent,
+                    "RestartPolicy": {"Name": restart},
+                },
+            },
+        )
+        self.docker("POST", f"/containers/{made['Id']}/start")
+        return str(made["Id"])
+
+    def docker_remove(self, identifier: str) -> None:
+        self.docker("DELETE", f"/containers/{identifier}?force=1")
+
+    def run(self, *command: str, check: bool = True) -> str:
+        """A command inside the host."""
+        inside = ["nsenter", "-t", str(self.pid), "-a", "--wd=/", *command]
+        done = subprocess.run(inside, capture_output=True, text=True, timeout=240, check=False)
+        if check and done.returncode:
+            raise AssertionError(f"{command}: {done.returncode} {done.stderr}")
+        return done.stdout
+
+    def ctr(self, *arguments: str, namespace: str = "k8s.io", check: bool = True) -> str:
+        return self.run("ctr", "-n", namespace, *arguments, check=check)
+
+
+@contextlib.contextmanager
+def container_host(folder: Path) -> Iterator[ContainerHost]:
+    """Start it, wait until both daemons answer, and leave nothing of it behind."""
+    name = f"nodescope-containers-{os.getpid()}"
+    made = _make_cgroups(name)
+    log = folder / "log"
+    work = folder / "work"
+    work.mkdir()
+    try:
+        with log.open("wb") as out:
+            outer = subprocess.Popen(
+                ["unshare", "--pid", "--fork", "--kill-child", "--mount", "--uts", "--ipc", "--net",
+                 "--cgroup", "bash", str(_SCRIPT), str(work)],
+                stdout=out, stderr=out, stdin=subprocess.DEVNULL, start_new_session=True,
+                preexec_fn=lambda: _join(made),
+            )  # fmt: skip
+        try:
+            host = ContainerHost(_child_of(outer, log), f"/{name}", log)
+            _wait_until_ready(host, outer)
+            yield host
+        finally:
+            outer.kill()
+            outer.wait()
+    finally:
+        for cgroup in made:
+            wait_for(partial(_remove_tree, cgroup), f"{cgroup} removed", 120)
+
+
+def _make_cgroups(name: str) -> list[Path]:
+    """One cgroup in every hierarchy there is, for all that happens in the host."""
+    roots = [_CGROUPS] if (_CGROUPS / "cgroup.controllers").exists() else sorted(_CGROUPS.iterdir())
+    made = []
+    for root in roots:
+        if root.is_symlink() or not (root / "cgroup.procs").exists():
+            continue
+        cgroup = root / name
+        cgroup.mkdir()
+        made.append(cgroup)
+        for key in ("cpuset.cpus", "cpuset.mems"):
+            if (root / key).exists() and (cgroup / key).exists():
+                (cgroup / key).write_text((root / key).read_text())
+    return made
+
+
+def _join(cgroups: list[Path]) -> None:
+    for cgroup in cgroups:
+        (cgroup / "cgroup.procs").write_text("0")
+
+
+def _child_of(outer: subprocess.Popen[bytes], log: Path) -> int:
+    children = Path(f"/proc/{outer.pid}/task/{outer.pid}/children")
+
+    def child() -> int:
+        if outer.poll() is not None:
+            raise AssertionError(f"the host did not start: {log.read_text()}")
+        listed = children.read_text().split()
+        return int(listed[0]) if listed else 0
+
+    return wait_for(child, "the host's first process", _START_S)
+
+
+def _wait_until_ready(host: ContainerHost, outer: subprocess.Popen[bytes]) -> None:
+    def ready() -> bool:
+        if outer.poll() is not None:
+            raise AssertionError(f"the host ended: {host.log.read_text()}")
+        try:
+            return bool(host.docker("GET", "/_ping") == b"OK")
+        except OSError:
+            return False
+
+    try:
+        wait_for(ready, "dockerd answers", _START_S)
+    except AssertionError as error:
+        raise AssertionError(f"{error}\n{host.log.read_text()[-4000:]}") from None
+    image = host.places.inside("/opt/rootfs.tar").read_bytes()
+    host.docker("POST", "/images/create?fromSrc=-&repo=looper", raw=image)
+
+
+def _remove_tree(cgroup: Path) -> bool:
+    """Remove a cgroup with all below it; False while something still lives in it."""
+    for directory, _, _ in os.walk(cgroup, topdown=False):
+        try:
+            os.rmdir(directory)
+        except FileNotFoundError:
+            pass  # gone already
+        except OSError:
+            return False
+    return True
