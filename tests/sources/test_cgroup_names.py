@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nodescope.sources.cgroup_names import Owner, find_owner
+
+ID = "3f2a" * 16
+UID = "0f9d3c1e-72a4-4f0b-9c55-7d1f0a2b3c4d"
+SLICE = f"kubepods-burstable-pod{UID.replace('-', '_')}.slice"
+HASH = "8e2d1f" * 5 + "ab"  # static pods have a hash for a uid
+
+OWNERS = {
+    # kubelet, systemd driver
+    f"/kubepods.slice/kubepods-burstable.slice/{SLICE}/cri-containerd-{ID}.scope": Owner(
+        "container", "containerd", f"cri-containerd-{ID}.scope", UID, ID
+    ),
+    f"/kubepods.slice/kubepods-burstable.slice/{SLICE}/crio-{ID}.scope": Owner(
+        "container", "cri-o", f"crio-{ID}.scope", UID, ID
+    ),
+    f"/kubepods.slice/kubepods-burstable.slice/{SLICE}/crio-conmon-{ID}.scope": Owner(
+        "pod", None, f"crio-conmon-{ID}.scope", UID, None
+    ),
+    f"/kubepods.slice/kubepods-burstable.slice/{SLICE}": Owner("pod", None, SLICE, UID),
+    f"/kubepods.slice/kubepods-pod{HASH}.slice/docker-{ID}.scope": Owner(
+        "container", "docker", f"docker-{ID}.scope", HASH, ID
+    ),
+    "/kubepods.slice": Owner("slice", "systemd", "kubepods.slice"),
+    # kubelet, cgroupfs driver
+    f"/kubepods/burstable/pod{UID}/{ID}": Owner("container", None, None, UID, ID),
+    f"/kubepods/pod{HASH}/{ID}/inner": Owner("container", None, None, HASH, ID),
+    f"/kubepods/besteffort/pod{UID}": Owner("pod", None, None, UID),
+    f"/kubepods/pod{UID}/crio-{ID}": Owner("container", "cri-o", None, UID, ID),
+    "/kubepods/besteffort": None,
+    # containerd told to use a path it did not expect
+    f"/system.slice/containerd.service/{SLICE}:cri-containerd:{ID}": Owner(
+        "container", "containerd", None, None, ID
+    ),
+    # docker, podman
+    f"/docker/{ID}": Owner("container", "docker", None, None, ID),
+    "/docker": None,
+    f"/system.slice/docker-{ID}.scope": Owner(
+        "container", "docker", f"docker-{ID}.scope", None, ID
+    ),
+    f"/machine.slice/libpod-{ID}.scope/container": Owner(
+        "container", "podman", f"libpod-{ID}.scope", None, ID
+    ),
+    f"/machine.slice/libpod-conmon-{ID}.scope": Owner(
+        "unit", "systemd", f"libpod-conmon-{ID}.scope"
+    ),
+    f"/libpod_parent/libpod-{ID}": Owner("container", "podman", None, None, ID),
+    # a container with a systemd of its own
+    f"/docker/{ID}/system.slice/app.service": Owner("container", "docker", "app.service", None, ID),
+    # a cluster in containers: the innermost counts
+    f"/docker/{ID}/kubelet/kubepods/burstable/pod{UID}/{'ab12' * 16}": Owner(
+        "container", None, None, UID, "ab12" * 16
+    ),
+    # ECS
+    f"/ecs/{HASH}/{ID}": Owner("container", "ecs", None, HASH, ID),
+    f"/ecs/{HASH}/{HASH}-0123456789": Owner("container", "ecs", None, HASH, f"{HASH}-0123456789"),
+    f"/ecs/{HASH}": Owner("pod", "ecs", None, HASH),
+    f"/ecstasks.slice/ecstasks-{HASH}.slice/docker-{ID}.scope": Owner(
+        "container", "docker", f"docker-{ID}.scope", HASH, ID
+    ),
+    # systemd
+    "/system.slice/kubelet.service": Owner("unit", "systemd", "kubelet.service"),
+    "/system.slice/docker.service/child": Owner("unit", "systemd", "docker.service"),
+    "/system.slice": Owner("slice", "systemd", "system.slice"),
+    "/init.scope": Owner("unit", "systemd", "init.scope"),
+    "/user.slice/user-1000.slice": Owner("slice", "systemd", "user-1000.slice"),
+    "/user.slice/user-1000.slice/session-3.scope": Owner("session", "systemd", "session-3.scope"),
+    "/user.slice/user-1000.slice/user@1000.service/app.slice": Owner(
+        "unit", "systemd", "user@1000.service"
+    ),
+    "/user.slice/user-1000.slice/user@1000.service/app.slice/editor.service": Owner(
+        "unit", "systemd", "editor.service"
+    ),
+    # nobody's
+    "/": None,
+    "/process_api/b47a6214bcc1268eb578ce603df64fdb": None,
+}
+
+
+@pytest.mark.parametrize("path", OWNERS)
+def test_whose_cgroup_it_is(path: str) -> None:
+    assert find_owner(path) == OWNERS[path]
+
+
+@given(st.text())
+def test_any_path_has_an_answer(path: str) -> None:
+    owner = find_owner(path)
+    assert owner is None or owner.kind in ("pod", "container", "unit", "slice", "session")
