@@ -92,6 +92,7 @@ SOFTNET = Table(
         _gauge("backlog", "packets that wait; null on kernels that do not tell"),
         _counter("net_rx", "NET_RX soft interrupts served"),
         _counter("net_tx", "NET_TX soft interrupts served"),
+        _counter("starved_ns", "time it was starved, since the recorder started", "ns"),
     ),
     order=("cpu", "time_ns"),
 )

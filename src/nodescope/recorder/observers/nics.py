@@ -1,0 +1,248 @@
+"""Network devices: what they are, which cores serve their queues, what their drivers count.
+
+A driver may have ten thousand statistics, most of them packets by queue. Those
+that tell of trouble are written whenever they change, the others once a minute.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from nodescope.errors import SourceAbsent, SourceError
+from nodescope.quantities import parse_cpu_list
+from nodescope.recorder.interrupt_watch import read_queue_interrupts
+from nodescope.recorder.observation import SECOND_NS, Event, Observation, Setting
+from nodescope.sources.network.affinity import read_affinity
+from nodescope.sources.network.ethtool import DriverInfo, Ethtool, KernelEthtool
+from nodescope.sources.network.interrupts import QueueInterrupt
+from nodescope.sources.network.nics import Nic, list_nics, read_nic
+
+_QUEUES_NS = 60 * SECOND_NS  # which interrupts there are
+_REST_NS = 60 * SECOND_NS  # statistics that tell of no trouble
+_QUIET_NS = 60 * SECOND_NS  # so long a counter must rest before its rise is an event again
+
+_TROUBLE = re.compile(
+    r"timeout|expired|missed|reset|starv|exceeded|err|drop|discard|fail|lost|no_buf|"
+    r"out_of_buf|bad_|crc|link_down|watchdog|stuck|hang"
+)
+# Of them, those whose every rise is worth a line: resets and what leads to them, and the
+# limits that a cloud puts on an instance.
+_ALARM = re.compile(
+    r"(^|_)(tx_timeouts?|wd_expired|missed_tx|total_resets|resets?|suspected_poll_starvation|"
+    r"reset_fail|link_down|hang|watchdog)(_|$)|_allowance_exceeded$"
+)
+_OF_QUEUE = re.compile(r"^(queue_\d+_|[rt]x\d+_|(?:ch|q)\d+_)")
+
+
+class NicsObserver:
+    """Looks every ten seconds."""
+
+    interval_ns = 10 * SECOND_NS
+    patient = False
+
+    def __init__(self, setting: Setting, ethtool: Ethtool | None = None) -> None:
+        self._places = setting.places
+        self._ethtool = ethtool
+        self._own = ethtool is None
+        self._whole = True
+        self._nics: dict[str, dict[str, Any]] = {}
+        self._drivers: dict[str, DriverInfo | None] = {}
+        self._interrupts: list[QueueInterrupt] = []
+        self._find_at_ns = 0
+        self._queues: dict[tuple[str, int, str | None, int], dict[str, Any]] = {}
+        self._told: dict[str, dict[str, int]] = {}  # statistics as they were written
+        self._known: dict[str, Mapping[str, int]] = {}  # as they were read
+        self._rest_at_ns = 0
+        self._kinds: dict[str, tuple[bool, str | None]] = {}
+        self._risen_ns: dict[tuple[str, str], int] = {}
+
+    def begin_segment(self) -> None:
+        self._whole = True
+
+    def observe(self, now_ns: int) -> Observation:
+        names = list_nics(self._places.sys)
+        if not names:
+            raise SourceAbsent(self._places.sys / "class/net", "no network device here")
+        said = Observation()
+        if now_ns >= self._find_at_ns or set(names) != set(self._nics):
+            self._find(now_ns)
+        nics = [read_nic(self._places.sys, name) for name in names]
+        for nic in nics:
+            self._say_nic(now_ns, nic, said)
+            self._say_statistics(now_ns, nic.nic, said)
+        self._say_queues(now_ns, nics, said)
+        for name in self._nics.keys() - set(names):
+            self._forget(name)
+        if now_ns >= self._rest_at_ns:
+            self._rest_at_ns = now_ns + _REST_NS
+        self._whole = False
+        return said
+
+    def close(self) -> None:
+        if self._own and self._ethtool is not None:
+            self._ethtool.close()
+            self._ethtool = None
+
+    def _find(self, now_ns: int) -> None:
+        """What seldom changes: interrupts and drivers."""
+        self._find_at_ns = now_ns + _QUEUES_NS
+        self._interrupts = read_queue_interrupts(self._places)
+        self._drivers = {}
+
+    def _forget(self, nic: str) -> None:
+        del self._nics[nic]
+        self._told.pop(nic, None)
+        self._known.pop(nic, None)
+
+    def _ask(self) -> Ethtool:
+        if self._ethtool is None:
+            self._ethtool = KernelEthtool()
+        return self._ethtool
+
+    # -- the devices ---------------------------------------------------------
+
+    def _say_nic(self, now_ns: int, nic: Nic, said: Observation) -> None:
+        if nic.nic not in self._drivers:
+            self._drivers[nic.nic] = self._ask().driver(nic.nic)
+        driver = self._drivers[nic.nic]
+        row = {
+            "nic": nic.nic,
+            "driver": nic.driver or (driver.driver if driver else None),
+            "version": driver.version if driver else None,
+            "bus": nic.bus,
+            "up": nic.up,
+            "carrier": nic.carrier,
+            "carrier_changes": nic.carrier_changes,
+            "rx_queues": nic.rx_queues,
+            "tx_queues": nic.tx_queues,
+            "tx_timeouts": sum(nic.tx_timeouts.values()) if nic.tx_timeouts else None,
+            "rx_packets": nic.rx_packets,
+            "tx_packets": nic.tx_packets,
+            "rx_dropped": nic.rx_dropped,
+            "tx_errors": nic.tx_errors,
+        }
+        before = self._nics.get(nic.nic)
+        self._nics[nic.nic] = row
+        if row != before or self._whole:
+            said.add("nics", time_ns=now_ns, **row)
+        if before is not None:
+            self._compare(now_ns, before, row, said)
+
+    def _compare(
+        self, now_ns: int, before: dict[str, Any], row: dict[str, Any], said: Observation
+    ) -> None:
+        nic = row["nic"]
+        changes = (row["carrier_changes"] or 0) - (before["carrier_changes"] or 0)
+        if changes or row["carrier"] != before["carrier"]:
+            state = {True: "up", False: "down", None: "not known"}[row["carrier"]]
+            times = f", {changes} changes" if changes > 1 else ""
+            details = {"carrier": row["carrier"], "changes": changes}
+            message = f"the link is {state}{times}"
+            said.events.append(Event(now_ns, "nic_carrier", nic, message, details=details))
+        if None not in (row["tx_timeouts"], before["tx_timeouts"]):
+            self._rise(now_ns, nic, "tx_timeout", before["tx_timeouts"], row["tx_timeouts"], said)
+
+    # -- queues and the cores that serve them ----------------------------------
+
+    def _say_queues(self, now_ns: int, nics: list[Nic], said: Observation) -> None:
+        seen = set()
+        timeouts = {nic.nic: nic.tx_timeouts for nic in nics}
+        for each in self._interrupts:
+            if each.queue is None or each.nic not in timeouts:
+                continue
+            affinity = read_affinity(self._places.proc, each.irq)
+            row = {
+                "nic": each.nic,
+                "queue": each.queue,
+                "direction": each.direction,
+                "irq": each.irq,
+                "irq_name": each.name,
+                "affinity": affinity.allowed,
+                "effective": affinity.effective,
+                "tx_timeouts": None
+                if each.direction == "rx"
+                else timeouts[each.nic].get(each.queue),
+            }
+            key = (each.nic, each.queue, each.direction, each.irq)
+            seen.add(key)
+            before = self._queues.get(key)
+            self._queues[key] = row
+            if row != before or self._whole:
+                said.add("nic_queues", time_ns=now_ns, **row)
+            if before is not None and before["effective"] != row["effective"]:
+                said.events.append(_moved(now_ns, before, row))
+        for key in self._queues.keys() - seen:
+            del self._queues[key]
+
+    # -- what the driver counts ------------------------------------------------
+
+    def _say_statistics(self, now_ns: int, nic: str, said: Observation) -> None:
+        try:
+            values = self._ask().statistics(nic)
+        except SourceError:  # the driver is in the middle of a reset
+            return
+        before = self._known.get(nic)
+        if values == before and not self._whole:
+            return
+        self._known[nic] = values
+        told = self._told.setdefault(nic, {})
+        rest = self._whole or now_ns >= self._rest_at_ns
+        jumps: dict[str, tuple[int, int]] = {}
+        for name, value in values.items():
+            trouble, alarm = self._classify(name)
+            if alarm is not None and before is not None and value > before.get(name, value):
+                earlier, now = jumps.get(alarm, (0, 0))
+                jumps[alarm] = (earlier + before[name], now + value)
+            if self._whole or ((trouble or rest) and told.get(name) != value):
+                told[name] = value
+                said.add("nic_statistics", time_ns=now_ns, nic=nic, name=name, value=value)
+        for name, (earlier, value) in jumps.items():
+            self._rise(now_ns, nic, name, earlier, value, said)
+
+    def _classify(self, name: str) -> tuple[bool, str | None]:
+        """Whether a statistic tells of trouble; if its rise is an event, its name of all queues."""
+        kind = self._kinds.get(name)
+        if kind is None:
+            alarm = _OF_QUEUE.sub("", name) if _ALARM.search(name) else None
+            kind = self._kinds[name] = (bool(_TROUBLE.search(name)) or alarm is not None, alarm)
+        return kind
+
+    def _rise(
+        self, now_ns: int, nic: str, name: str, before: int, value: int, said: Observation
+    ) -> None:
+        """An event where a counter of trouble begins to rise."""
+        if value <= before:
+            return
+        last = self._risen_ns.get((nic, name))
+        self._risen_ns[nic, name] = now_ns
+        if last is not None and now_ns - last < _QUIET_NS:
+            return
+        details = {"statistic": name, "before": before, "value": value, "rise": value - before}
+        message = f"{name} rose by {value - before}"
+        said.events.append(Event(now_ns, "nic_stat_jump", nic, message, details=details))
+
+
+def _moved(now_ns: int, before: dict[str, Any], row: dict[str, Any]) -> Event:
+    effective = row["effective"]
+    cpus = parse_cpu_list(effective) if effective else []
+    return Event(
+        now_ns,
+        "irq_moved",
+        row["nic"],
+        f"interrupt {row['irq']} ({row['irq_name']}) moved from core "
+        f"{before['effective'] or '?'} to {effective or '?'}",
+        cpu=cpus[0] if len(cpus) == 1 else None,
+        details={
+            "irq": row["irq"],
+            "queue": row["queue"],
+            "from": before["effective"],
+            "to": effective,
+        },
+    )
+
+
+def make(setting: Setting) -> NicsObserver:
+    """The observer."""
+    return NicsObserver(setting)

@@ -1,0 +1,1 @@
+"""Network devices, their interrupts, and the packet work of each core."""
