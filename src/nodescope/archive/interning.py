@@ -16,10 +16,9 @@ from collections.abc import Sequence
 from itertools import chain
 
 import numpy as np
-import numpy.typing as npt
 
-I64 = npt.NDArray[np.int64]
-U64 = npt.NDArray[np.uint64]
+from nodescope.numbering import I64, U64, Numbers, Rows
+
 _NO_CALLER = -1
 _STEP, _MIX = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9)
 _29, _32 = np.uint64(29), np.uint64(32)
@@ -41,31 +40,24 @@ class Interner:
         self._comms = comms
         self._frame_rows: I64 = np.full(64, -1, np.int64)
         self._frame_count = 0
-        self._call_rows: dict[int, int] = {}  # hash of a function and its callers → row
-        self._leaf_rows: dict[int, int] = {}  # user path and kernel path → row of calls
-        self._profile_rows: dict[int, int] = {}  # leaf, comm and mode → row
+        self._call_rows = Numbers()  # hash of a function and its callers → row
+        self._leaf_rows = Numbers()  # user path and kernel path → row of calls
+        self._profile_rows = Numbers()  # leaf, comm and mode → row
         self._new_frames: list[int] = []
         self._new_calls: list[tuple[int, int]] = []
         self._new_profile: list[tuple[int, int, bool]] = []
 
     def intern(self, comm: I64, kernel_mode: I64, user: I64, kernel: I64) -> I64:
         """The row of `profile` for each sample: its comm, mode, user path and kernel path."""
-        leaves, leaf_of = np.unique((user << 32) | kernel, return_inverse=True)
-        known = self._leaf_rows.get
-        leaf_rows = np.array([known(leaf, -1) for leaf in leaves.tolist()], np.int64)
-        new = np.flatnonzero(leaf_rows < 0)
-        if len(new):
-            leaf_rows[new] = self._add_leaves(leaves[new].tolist())
-        keys, key_of = np.unique(
-            (leaf_rows[leaf_of] << 32) | (comm << 1) | kernel_mode, return_inverse=True
+        leaf = ((user << 32) | kernel).astype(np.uint64)
+        leaf_row = self._leaf_rows.find(
+            leaf, lambda rows: self._add_leaves(user[rows], kernel[rows])
         )
-        known = self._profile_rows.get
-        rows = np.array(
-            [row if (row := known(key)) is not None else self._add_profile(key)
-             for key in keys.tolist()],
-            np.int64,
-        )  # fmt: skip
-        return rows[key_of] if len(rows) else np.empty(0, np.int64)
+        key = ((leaf_row << 32) | (comm << 1) | kernel_mode).astype(np.uint64)
+        return self._profile_rows.find(
+            key,
+            lambda rows: self._add_profile(leaf_row[rows], comm[rows], kernel_mode[rows]),
+        )
 
     def take_new_rows(self) -> dict[str, dict[str, list[object]]]:
         """The rows that came since the last call, by table, dictionaries before referrers."""
@@ -92,35 +84,31 @@ class Interner:
         self._new_profile = []
         return {table: columns for table, columns in new.items() if next(iter(columns.values()))}
 
-    def _add_leaves(self, leaves: list[int]) -> I64:
+    def _add_leaves(self, user: I64, kernel: I64) -> I64:
         """The rows of stacks that are met for the first time, made where they are not there yet."""
         paths = self._paths
         stacks = [
-            paths[leaf >> 32] + paths[leaf & 0xFFFFFFFF] or (_UNKNOWN_FRAME,) for leaf in leaves
+            paths[outer] + paths[inner] or (_UNKNOWN_FRAME,)
+            for outer, inner in zip(user.tolist(), kernel.tolist(), strict=True)
         ]
         lengths = np.array([len(stack) for stack in stacks], np.int64)
         ends = np.cumsum(lengths)
         starts = ends - lengths
         frames = np.fromiter(chain.from_iterable(stacks), np.int64, int(ends[-1]))
-        keys, first, inverse = np.unique(
-            _hash_callers(frames, starts, lengths), return_index=True, return_inverse=True
-        )
-        known = self._call_rows.get
-        rows = np.array([known(key, -1) for key in keys.tolist()], np.int64)
-        new = np.flatnonzero(rows < 0)
-        new = new[np.argsort(first[new])]  # a caller is met before what it calls
-        rows[new] = np.arange(len(self._call_rows), len(self._call_rows) + len(new))
-        self._call_rows.update(zip(keys[new].tolist(), rows[new].tolist(), strict=True))
-        row_at = rows[inverse]
+        made: list[I64] = []
+
+        def make(rows: Rows) -> I64:
+            made.append(np.sort(rows))  # a caller is met before what it calls
+            return len(self._call_rows) + np.argsort(np.argsort(rows))
+
+        row_at = self._call_rows.find(_hash_callers(frames, starts, lengths), make)
         caller = np.concatenate(([_NO_CALLER], row_at[:-1]))
         caller[starts] = _NO_CALLER
-        made = first[new]
-        self._new_calls += zip(
-            caller[made].tolist(), self._number_frames(frames[made]).tolist(), strict=True
-        )
-        leaf_rows = row_at[ends - 1]
-        self._leaf_rows.update(zip(leaves, leaf_rows.tolist(), strict=True))
-        return leaf_rows
+        for new in made:
+            self._new_calls += zip(
+                caller[new].tolist(), self._number_frames(frames[new]).tolist(), strict=True
+            )
+        return row_at[ends - 1]
 
     def _number_frames(self, frames: I64) -> I64:
         """The rows of functions, new ones in the order in which they are met."""
@@ -135,10 +123,10 @@ class Interner:
         self._new_frames += new.tolist()
         return self._frame_rows[frames]
 
-    def _add_profile(self, key: int) -> int:
-        row = self._profile_rows[key] = len(self._profile_rows)
-        self._new_profile.append((key >> 32, (key & 0xFFFFFFFF) >> 1, bool(key & 1)))
-        return row
+    def _add_profile(self, leaf: I64, comm: I64, mode: I64) -> I64:
+        before = len(self._profile_rows)
+        self._new_profile += zip(leaf.tolist(), comm.tolist(), (mode != 0).tolist(), strict=True)
+        return np.arange(before, before + len(leaf))
 
 
 def _hash_callers(frames: I64, starts: I64, lengths: I64) -> U64:

@@ -18,9 +18,9 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from nodescope.numbering import Numbers
 from nodescope.sources.perf.address_space import I32, Module
 from nodescope.sources.perf.decode import I64, U64, Bool, Chains, Samples
-from nodescope.sources.perf.numbering import Numbers
 from nodescope.sources.perf.processes import Attribution, Processes
 
 _MAX_FRAMES = 200_000

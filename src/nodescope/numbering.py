@@ -1,0 +1,102 @@
+"""Numbers by 64-bit keys, asked for by the ten thousand.
+
+A hash table as two arrays: asking Python's dict is a step of Python per key, and
+takes ten times the memory. Keys are hashes or packed numbers; a place is found
+by multiplying with a number that nobody outside this process knows, so that a
+hostile file cannot choose keys that share their places.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+U64 = npt.NDArray[np.uint64]
+I64 = npt.NDArray[np.int64]
+Rows = npt.NDArray[np.intp]
+
+_SPREAD = np.uint64(int.from_bytes(os.urandom(8), "little") | 1)
+_FREE = np.uint64(0)
+_FOR_ZERO = np.uint64(0x9E3779B97F4A7C15)  # stands for key 0, which marks free places
+_FIRST_BITS = 10
+
+
+class Numbers:
+    """Remembers a number, from 0 to 2^31 - 1, for each key."""
+
+    def __init__(self) -> None:
+        self.clear()
+
+    def __len__(self) -> int:
+        return self._count
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._count = 0
+        self._make_table(_FIRST_BITS)
+
+    def find(self, keys: U64, make: Callable[[Rows], I64]) -> I64:
+        """The number of each key.
+
+        `make` is given, for each key that is not known, the first row that has it, in
+        the order of the keys, and answers with their numbers.
+        """
+        numbers = self.get(keys)
+        missing = np.flatnonzero(numbers < 0)
+        if len(missing):
+            unique, first, inverse = np.unique(
+                keys[missing], return_index=True, return_inverse=True
+            )
+            made = make(missing[first])
+            self._put(unique, made)
+            numbers[missing] = made[inverse]
+        return numbers
+
+    def get(self, keys: U64) -> I64:
+        """The number of each key; -1 where it is not known."""
+        keys = np.where(keys == _FREE, _FOR_ZERO, keys)
+        place = self._place(keys)
+        there = self._keys[place]
+        numbers = np.where(there == keys, self._numbers[place], -1).astype(np.int64)
+        searching = np.flatnonzero((there != keys) & (there != _FREE))
+        while len(searching):
+            at = place[searching] = (place[searching] + 1) & self._mask
+            there = self._keys[at]
+            found = there == keys[searching]
+            numbers[searching[found]] = self._numbers[at[found]]
+            searching = searching[~found & (there != _FREE)]
+        return numbers
+
+    def _place(self, keys: U64) -> Rows:
+        return ((keys * _SPREAD) >> self._shift).astype(np.intp)
+
+    def _make_table(self, bits: int) -> None:
+        self._shift = np.uint64(64 - bits)
+        self._mask = (1 << bits) - 1
+        self._keys = np.zeros(1 << bits, np.uint64)
+        self._numbers = np.zeros(1 << bits, np.int32)
+
+    def _put(self, keys: U64, numbers: I64) -> None:
+        """Remember keys that are not known, each once."""
+        self._count += len(keys)
+        if self._count * 5 > len(self._keys) * 3:
+            old_keys, old_numbers = self._keys, self._numbers
+            self._make_table((self._count * 3).bit_length())
+            used = np.flatnonzero(old_keys != _FREE)
+            self._place_all(old_keys[used], old_numbers[used])
+        self._place_all(np.where(keys == _FREE, _FOR_ZERO, keys), numbers.astype(np.int32))
+
+    def _place_all(self, keys: U64, numbers: npt.NDArray[np.int32]) -> None:
+        place = self._place(keys)
+        waiting = np.arange(len(keys))
+        while len(waiting):
+            at = place[waiting]
+            free = self._keys[at] == _FREE
+            self._keys[at[free]] = keys[waiting[free]]  # of several, the last one has it
+            placed = self._keys[at] == keys[waiting]
+            self._numbers[at[placed]] = numbers[waiting[placed]]
+            waiting = waiting[~placed]
+            place[waiting] = (place[waiting] + 1) & self._mask
