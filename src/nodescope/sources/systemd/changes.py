@@ -1,0 +1,102 @@
+"""What changed on the bus, as happenings.
+
+systemd says the properties of a service first and those of the unit after, and
+may say several changes as one. So states are compared when a unit's own
+properties came: then both belong together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from nodescope.sources.systemd import happenings
+from nodescope.sources.systemd.happenings import Happening
+from nodescope.sources.systemd.manager import Change, Changed, JobRemoved, unit_of
+from nodescope.sources.systemd.unit import Unit
+
+_START_FAILED = ("failed", "dependency", "timeout", "assert", "unsupported", "invalid")
+_MAX_UNITS = 20_000
+
+
+class Watched:
+    """The units as the bus told them so far."""
+
+    def __init__(self) -> None:
+        self.units: dict[str, Unit] = {}
+        self._before: dict[str, Unit] = {}  # as they were when states were last compared
+        self._restarts: dict[str, Happening] = {}  # whose time is not known yet
+        self.unknown: set[str] = set()  # units that changed and were never read
+
+    def learn(self, units: Iterable[Unit]) -> None:
+        """Take in units that were just read."""
+        for unit in units:
+            if len(self.units) < _MAX_UNITS:
+                self.units[unit.name] = self._before[unit.name] = unit
+                self.unknown.discard(unit.name)
+
+    def forget(self, name: str) -> None:
+        """A unit that is no more."""
+        self.units.pop(name, None)
+        self._before.pop(name, None)
+
+    def follow(self, changes: Iterable[Change], now_us: int) -> list[Happening]:
+        """What these changes tell; their order is that in which they were said."""
+        told: list[Happening] = []
+        for change in changes:
+            if isinstance(change, JobRemoved):
+                if change.result in _START_FAILED:
+                    told.append(
+                        happenings.start_failed(
+                            change.unit, now_us, str(change.job), change.result, exact=False
+                        )
+                    )
+            elif isinstance(change, Changed):
+                told += self._changed(change, now_us)
+        return [*told, *self._restarts.values()]
+
+    def _changed(self, change: Changed, now_us: int) -> list[Happening]:
+        name = change.unit
+        known = self.units.get(name)
+        if known is None:
+            if name.endswith(".service") and len(self.unknown) < _MAX_UNITS:
+                self.unknown.add(name)
+            return []
+        unit = self.units[name] = unit_of(known, change.properties)
+        if "ActiveState" not in change.properties:
+            return []
+        before, self._before[name] = self._before[name], unit
+        return [*self._compare(before, unit, now_us), *self._settle(unit)]
+
+    def _compare(self, before: Unit, unit: Unit, now_us: int) -> list[Happening]:
+        told: list[Happening] = []
+        invocation = unit.invocation or ""
+        ended = unit.main_exited_us is not None and unit.main_exited_us != before.main_exited_us
+        if (unit.restarts or 0) > (before.restarts or 0):
+            self._restarts[unit.name] = happenings.restarted(
+                unit.name, now_us, before.invocation or "", unit.restarts, exact=False
+            )
+        if unit.main_started_us is not None and unit.main_started_us != before.main_started_us:
+            told.append(happenings.started(unit.name, unit.main_started_us, invocation))
+        if ended:
+            assert unit.main_exited_us is not None
+            told.append(
+                happenings.exited(
+                    unit.name, unit.main_exited_us, invocation, unit.exit_code, unit.exit_status
+                )
+            )
+        fell = unit.active == "failed" and before.active != "failed"
+        if unit.result not in (None, "success") and (ended or fell):
+            time_us = max(unit.main_exited_us or 0, unit.state_since_us or 0) or now_us
+            told.append(happenings.failed(unit.name, time_us, invocation, unit.result))
+        return told
+
+    def _settle(self, unit: Unit) -> list[Happening]:
+        """The time of a restart is when the unit's conditions were tried for the new run."""
+        waiting = self._restarts.get(unit.name)
+        if waiting is None or unit.invocation == waiting.details["invocation"]:
+            return []
+        if unit.tried_us is None:
+            return []
+        del self._restarts[unit.name]
+        return [replace(waiting, time_us=unit.tried_us, exact=True)]

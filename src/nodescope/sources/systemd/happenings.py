@@ -1,0 +1,115 @@
+"""What happened to a unit, told by the journal or by the bus in the same words.
+
+A happening has a key: the same thing told by two witnesses has the same one.
+Most keys are by `INVOCATION_ID`, which systemd gives to each run of a unit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from nodescope.sources.systemd.journal import Message
+
+_STARTING = "7d4958e842da4a758f6c1cdc7b36dcc5"
+_STARTED = "39f53479d3a045ac8e11786248231fbf"
+_EXIT = "98e322203f7a4ed290d09fe03c09fe15"
+_SUCCESS = "7ad2d189f7e94e70a38c781354912448"
+_FAILED = "d9b373ed55a64feb8242e02dbe79a49c"
+_RESTART = "5eb03494b6584870a536b337290809b3"
+_START_FAILED = "be02cf6855d2428ba40df7e9d022f03d"
+
+MESSAGE_IDS = frozenset((_STARTING, _STARTED, _EXIT, _SUCCESS, _FAILED, _RESTART, _START_FAILED))
+ORDER = ("started", "exit", "failed", "start_failed", "restart", "loop")
+
+
+@dataclass(frozen=True, slots=True)
+class Happening:
+    """One thing that happened; `kind` is one of `ORDER`."""
+
+    kind: str
+    unit: str
+    time_us: int
+    key: tuple[str, ...]
+    details: Mapping[str, Any] = field(default_factory=dict)
+    exact: bool = True  # whether the time is that of the thing, not of our hearing of it
+
+
+def parse_message(message: Message) -> Happening | None:
+    """What an entry of systemd says happened; None if that is nothing of ours."""
+    fields = message.fields
+    unit, invocation = fields.get("UNIT", ""), fields.get("INVOCATION_ID", "")
+    if not unit or fields.get("_PID", "1") != "1":
+        return None  # anybody may log such lines: only systemd's own count
+    message_id = fields.get("MESSAGE_ID", "")
+    if message_id in (_STARTING, _STARTED):
+        if not invocation or not unit.endswith(".service"):
+            return None  # `was skipped because of an unmet condition check`, or a target reached
+        return started(unit, message.time_us, invocation)
+    if message_id == _EXIT:
+        return _exit(unit, message, invocation)
+    if message_id == _SUCCESS and unit.endswith(".service"):
+        return exited(unit, message.time_us, invocation, "exited", 0)
+    if message_id == _FAILED:
+        return failed(unit, message.time_us, invocation, fields.get("UNIT_RESULT") or "failed")
+    if message_id == _RESTART:
+        count = fields.get("N_RESTARTS", "")
+        return restarted(unit, message.time_us, invocation, int(count) if count.isdigit() else None)
+    if message_id == _START_FAILED and fields.get("JOB_TYPE", "start") in ("start", "restart"):
+        result = fields.get("JOB_RESULT") or "failed"
+        return start_failed(unit, message.time_us, fields.get("JOB_ID", ""), result)
+    return None
+
+
+def _exit(unit: str, message: Message, invocation: str) -> Happening | None:
+    """The end of a main process; `ExecStartPre=` and the like are no runs of a unit."""
+    fields = message.fields
+    if "ontrol process" in fields.get("MESSAGE", "") or not unit.endswith(".service"):
+        return None
+    status = fields.get("EXIT_STATUS", "")
+    return exited(
+        unit,
+        message.time_us,
+        invocation,
+        fields.get("EXIT_CODE") or None,
+        int(status) if status.isdigit() else None,
+    )
+
+
+def started(unit: str, time_us: int, invocation: str) -> Happening:
+    """A run began."""
+    return Happening(
+        "started", unit, time_us, ("started", unit, invocation), {"invocation": invocation}
+    )
+
+
+def exited(
+    unit: str, time_us: int, invocation: str, code: str | None, status: int | None
+) -> Happening:
+    """The main process of a run ended."""
+    details = {"invocation": invocation, "exit_code": code, "exit_status": status}
+    return Happening("exit", unit, time_us, ("exit", unit, invocation), details)
+
+
+def failed(unit: str, time_us: int, invocation: str, result: str) -> Happening:
+    """A run failed."""
+    details = {"invocation": invocation, "result": result}
+    return Happening("failed", unit, time_us, ("failed", unit, invocation or result), details)
+
+
+def restarted(
+    unit: str, time_us: int, invocation: str, count: int | None, *, exact: bool = True
+) -> Happening:
+    """A unit is started again after the run `invocation`."""
+    details = {"invocation": invocation, "restarts": count}
+    return Happening("restart", unit, time_us, ("restart", unit, invocation), details, exact)
+
+
+def start_failed(
+    unit: str, time_us: int, job: str, result: str, *, exact: bool = True
+) -> Happening:
+    """A job to start a unit failed."""
+    return Happening(
+        "start_failed", unit, time_us, ("start_failed", unit, job), {"result": result}, exact
+    )

@@ -1,0 +1,249 @@
+"""The journal's files of one system, followed as they grow and are rotated.
+
+Entries are chosen by their `MESSAGE_ID`, which the files list by themselves:
+whatever else is logged costs nothing. A file that is damaged is left out and
+named in `damaged`; the others are still read.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from nodescope.errors import SourceAbsent, SourceDenied, SourceError
+from nodescope.sources.places import Places
+from nodescope.sources.systemd.journal_file import Cursor, Entry, JournalFile
+
+_FOLDERS = ("var/log/journal", "run/log/journal")
+_MAX_FILES = 256
+_MAX_CACHED = 2048
+_MAX_CACHED_BYTES = 512
+_LATE_US = 10_000_000  # journald may be behind the one who logs, but not by more
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One entry; the times are those of whoever logged it, where he said them."""
+
+    time_us: int  # on the monotonic clock of its boot
+    wall_us: int
+    boot_id: str
+    fields: dict[str, str]
+
+
+@dataclass(slots=True)
+class _Followed:
+    file: JournalFile
+    ids_field: int | None = None  # the object of the field MESSAGE_ID
+    head: int = 0
+    cursors: dict[str, Cursor] = field(default_factory=dict)
+    cache: dict[int, bytes] = field(default_factory=dict)
+
+
+def journal_folders(places: Places) -> list[Path]:
+    """Where the journal's files may lie."""
+    if places.journal is not None:
+        return [places.journal]
+    return [places.inside(folder) for folder in _FOLDERS]
+
+
+def read_boot_id(proc: Path) -> str | None:
+    """The boot that is running, as the journal writes it; None if not told."""
+    try:
+        return (proc / "sys/kernel/random/boot_id").read_text().strip().replace("-", "") or None
+    except OSError:
+        return None
+
+
+class Journal:
+    """Follows the journal; `close` it in the end."""
+
+    def __init__(self, folders: Collection[Path], boot_id: str | None, history: int) -> None:
+        """Read `history` entries of each kind from before, of that boot; None: of any."""
+        self._folders = tuple(folders)
+        self._boot_id = boot_id
+        self._history: int | None = history
+        self._followed: dict[int, _Followed] = {}
+        self._finished: set[int] = set()
+        self._seen_ns: dict[Path, int] = {}
+        self.damaged: dict[str, str] = {}
+        self._look_for_files()
+        if not self._followed:
+            self._complain()
+
+    @classmethod
+    def open(cls, places: Places, history: int = 1000) -> Journal:
+        """The journal of a system; of its running boot, if it is the one that runs here."""
+        return cls(journal_folders(places), read_boot_id(places.proc), history)
+
+    def _complain(self) -> None:
+        for reason in self.damaged.values():
+            raise SourceDenied(self._folders[0], f"no file of the journal can be read: {reason}")
+        raise SourceAbsent(
+            self._folders[0], "no journal here", hint="--journal DIR names another folder"
+        )
+
+    def close(self) -> None:
+        """Close every file."""
+        for followed in self._followed.values():
+            followed.file.close()
+        self._followed = {}
+
+    # -- files -------------------------------------------------------------
+
+    def _look_for_files(self) -> None:
+        """Open the files that are new since a folder last changed."""
+        for folder in self._changed_folders():
+            for path, inode in sorted(_files(folder)):
+                if inode in self._followed or inode in self._finished:
+                    continue
+                if len(self._followed) >= _MAX_FILES:
+                    return
+                try:
+                    self._followed[inode] = _Followed(JournalFile(path))
+                except SourceError as error:
+                    self._set_aside(inode, path, error)
+
+    def _changed_folders(self) -> Iterator[Path]:
+        for top in self._folders:
+            for folder in (top, *_subfolders(top)):
+                try:
+                    changed = os.stat(folder).st_mtime_ns
+                except OSError:
+                    continue
+                if self._seen_ns.get(folder) != changed:
+                    self._seen_ns[folder] = changed
+                    yield folder
+
+    def _set_aside(self, inode: int, path: Path, error: SourceError) -> None:
+        self._finished.add(inode)
+        self.damaged[str(path)] = error.reason
+        followed = self._followed.pop(inode, None)
+        if followed is not None:
+            followed.file.close()
+
+    # -- entries -----------------------------------------------------------
+
+    def take_new(self, ids: Collection[str]) -> list[Message]:
+        """The entries with one of these message ids since the last call, in order."""
+        messages: list[Message] = []
+        for inode, followed in list(self._followed.items()):
+            messages += self._take(inode, followed, ids)
+        known = len(self._followed)
+        self._look_for_files()
+        if len(self._followed) != known:  # rotated: what came into the new file belongs here
+            for inode, followed in list(self._followed.items()):
+                messages += self._take(inode, followed, ids)
+        self._history = None
+        messages.sort(key=lambda each: (each.wall_us, each.time_us))
+        return messages
+
+    def _take(self, inode: int, followed: _Followed, ids: Collection[str]) -> list[Message]:
+        messages: list[Message] = []
+        try:
+            ended = not followed.file.read_header().online
+            self._find_values(followed, ids)
+            for cursor in followed.cursors.values():
+                if self._history is not None:
+                    followed.file.skip_to(cursor, self._history)
+                while offsets := followed.file.take_new(cursor):
+                    messages += self._read(followed, offsets)
+        except SourceError as error:
+            self._set_aside(inode, followed.file.path, error)
+            return messages
+        if ended:
+            self._finished.add(inode)
+            followed.file.close()
+            del self._followed[inode]
+        return messages
+
+    def _find_values(self, followed: _Followed, ids: Collection[str]) -> None:
+        """Notice message ids that the file has only now."""
+        if followed.ids_field is None:
+            followed.ids_field = followed.file.find_field(b"MESSAGE_ID")
+        if followed.ids_field is None:
+            return
+        head = followed.file.head_of(followed.ids_field)
+        if head == followed.head:
+            return
+        for offset, raw in followed.file.values_of(followed.ids_field, followed.head):
+            value = raw.partition(b"=")[2].decode("ascii", "replace")
+            if value in ids:
+                followed.cursors.setdefault(value, Cursor(offset))
+        followed.head = head
+
+    def _read(self, followed: _Followed, offsets: list[int]) -> list[Message]:
+        entries = (followed.file.read_entry(offset) for offset in offsets)
+        return [
+            _message(entry, self._fields(followed, entry))
+            for entry in entries
+            if self._boot_id is None or entry.boot_id.hex() == self._boot_id
+        ]
+
+    def _fields(self, followed: _Followed, entry: Entry) -> dict[str, str]:
+        fields: dict[str, str] = {}
+        for item in entry.items:
+            raw = followed.cache.get(item)
+            if raw is None:
+                raw = followed.file.read_data(item)
+                if len(raw) <= _MAX_CACHED_BYTES:
+                    if len(followed.cache) >= _MAX_CACHED:
+                        followed.cache.clear()
+                    followed.cache[item] = raw
+            name, _, value = raw.partition(b"=")
+            fields[name.decode("ascii", "replace")] = value.decode("utf-8", "replace")
+        return fields
+
+    def read_lines(self, unit: str, limit: int) -> list[Message]:
+        """The latest entries that processes of a unit wrote, in order."""
+        wanted = f"_SYSTEMD_UNIT={unit}".encode()
+        messages: list[Message] = []
+        for inode, followed in list(self._followed.items()):
+            try:
+                name = followed.file.find_field(b"_SYSTEMD_UNIT")
+                if name is None:
+                    continue
+                for offset, raw in followed.file.values_of(name):
+                    if raw == wanted:
+                        cursor = Cursor(offset)
+                        followed.file.skip_to(cursor, limit)
+                        messages += self._read(followed, followed.file.take_new(cursor, limit))
+                        break
+            except SourceError as error:
+                self._set_aside(inode, followed.file.path, error)
+        messages.sort(key=lambda each: (each.wall_us, each.time_us))
+        return messages[-limit:]
+
+
+def _message(entry: Entry, fields: dict[str, str]) -> Message:
+    """With the time of whoever logged it: journald itself may come to it later."""
+    said = fields.get("_SOURCE_REALTIME_TIMESTAMP", "")
+    late = entry.realtime_us - int(said) if said.isascii() and said.isdigit() else 0
+    if not 0 <= late < _LATE_US:
+        late = 0
+    return Message(entry.monotonic_us - late, entry.realtime_us - late, entry.boot_id.hex(), fields)
+
+
+def _subfolders(folder: Path) -> list[Path]:
+    """The folders below, one per machine."""
+    try:
+        with os.scandir(folder) as entries:
+            return [Path(each.path) for each in entries if each.is_dir(follow_symlinks=False)]
+    except OSError:
+        return []
+
+
+def _files(folder: Path) -> list[tuple[Path, int]]:
+    """Files of the system's journal; those of users are not about units of the system."""
+    try:
+        with os.scandir(folder) as entries:
+            return [
+                (Path(each.path), each.inode())
+                for each in entries
+                if each.name.endswith((".journal", ".journal~"))
+                and not each.name.startswith("user-")
+            ]
+    except OSError:
+        return []

@@ -1,0 +1,198 @@
+"""The lives of units: what happened to each since boot, told by any number of witnesses.
+
+Takes happenings in order, drops what was told before, completes one by the
+others (how long a run lasted, how the run before a restart ended), counts, and
+notices when a unit begins to loop.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from nodescope.sources.systemd.happenings import ORDER, Happening
+
+LOOP_RESTARTS = 3
+LOOP_WITHIN_US = 600_000_000
+_LONG_RUN_US = 60_000_000  # a run this long that ends well is no part of a loop
+_MAX_KEYS = 20_000
+_MAX_UNITS = 5_000
+_KEPT = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run of a unit."""
+
+    invocation: str
+    started_us: int | None = None
+    ended_us: int | None = None
+    exit_code: str | None = None
+    exit_status: int | None = None
+    result: str | None = None  # why it failed; None while it did not
+
+    @property
+    def succeeded(self) -> bool:
+        return self.result is None and self.exit_code == "exited" and not self.exit_status
+
+    @property
+    def lasted_us(self) -> int | None:
+        if self.started_us is None or self.ended_us is None:
+            return None
+        return self.ended_us - self.started_us
+
+    @property
+    def was_short(self) -> bool:
+        lasted = self.lasted_us
+        return not self.succeeded or (lasted is not None and lasted < _LONG_RUN_US)
+
+
+@dataclass(slots=True)
+class Life:
+    """What is known of one unit since boot."""
+
+    unit: str
+    starts: int = 0
+    failures: int = 0
+    successes: int = 0
+    restarts: int = 0
+    start_failures: dict[str, int] = field(default_factory=dict)  # by the job's result
+    runs: deque[Run] = field(default_factory=lambda: deque(maxlen=_KEPT))
+    restarted_us: deque[int] = field(default_factory=lambda: deque(maxlen=_KEPT))
+    looping_since_us: int | None = None
+
+    @property
+    def last(self) -> Run | None:
+        """The latest run."""
+        return self.runs[-1] if self.runs else None
+
+    def run(self, invocation: str) -> Run | None:
+        """The run of that invocation, if it is remembered."""
+        return next((run for run in reversed(self.runs) if run.invocation == invocation), None)
+
+    def put(self, run: Run) -> None:
+        """Remember a run, in place of what was known of it."""
+        for at in range(len(self.runs) - 1, -1, -1):
+            if self.runs[at].invocation == run.invocation:
+                self.runs[at] = run
+                return
+        self.runs.append(run)
+
+    def is_looping(self, now_us: int) -> bool:
+        """Restarted three times within ten minutes, and no run between was a good one."""
+        recent = [time for time in self.restarted_us if time > now_us - LOOP_WITHIN_US]
+        if len(recent) < LOOP_RESTARTS:
+            return False
+        ended = [run for run in self.runs if run.ended_us is not None]
+        return all(run.was_short for run in ended[-LOOP_RESTARTS:])
+
+
+class Lives:
+    """The lives of all units."""
+
+    def __init__(self) -> None:
+        self.of: dict[str, Life] = {}
+        self._keys: OrderedDict[tuple[str, ...], None] = OrderedDict()
+
+    def knows(self, happening: Happening) -> bool:
+        """Whether somebody told it already."""
+        return happening.key in self._keys
+
+    def take(self, happenings: Iterable[Happening]) -> list[Happening]:
+        """What of them is new, in order and completed; a loop that begins is added."""
+        new: list[Happening] = []
+        for happening in _ordered(happenings):
+            if self.knows(happening):
+                continue
+            self._keys[happening.key] = None
+            if len(self._keys) > _MAX_KEYS:
+                self._keys.popitem(last=False)
+            new += self._live(happening)
+        return new
+
+    def _live(self, happening: Happening) -> list[Happening]:
+        life = self.of.get(happening.unit)
+        if life is None:
+            if len(self.of) >= _MAX_UNITS:
+                self.of.pop(next(iter(self.of)))
+            life = self.of[happening.unit] = Life(happening.unit)
+        if happening.kind == "restart":
+            return self._restart(life, happening)
+        return [_LIVED[happening.kind](life, happening)]
+
+    def _restart(self, life: Life, happening: Happening) -> list[Happening]:
+        life.restarts += 1
+        life.restarted_us.append(happening.time_us)
+        run = life.run(str(happening.details["invocation"]))
+        ended: dict[str, Any] = {}
+        if run is not None:
+            ended = {"exit_code": run.exit_code, "exit_status": run.exit_status}
+        told = [replace(happening, details={**happening.details, **ended})]
+        if not life.is_looping(happening.time_us):
+            life.looping_since_us = None
+        elif life.looping_since_us is None:
+            life.looping_since_us = happening.time_us
+            details = {"restarts": happening.details.get("restarts"), **ended}
+            key = ("loop", life.unit, str(happening.time_us))
+            told.append(Happening("loop", life.unit, happening.time_us, key, details))
+        return told
+
+
+def _ordered(happenings: Iterable[Happening]) -> list[Happening]:
+    """In the order of time; of what two tell, the one with the exact time."""
+    best: dict[tuple[str, ...], Happening] = {}
+    for each in happenings:
+        if each.key not in best or (each.exact and not best[each.key].exact):
+            best[each.key] = each
+    return sorted(best.values(), key=lambda each: (each.time_us, ORDER.index(each.kind)))
+
+
+def _started(life: Life, happening: Happening) -> Happening:
+    life.starts += 1
+    invocation = str(happening.details["invocation"])
+    known = life.run(invocation) or Run(invocation)
+    life.put(replace(known, started_us=happening.time_us))
+    return happening
+
+
+def _exited(life: Life, happening: Happening) -> Happening:
+    details = happening.details
+    run = replace(
+        life.run(str(details["invocation"])) or Run(str(details["invocation"])),
+        ended_us=happening.time_us,
+        exit_code=details["exit_code"],
+        exit_status=details["exit_status"],
+    )
+    life.put(run)
+    if run.succeeded:
+        life.successes += 1
+    lasted = run.lasted_us
+    ran = {} if lasted is None else {"ran_s": round(lasted / 1e6, 3)}
+    return replace(happening, details={**details, **ran})
+
+
+def _failed(life: Life, happening: Happening) -> Happening:
+    life.failures += 1
+    invocation = str(happening.details["invocation"])
+    run = life.run(invocation)
+    if run is not None:
+        life.put(replace(run, result=str(happening.details["result"])))
+        ended = {"exit_code": run.exit_code, "exit_status": run.exit_status}
+        return replace(happening, details={**happening.details, **ended})
+    return happening
+
+
+def _start_failed(life: Life, happening: Happening) -> Happening:
+    result = str(happening.details["result"])
+    life.start_failures[result] = life.start_failures.get(result, 0) + 1
+    return happening
+
+
+_LIVED = {
+    "started": _started,
+    "exit": _exited,
+    "failed": _failed,
+    "start_failed": _start_failed,
+}
