@@ -135,6 +135,7 @@ class ImportSink:
 
     def close(self) -> None:
         """Seal what there is."""
+        self._names = None
         if self._writer is not None:
             try:
                 self._seal()
@@ -216,8 +217,8 @@ class ImportSink:
         if self._writer is None or self._segment_end_ns is None:
             return
         self._heartbeat(max(self._last_ns, self._clock.now_ns))
-        self._writer.seal_segment()
         self._interner = None
+        self._writer.seal_segment()
         self._segment_end_ns = None
         self._in_segment = self._unflushed = 0
 

@@ -17,7 +17,7 @@ from typing import IO, Any
 
 from nodescope.errors import MalformedSource, source_error
 
-BLOCK_BYTES = 8 << 20
+BLOCK_BYTES = 2 << 20
 _READ_BYTES = 1 << 20
 _STEP_BYTES = 64 << 10  # unpacked at a time; of the step that meets damage nothing comes out
 
