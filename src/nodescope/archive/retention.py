@@ -99,12 +99,22 @@ def freeze(root: Path, from_ns: int, to_ns: int, reason: str, created_ns: int) -
     )
     while True:
         frozen = Frozen(f"{number:04d}", from_ns, to_ns, reason, created_ns)
-        path = directory / f"{frozen.id}.json"
-        content = {"from_ns": from_ns, "to_ns": to_ns, "reason": reason, "created_ns": created_ns}
-        if not path.exists():
-            replace_json(path, content)
+        if not (directory / f"{frozen.id}.json").exists():
+            write_frozen(root, frozen)
             return frozen
         number += 1
+
+
+def write_frozen(root: Path, frozen: Frozen) -> None:
+    """Put a range in place under its own id, instead of what was there."""
+    make_directory(root / FROZEN_DIRECTORY)
+    content = {
+        "from_ns": frozen.from_ns,
+        "to_ns": frozen.to_ns,
+        "reason": frozen.reason,
+        "created_ns": frozen.created_ns,
+    }
+    replace_json(root / FROZEN_DIRECTORY / f"{frozen.id}.json", content)
 
 
 def unfreeze(root: Path, frozen_id: str) -> None:

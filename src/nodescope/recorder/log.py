@@ -17,6 +17,7 @@ class EventLog:
         self._said: set[str] = set()
         self._gaps: list[tuple[int, int, str, int | None, int | None, str]] = []
         self._events: list[Event] = []
+        self._serious: list[Event] = []
 
     def gap(
         self,
@@ -50,8 +51,15 @@ class EventLog:
         if event.kind not in EVENT_KINDS:
             raise ValueError(f"{event.kind!r} is not a declared kind of event")
         self._events.append(event)
+        if EVENT_KINDS[event.kind].serious:
+            self._serious.append(event)
         if event.loud:
             self._say(f"{event.subject}: {event.message}")
+
+    def take_serious(self) -> list[Event]:
+        """The serious events since the last call."""
+        serious, self._serious = self._serious, []
+        return serious
 
     def _say(self, message: str) -> None:
         if message not in self._said:

@@ -28,6 +28,7 @@ from nodescope.recorder.observation import (
     Observer,
     columns_of,
 )
+from nodescope.records import EVENT_KINDS
 
 _RETRY_NS = 300 * SECOND_NS
 _ABSENT_NS = 30 * SECOND_NS
@@ -245,7 +246,11 @@ def _ask(account: _Account, now_ns: int, begins_segment: bool) -> _Answer:
     try:
         if begins_segment:
             account.observer.begin_segment()
-        said = account.observer.observe(now_ns)
+        answer = account.observer.observe(now_ns)
+        unknown = {event.kind for event in answer.events} - EVENT_KINDS.keys()
+        if unknown:
+            raise ValueError(f"not a declared kind of event: {min(unknown)}")
+        said = answer
     except SourceAbsent:
         said = None  # not on this node: nothing to tell, and nothing is missing
     except NodescopeError as error:

@@ -10,18 +10,21 @@ from __future__ import annotations
 import select
 import signal
 import socket
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from nodescope.archive.writer import ArchiveWriter
 from nodescope.clock import Clock, SystemClock, read_pair
-from nodescope.errors import ArchiveFull, SourceError
+from nodescope.errors import ArchiveError, ArchiveFull, SourceError, UsageError
 from nodescope.quantities import format_duration
 from nodescope.recorder import footprint
 from nodescope.recorder.budget import Budget
+from nodescope.recorder.core_watch import CoreWatch
+from nodescope.recorder.freezing import Freezing
 from nodescope.recorder.log import EventLog
 from nodescope.recorder.notify import Notifier
 from nodescope.recorder.observation import Observer
@@ -90,6 +93,8 @@ class Recorder:
         self._sampling: Sampling | None = None
         self._budget = Budget(0.0, options.budget_memory_bytes)
         self._clock_watch = ClockWatch(read_pair(self._clock))
+        self._core_watch = CoreWatch(options.places.proc)
+        self._freezing = Freezing(writer.root)
         self._core_pace = Pace(options.core_interval_ns, now)
         self._drain_pace = Pace(min(_DRAIN_NS, options.flush_ns), now + _DRAIN_NS)
         self._flush_pace = Pace(options.flush_ns, now + options.flush_ns)
@@ -194,6 +199,7 @@ class Recorder:
         self._log.event(now, "recorder_stopped", "recorder", "stopped")
         self._drain(now)
         self._read_cores(now)
+        self._core_watch.end()
         self._observing.close(now)
         self._flush(now)
         self._profiler.close()
@@ -245,6 +251,18 @@ class Recorder:
         if self._segment_pace.take(soon) is not None:
             self._seal(now)
 
+    def _freeze(self, now: int) -> None:
+        """Keep what surrounds the serious events that came, whatever retention says."""
+        serious = self._log.take_serious()
+        if not serious:
+            return
+        try:
+            for event in self._freezing.freeze(serious, read_pair(self._clock)):
+                self._log.add(event)
+        except ArchiveError as error:
+            message = f"what surrounds serious events is not kept: {error}"
+            self._log.event(now, "source_degraded", "freezing", message, loud=True)
+
     def _cpus(self) -> list[int]:
         online = read_online_cpus(self._options.places.sys)
         chosen = self._options.cpus
@@ -284,6 +302,7 @@ class Recorder:
             self._log.gap(now, now + self._options.core_interval_ns, "cores", error.reason)
             return
         self._cores.append((now, cores))
+        self._core_watch.read(now, cores)
 
     def _drain(self, now: int) -> None:
         if self._sampling is None:
@@ -316,15 +335,26 @@ class Recorder:
             return
         try:
             self._append_samples(now)
+            for event in self._core_watch.take_events():
+                self._log.add(event)
+            self._freeze(now)
             self._append_cores()
             self._append_heartbeat()
             for table, columns in self._observing.take_rows().items():
-                self._writer.append(table, columns)
+                self._append_observed(now, table, columns)
             for table, columns in self._log.take_new_rows().items():
-                self._writer.append(table, columns)
+                self._append_observed(now, table, columns)
             self._written += self._writer.flush()
         except ArchiveFull as error:
             self._pause(now, error)
+
+    def _append_observed(self, now: int, table: str, columns: Mapping[str, Sequence[Any]]) -> None:
+        """Rows that do not fit their table cost themselves, not the recording."""
+        try:
+            self._writer.append(table, columns)
+        except (UsageError, ValueError) as error:
+            rows = len(next(iter(columns.values())))
+            self._log.gap(now, now, table, f"a defect of ours: {error}", lost=rows, loud=True)
 
     def _append_samples(self, now: int) -> None:
         """Decode what was drained, in portions that the processor's caches hold."""
@@ -343,6 +373,7 @@ class Recorder:
         batch, rows = self._profiler.process(portion, cgroup=self._sampling.sampler.cgroup)
         for table, columns in rows.items():
             self._writer.append(table, columns)
+        self._core_watch.see(batch.samples)
         self._samples += len(batch.samples)
         for cpu, lost in batch.lost:
             self._lost += lost
@@ -423,6 +454,7 @@ class Recorder:
         self._notifier.status(self._describe())
         self._profiler.forget()
         self._observing.forget()
+        self._core_watch.forget()
         self._undecoded = []
         self._cores = []
         self._paused_ns = None

@@ -1,0 +1,98 @@
+"""Keeps the minutes around serious events: five before, five after.
+
+What lies before is kept although it was recorded before anybody knew. Ranges
+that overlap become one, up to half an hour; a storm that lasts longer goes on in
+the next. At most 24 ranges are the recorder's own, the oldest give way; those of
+people (`nodescope freeze`) are never touched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+from nodescope.archive.retention import Frozen, read_frozen, unfreeze, write_frozen
+from nodescope.clock import ClockPair
+from nodescope.recorder.observation import SECOND_NS, Event
+
+AROUND_NS = 300 * SECOND_NS
+LONGEST_NS = 1800 * SECOND_NS
+MOST = 24
+_OWN = "auto-"
+_SLACK_NS = 60 * SECOND_NS  # a range that grows is written once a minute, not with each event
+
+
+class Freezing:
+    """The recorder's own frozen ranges of one archive."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    def freeze(self, events: Iterable[Event], now: ClockPair) -> list[Event]:
+        """Keep what surrounds the events; returns what is to be told of it.
+
+        Those of long ago, which the kernel's log may still tell, are let be: what
+        surrounded them was frozen then, or nobody recorded it.
+        """
+        told: list[Event] = []
+        own: list[Frozen] | None = None
+        for event in events:
+            if now.monotonic_ns - event.time_ns > 2 * AROUND_NS:
+                continue
+            if own is None:
+                own = [each for each in read_frozen(self._root) if each.id.startswith(_OWN)]
+            moment = event.time_ns + now.wall_ns - now.monotonic_ns
+            if not self._extend(own, moment):
+                frozen = self._begin(own, event, moment, now.wall_ns)
+                told.append(_tell(frozen, event, now))
+        return told
+
+    def _extend(self, own: list[Frozen], moment_ns: int) -> bool:
+        """Whether one of the ranges there are holds the moment, or was made to."""
+        start, end = moment_ns - AROUND_NS, moment_ns + AROUND_NS
+        for at, each in enumerate(own):
+            if each.from_ns <= start and end <= each.to_ns:
+                return True
+            grown = replace(
+                each,
+                from_ns=min(each.from_ns, start),
+                to_ns=max(each.to_ns, end + _SLACK_NS) if end > each.to_ns else each.to_ns,
+            )
+            if each.overlaps(start, end) and grown.to_ns - grown.from_ns <= LONGEST_NS:
+                write_frozen(self._root, grown)
+                own[at] = grown
+                return True
+        return False
+
+    def _begin(self, own: list[Frozen], event: Event, moment_ns: int, wall_ns: int) -> Frozen:
+        numbers = (each.id.removeprefix(_OWN) for each in own)
+        number = 1 + max((int(each) for each in numbers if each.isdecimal()), default=0)
+        frozen = Frozen(
+            f"{_OWN}{number:04d}",
+            moment_ns - AROUND_NS,
+            moment_ns + AROUND_NS,
+            f"{event.kind} on {event.subject}: {event.message}",
+            wall_ns,
+        )
+        write_frozen(self._root, frozen)
+        own.append(frozen)
+        own.sort(key=lambda each: each.created_ns)
+        while len(own) > MOST:
+            unfreeze(self._root, own.pop(0).id)
+        return frozen
+
+
+def _tell(frozen: Frozen, event: Event, now: ClockPair) -> Event:
+    return Event(
+        now.monotonic_ns,
+        "frozen",
+        frozen.id,
+        f"ten minutes around {event.kind} on {event.subject} are kept beyond retention",
+        details={
+            "kind": event.kind,
+            "subject": event.subject,
+            "from_ns": frozen.from_ns,
+            "to_ns": frozen.to_ns,
+        },
+    )
