@@ -53,8 +53,16 @@ DYING_PARENTS = Table(
     (
         _TIME,
         _key("path", "the parent, from the root of the memory hierarchy"),
-        _gauge("dying", "removed children that are still held; null where not known"),
-        _label("kind", "kind of memory held, as memory.stat names it; null: only counted"),
+        _gauge(
+            "dying",
+            "removed children that are still held; v1 tells only how many there are in all, "
+            "shared out here; null where not known",
+        ),
+        _label(
+            "kind",
+            "kind of memory held: `shmem` (tmpfs), `file` (page cache without it), `anon`, `swap`; "
+            "null: only counted",
+        ),
         _gauge("held_bytes", "how much of it", "bytes"),
     ),
     order=("time_ns", "path"),

@@ -1,0 +1,144 @@
+"""`nodescope zombies`: memory cgroups that were removed and are still held."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from nodescope.cli import options
+
+if TYPE_CHECKING:
+    from nodescope.analysis.zombie_history import History
+    from nodescope.analysis.zombie_makers import Maker
+    from nodescope.analysis.zombie_report import Report
+    from nodescope.sources.memory_cgroups.hierarchy import MemoryHierarchy
+    from nodescope.sources.memory_cgroups.watching import Heard
+
+_EXIT_CODES = {"healthy": 0, "warn": 1, "critical": 1, "unknown": 2}
+_HOUR_NS = 3_600_000_000_000
+_SAMPLED = 16
+_SEARCH_NS = 60_000_000_000
+
+
+def add_parser(commands: options.Commands) -> None:
+    """Declare the command."""
+    parser = options.add_command(
+        commands,
+        "zombies",
+        run,
+        summary="removed memory cgroups that are still held: how many, whose, what frees them",
+        description="Count memory cgroups: tracked by the kernel, visible, and dying (removed but\n"
+        "still held by tmpfs, page cache or swap); say under which parents, what they hold, what\n"
+        "they cost, and what would free them on this kernel. Needs no recording, writes nothing.\n"
+        "Exits 0 when healthy, 1 past a threshold, 2 when it could not run.",
+        examples=[
+            ("nodescope zombies", "now, in a fraction of a second"),
+            ("nodescope zombies --watch 60s", "who makes them"),
+            ("nodescope zombies --files", "which files pin them"),
+            ("nodescope zombies --trend --parents", "all parents; growth as recorded"),
+            ("nodescope zombies --json", "for scripts"),
+        ],
+    )
+    parser.add_argument("--parents", action="store_true", help="show every parent, not the first 5")
+    parser.add_argument(
+        "--watch",
+        type=options.duration,
+        metavar="TIME",
+        help="listen for so long who makes cgroups, and which of them stay (root)",
+    )
+    parser.add_argument(
+        "--files", action="store_true", help="search for the files that pin them (root)"
+    )
+    parser.add_argument(
+        "--search-time",
+        type=options.duration,
+        default=_SEARCH_NS,
+        metavar="TIME",
+        help="search for files at most so long (default: 60s)",
+    )
+    parser.add_argument(
+        "--pages",
+        nargs="?",
+        choices=("sampled", "all"),
+        const="sampled",
+        metavar="all",
+        help="scan memory for whose pages are whose: one block in 16, or `all` (root)",
+    )
+    parser.add_argument(
+        "--trend", action="store_true", help="take the trend of the last hour from a recording"
+    )
+    options.add_archive(parser)
+    parser.add_argument(
+        "--root",
+        type=Path,
+        default=Path("/"),
+        metavar="DIR",
+        help="look at the host mounted here instead of this system",
+    )
+    options.add_json(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Look, judge, print."""
+    from nodescope.analysis.zombie_report import assess
+    from nodescope.pictures.zombies import render_report, report_document
+    from nodescope.sources.memory_cgroups.counting import Counting
+    from nodescope.sources.memory_cgroups.hierarchy import find_memory_hierarchy
+    from nodescope.sources.memory_cgroups.looking import take_look
+    from nodescope.sources.places import Places
+
+    hierarchy = find_memory_hierarchy(Places(args.root))
+    if args.watch is not None:
+        earlier = time.monotonic_ns(), Counting(hierarchy).read()
+        heard, makers = _watch(hierarchy, args.watch)
+        report = assess(take_look(hierarchy, earlier=earlier), _history(args))
+        report.heard, report.makers = heard, makers
+    else:
+        report = assess(take_look(hierarchy), _history(args))
+    if args.files:
+        _search(report, hierarchy, args.search_time)
+    if args.pages is not None:
+        _scan(report, hierarchy, 1 if args.pages == "all" else _SAMPLED)
+    if args.json:
+        options.print_json(report_document(report))
+    else:
+        print(render_report(report, all_parents=args.parents))
+    return _EXIT_CODES[report.verdict.level]
+
+
+def _history(args: argparse.Namespace) -> History | None:
+    if not args.trend and args.archive is None:
+        return None
+    from nodescope.analysis.window import Window
+    from nodescope.analysis.zombie_history import read_history
+    from nodescope.archive.reader import Archive
+
+    now = time.time_ns()
+    archive = Archive.open(options.archive_path(args))
+    return read_history(archive.segments(), Window(now - _HOUR_NS, now))
+
+
+def _watch(hierarchy: MemoryHierarchy, duration_ns: int) -> tuple[Heard, list[Maker]]:
+    from nodescope.analysis.zombie_makers import Makers
+    from nodescope.sources.memory_cgroups.watching import GRACE_NS, listen
+
+    makers = Makers(v2=hierarchy.is_v2)
+    heard = listen(hierarchy.places, duration_ns / 1e9, makers.take)
+    return heard, makers.tell(heard.end_ns + GRACE_NS, GRACE_NS)
+
+
+def _search(report: Report, hierarchy: MemoryHierarchy, limit_ns: int) -> None:
+    from nodescope.sources.memory_cgroups.pins import find_pinning_files
+
+    report.search = find_pinning_files(
+        hierarchy, report.look.parents, hierarchy.places, limit_ns / 1e9
+    )
+
+
+def _scan(report: Report, hierarchy: MemoryHierarchy, one_in: int) -> None:
+    from nodescope.sources.memory_cgroups.pages import name_pages, scan_pages
+
+    report.pages = name_pages(hierarchy, scan_pages(hierarchy.places, one_in))
+    report.pages_one_in = one_in

@@ -1,0 +1,358 @@
+"""`nodescope zombies` as text and as JSON.
+
+Imports neither numpy nor Arrow: the command answers in less time than they take.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from nodescope.pictures.text import columns_of, fit_end, pad, visible
+from nodescope.quantities import format_bytes, format_duration
+
+if TYPE_CHECKING:
+    from nodescope.analysis.zombie_makers import Maker
+    from nodescope.analysis.zombie_report import Report
+    from nodescope.analysis.zombies import Advice
+    from nodescope.sources.memory_cgroups.pins import PinningFile
+    from nodescope.sources.memory_cgroups.residual import Parent
+
+_FEW = 5
+_MANY = 40
+_NAMED_FILES = 3  # of a folder
+_PATH_WIDTH = 56
+_JSON_FILES = 20_000
+
+
+# -- text ------------------------------------------------------------------
+
+
+def render_report(report: Report, *, all_parents: bool = False) -> str:
+    """The verdict first, then the numbers, then who, then what to do."""
+    sections = [
+        [_headline(report)],
+        _numbers(report),
+        _parents(report, all_parents),
+        _makers(report),
+        _files(report),
+        _pages(report),
+        _advice(report),
+    ]
+    return "\n\n".join("\n".join(lines) for lines in sections if lines)
+
+
+def _headline(report: Report) -> str:
+    verdict, count = report.verdict, report.look.count
+    if count.dying is None:
+        return f"UNKNOWN: {verdict.reasons[0]}"
+    number = f"{count.dying:,} dying memory cgroup{'' if count.dying == 1 else 's'}"
+    if verdict.level == "healthy":
+        word = "none" if count.dying == 0 else number
+        return f"HEALTHY: {word} (removed, but still held); a warning from {verdict.warn_at:,}"
+    others = [reason for reason in verdict.reasons if not reason.endswith(" dying")]
+    more = f"; {'; '.join(others)}" if others else ""
+    limits = f"warning from {verdict.warn_at:,}, critical from {verdict.critical_at:,}"
+    return f"{verdict.level.upper()}: {number}: removed, but still held ({limits}){more}"
+
+
+def _numbers(report: Report) -> list[str]:
+    look, count = report.look, report.look.count
+    unknown = "not known"
+    tracked = unknown if count.tracked is None else f"{count.tracked:,}"
+    dying = unknown if count.dying is None else f"{count.dying:,}"
+    version = {"v1": "cgroup v1", "v2": "cgroup v2", "hybrid": "hybrid, memory on cgroup v1"}
+    where = f"{version[count.version]}, {look.hierarchy.mount}"
+    return [
+        f"tracked {tracked}, visible {count.visible:,}, dying {dying}   ({where})",
+        f"trend   {_trend(report)}",
+        f"cost    {_cost(report)}",
+    ]
+
+
+def _trend(report: Report) -> str:
+    trend = report.trend
+    if trend is None:
+        return "not known"
+    parts = []
+    where = "recorded" if report.recorded else "two looks"
+    change = trend.last - trend.first
+    parts.append(f"{change:+,} in {format_duration(trend.over_ns)} ({where})")
+    if report.recorded:
+        parts.append(f"{trend.per_hour:+,.0f} per hour")
+    if report.to_critical_ns:
+        parts.append(f"critical in {format_duration(report.to_critical_ns)}")
+    if report.nature != "unknown":
+        meanings = {"leak": "a leak", "cache": "ordinary cache: it falls by itself"}
+        parts.append(meanings[report.nature])
+    if report.per_hour_since_boot is not None and report.look.uptime_ns:
+        uptime = format_duration(report.look.uptime_ns)
+        average = _rate(report.per_hour_since_boot)
+        parts.append(f"on average {average} per hour since boot ({uptime})")
+    return "; ".join(parts)
+
+
+def _rate(number: float) -> str:
+    return f"{number:,.0f}" if number >= 10 else f"{number:.2g}"
+
+
+def _cost(report: Report) -> str:
+    parts = []
+    walk, verdict = report.look.walk, report.verdict
+    if walk is not None:
+        name = walk.file.rpartition("/")[2]
+        kind = (
+            "reads walk all of them on this kernel"
+            if verdict.walks
+            else "reads are flat; reclaim pays, visiting each"
+        )
+        parts.append(f"{name} took {format_duration(walk.took_ns)}: {kind}")
+    if verdict.overhead_bytes:
+        memory = report.look.memory_bytes
+        share = f" ({verdict.overhead_bytes / memory:.1%} of memory)" if memory else ""
+        parts.append(f"≈ {format_bytes(verdict.overhead_bytes)} of kernel memory{share}")
+    return "; ".join(parts) or "nothing"
+
+
+def _parents(report: Report, every: bool) -> list[str]:
+    parents = report.look.parents
+    if not parents:
+        return []
+    shown = parents if every else parents[:_FEW]
+    width = min(max(columns_of(visible(each.path)) for each in shown), _PATH_WIDTH)
+    lines = [f"{'dying':>9}  {pad('parent', width)}  held by them"]
+    for parent in shown:
+        name = pad(fit_end(visible(parent.path), width), width)
+        lines.append(f"{_count(parent):>9}  {name}  {_held(parent)}".rstrip())
+    if len(parents) > len(shown):
+        lines.append(f"{'':>9}  … {len(parents) - len(shown)} more: --parents")
+    if any(not parent.exact and parent.dying is not None for parent in shown):
+        lines.append("  ≈: cgroup v1 counts them only together; shared out by what they cost")
+    return lines
+
+
+def _count(parent: Parent) -> str:
+    if parent.dying is None:
+        return "?"
+    return f"{'' if parent.exact else '≈'}{parent.dying:,}"
+
+
+def _held(parent: Parent) -> str:
+    names = {"shmem": "tmpfs", "file": "page cache", "anon": "anonymous", "swap": "swap"}
+    kinds = sorted(parent.held.items(), key=lambda item: -item[1])
+    text = ", ".join(f"{names[kind]} {format_bytes(amount)}" for kind, amount in kinds)
+    if not text:
+        return "not known: its own memory is in the same counters" if parent.occupied else ""
+    return text
+
+
+def _makers(report: Report) -> list[str]:
+    heard = report.heard
+    if heard is None:
+        return []
+    leaving = [maker for maker in report.makers if maker.unreleased]
+    if not report.makers:
+        return [f"In {heard.seconds:g} s nobody made or removed a memory cgroup."]
+    lines = [f"Who made cgroups in {heard.seconds:g} s:"]
+    if heard.way == "scan":
+        lines[0] += " (without tracepoints: makers and releases are not known)"
+    shown = (leaving or report.makers)[:_MANY]
+    lines += [f"  {_maker(maker, heard.seconds)}" for maker in shown]
+    if not leaving and heard.way == "tracepoints":
+        lines.append("  None of them was left behind: what was removed was released.")
+    if heard.lost:
+        lines.append(f"  {heard.lost:,} events came too fast and were lost.")
+    return lines
+
+
+def _maker(maker: Maker, seconds: float) -> str:
+    who = visible(maker.comm) if maker.comm else "unknown"
+    if len(maker.pids) == 1:
+        who += f" (pid {next(iter(maker.pids))})"
+    elif maker.pids:
+        who += f" ({len(maker.pids)} processes)"
+    where = visible(f"{maker.parent.rstrip('/')}/{maker.pattern}")
+    rate = max(maker.made, maker.removed) * 60 / seconds if seconds else 0.0
+    ran = ", ".join(visible(name) for name, _ in maker.ran.most_common(3))
+    text = (
+        f"{who} makes {where}: {rate:,.0f} per minute, "
+        f"{maker.unreleased:,} of {maker.removed:,} removed still held"
+    )
+    return f"{text}; ran {ran}" if ran else text
+
+
+def _files(report: Report) -> list[str]:
+    search = report.search
+    if search is None:
+        return []
+    lines = [f"Files that pin them ({search.looked_at:,} looked at):"]
+    folders = group_files(search.files)
+    for (parent, folder, kind), files in folders[:_MANY]:
+        amount = format_bytes(sum(file.bytes for file in files))
+        lines.append(
+            f"  {visible(parent)}: {amount} of {_KINDS[kind]} in {len(files):,} "
+            f"file{'' if len(files) == 1 else 's'} in {visible(folder)}"
+        )
+        named = [_named(file) for file in files[:_NAMED_FILES]]
+        if len(files) > len(named):
+            named.append("…")
+        lines.append(f"      {', '.join(named)}")
+    if len(folders) > _MANY:
+        lines.append(f"  … in {len(folders) - _MANY} more folders: --json has all")
+    if not folders:
+        lines.append("  none found")
+    if not search.complete or search.not_searched:
+        rest = ", ".join(map(visible, search.not_searched))
+        lines.append(
+            "  The time was up before all was searched" + (f": not {rest}" if rest else "")
+        )
+    return lines
+
+
+_KINDS = {"shmem": "tmpfs", "file": "page cache", "deleted": "deleted files"}
+
+
+def _named(file: PinningFile) -> str:
+    name = visible(file.path.rpartition("/")[2])
+    if file.holder_pid is None:
+        return name
+    return f"{name} held open by {visible(file.holder_comm or '?')} (pid {file.holder_pid})"
+
+
+def group_files(
+    files: list[PinningFile],
+) -> list[tuple[tuple[str, str, str], list[PinningFile]]]:
+    """Files by parent, folder and kind; those of most bytes first."""
+    groups: dict[tuple[str, str, str], list[PinningFile]] = {}
+    for file in files:
+        folder = file.path.rpartition("/")[0] or "/"
+        groups.setdefault((file.parent, folder, file.kind), []).append(file)
+    return sorted(groups.items(), key=lambda item: -sum(file.bytes for file in item[1]))
+
+
+def _pages(report: Report) -> list[str]:
+    if report.pages is None:
+        return []
+    way = "all pages" if report.pages_one_in == 1 else f"one block in {report.pages_one_in}"
+    lines = [f"Pages by the live cgroup that pays, its dying children included ({way}):"]
+    ranked = sorted(report.pages.items(), key=lambda item: -sum(item[1].values()))
+    for path, kinds in ranked[:_MANY]:
+        parts = sorted(kinds.items(), key=lambda item: -item[1])
+        text = ", ".join(f"{kind} {format_bytes(amount)}" for kind, amount in parts)
+        lines.append(f"  {visible(path)}: {text}")
+    return lines
+
+
+def _advice(report: Report) -> list[str]:
+    if not report.advice:
+        return []
+    lines = ["What frees them on this kernel, in this order:"]
+    lines += [f"  {_sentence(each)}" for each in report.advice if each.helps]
+    useless = [each for each in report.advice if not each.helps]
+    if useless:
+        lines += ["What does not:", *(f"  {_sentence(each)}" for each in useless)]
+    return lines
+
+
+def _sentence(advice: Advice) -> str:
+    where = f"{visible(advice.parent)}: " if advice.parent else ""
+    command = f":  {visible(advice.command)}" if advice.command else ""
+    return f"- {where}{advice.text}{command}"
+
+
+# -- JSON ------------------------------------------------------------------
+
+
+def report_document(report: Report) -> dict[str, Any]:
+    """The document of `--json`."""
+    look, count, verdict = report.look, report.look.count, report.verdict
+    document: dict[str, Any] = {
+        "version": count.version,
+        "tracked": count.tracked,
+        "visible": count.visible,
+        "dying": count.dying,
+        "parents": [_parent_document(parent) for parent in look.parents],
+        "verdict": verdict.level,
+        "reasons": list(verdict.reasons),
+        "thresholds": {"warn": verdict.warn_at, "critical": verdict.critical_at},
+        "mount": look.hierarchy.mount,
+        "whole": look.hierarchy.whole,
+        "trend": _trend_document(report),
+        "walk": None if look.walk is None else {
+            "file": look.walk.file, "took_ns": look.walk.took_ns, "walks": verdict.walks,
+        },
+        "overhead_bytes": verdict.overhead_bytes,
+        "advice": [
+            {"parent": each.parent, "helps": each.helps, "text": each.text,
+             "command": each.command}
+            for each in report.advice
+        ],
+    }  # fmt: skip
+    if report.heard is not None:
+        document["watch"] = _watch_document(report)
+    if report.search is not None:
+        document["files"] = [_file_document(each) for each in report.search.files[:_JSON_FILES]]
+        document["files_complete"] = report.search.complete and not report.search.not_searched
+        document["files_left_out"] = max(0, len(report.search.files) - _JSON_FILES)
+    if report.pages is not None:
+        document["pages"] = {"one_in": report.pages_one_in, "bytes": report.pages}
+    return document
+
+
+def _parent_document(parent: Parent) -> Mapping[str, Any]:
+    return {
+        "path": parent.path,
+        "dying": parent.dying,
+        "held": dict(parent.held),
+        "exact": parent.exact,
+        "occupied": parent.occupied,
+    }
+
+
+def _trend_document(report: Report) -> Mapping[str, Any]:
+    trend = report.trend
+    return {
+        "source": None if trend is None else "recording" if report.recorded else "looks",
+        "looks": None if trend is None else trend.looks,
+        "over_ns": None if trend is None else trend.over_ns,
+        "change": None if trend is None else trend.last - trend.first,
+        "per_hour": None if trend is None else round(trend.per_hour, 3),
+        "per_hour_since_boot": report.per_hour_since_boot,
+        "time_to_critical_ns": report.to_critical_ns,
+        "nature": report.nature,
+    }
+
+
+def _watch_document(report: Report) -> Mapping[str, Any]:
+    heard = report.heard
+    assert heard is not None
+    return {
+        "seconds": heard.seconds,
+        "way": heard.way,
+        "lost": heard.lost,
+        "makers": [
+            {
+                "parent": each.parent,
+                "pattern": each.pattern,
+                "maker": each.comm,
+                "pids": sorted(each.pids),
+                "made": each.made,
+                "removed": each.removed,
+                "unreleased": each.unreleased if heard.way == "tracepoints" else None,
+                "ran": dict(each.ran.most_common(5)),
+                "example": each.example,
+            }
+            for each in report.makers
+        ],
+    }
+
+
+def _file_document(file: PinningFile) -> Mapping[str, Any]:
+    return {
+        "parent": file.parent,
+        "path": file.path,
+        "kind": file.kind,
+        "bytes": file.bytes,
+        "pid": file.holder_pid,
+        "comm": file.holder_comm,
+    }

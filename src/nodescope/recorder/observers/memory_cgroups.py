@@ -1,0 +1,190 @@
+"""How many memory cgroups there are, whose dying ones are, and what walking them costs.
+
+Counting is cheap and done every ten seconds; on v1 it looks at every directory, so
+with thousands of them it is done less often: at most half a thousandth of the time
+goes into it. Parents are read every minute if the number of dying ones moved, else every
+ten; reading them means reading the statistics of every cgroup, and has the same
+limit: a segment that begins before they are due starts with what was read last. A threshold passed is an event, once until the number fell again.
+"""
+
+from __future__ import annotations
+
+import time
+
+from nodescope.analysis.zombies import Level, Verdict, judge
+from nodescope.errors import SourceAbsent, SourceError
+from nodescope.recorder.observation import SECOND_NS, Event, Observation, Setting
+from nodescope.sources.memory_cgroups.counting import Count, Counting
+from nodescope.sources.memory_cgroups.facts import read_memory_bytes, read_possible_cpus
+from nodescope.sources.memory_cgroups.hierarchy import MemoryHierarchy, find_memory_hierarchy
+from nodescope.sources.memory_cgroups.residual import read_parents
+from nodescope.sources.memory_cgroups.walk import Walk, WalkPace, probe_walk
+from nodescope.sources.places import Places
+
+_COUNT_NS = 10 * SECOND_NS
+_PARENTS_NS = 60 * SECOND_NS
+_STILL_NS = 600 * SECOND_NS  # parents, while nothing moves
+_SHARE = 2000  # of the time, what each part may take: one in so many
+_FEW = 20  # dying ones more or less are not worth reading the parents again
+_MOST_PARENTS = 50  # told; the rest hold little
+_FALLEN = 0.9  # of a threshold: below it, it may be passed again
+_LEVELS: tuple[Level, ...] = ("healthy", "warn", "critical")
+_Told = dict[str, tuple[int | None, dict[str, int]]]
+
+
+class MemoryCgroupsObserver:
+    """Counts, attributes, probes, and says when it gets bad."""
+
+    interval_ns = _COUNT_NS
+    patient = True  # a walk may take seconds on an old kernel
+
+    def __init__(self, places: Places) -> None:
+        self._places = places
+        self._hierarchy: MemoryHierarchy | None = None
+        self._counting: Counting | None = None
+        self._walk_pace = WalkPace()
+        self._walk: Walk | None = None
+        self._whole = True
+        self._count_due_ns = 0
+        self._parents_due_ns = 0
+        self._parents_dying: int | None = None
+        self._told: _Told = {}  # as read last, by path
+        self._level: Level = "healthy"
+
+    def begin_segment(self) -> None:
+        self._whole = True
+
+    def observe(self, now_ns: int) -> Observation:
+        said = Observation()
+        if not self._whole and now_ns < self._count_due_ns:
+            return said
+        hierarchy, counting = self._find()
+        cpu = time.thread_time_ns()
+        try:
+            count = counting.read()
+        except SourceAbsent:
+            self._hierarchy = None  # mounted elsewhere by now, perhaps
+            raise
+        self._count_due_ns = now_ns + _SHARE * (time.thread_time_ns() - cpu)
+        walk = self._probe(hierarchy, now_ns)
+        said.add(
+            "memory_cgroups",
+            time_ns=now_ns,
+            version=count.version,
+            tracked=count.tracked,
+            visible=count.visible,
+            dying=count.dying,
+            walk_ns=walk.took_ns if walk else None,
+            walk_file=walk.file if walk else None,
+        )
+        self._tell_parents(hierarchy, count, now_ns, said)
+        self._tell_crossing(count, now_ns, said)
+        self._whole = False
+        return said
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+    def _find(self) -> tuple[MemoryHierarchy, Counting]:
+        if self._hierarchy is None or self._counting is None:
+            self._hierarchy = find_memory_hierarchy(self._places)
+            self._counting = Counting(self._hierarchy)
+        return self._hierarchy, self._counting
+
+    def _probe(self, hierarchy: MemoryHierarchy, now_ns: int) -> Walk | None:
+        """The walk probe, if it may run now."""
+        if not self._walk_pace.is_due(now_ns):
+            return None
+        try:
+            self._walk = probe_walk(hierarchy)
+        except SourceError:
+            self._walk_pace.took(now_ns, 0)  # not here; asked again with the next
+            return None
+        self._walk_pace.took(now_ns, self._walk.took_ns)
+        return self._walk
+
+    def _tell_parents(
+        self, hierarchy: MemoryHierarchy, count: Count, now_ns: int, said: Observation
+    ) -> None:
+        if not self._parents_are_due(count, now_ns):
+            if self._whole:
+                _tell(said, now_ns, self._told)
+            return
+        started = time.thread_time_ns()
+        parents = read_parents(hierarchy, count.dying)[:_MOST_PARENTS]
+        took = time.thread_time_ns() - started
+        self._parents_due_ns = now_ns + max(_PARENTS_NS, _SHARE * took)
+        self._parents_dying = count.dying
+        now: _Told = {each.path: (each.dying, dict(each.held)) for each in parents}
+        changed: _Told = {}
+        for path, (_, held_before) in self._told.items():
+            dying, held = now.get(path, (0, {}))
+            # What is no longer held is told once as nothing.
+            changed[path] = dying, {**dict.fromkeys(held_before, 0), **held}
+        for path, found in now.items():
+            changed.setdefault(path, found)
+        if not self._whole:
+            changed = {path: found for path, found in changed.items()
+                       if found != self._told.get(path)}  # fmt: skip
+        _tell(said, now_ns, changed)
+        self._told = now
+
+    def _parents_are_due(self, count: Count, now_ns: int) -> bool:
+        if now_ns < self._parents_due_ns:
+            return False
+        before, now = self._parents_dying, count.dying
+        moved = before is None or now is None or abs(now - before) > _FEW
+        return moved or now_ns >= self._parents_due_ns + _STILL_NS - _PARENTS_NS
+
+    def _tell_crossing(self, count: Count, now_ns: int, said: Observation) -> None:
+        verdict = self._judge(count)
+        if verdict.level == "unknown":
+            return
+        level = verdict.level
+        if _LEVELS.index(level) > _LEVELS.index(self._level):
+            self._level = level
+            said.events.append(_crossing(level, verdict, count, now_ns))
+        elif _LEVELS.index(level) < _LEVELS.index(self._level) and self._has_fallen(count, verdict):
+            self._level = level
+
+    def _has_fallen(self, count: Count, verdict: Verdict) -> bool:
+        """Clearly below the threshold that was passed, so that it is not passed again at once."""
+        passed = verdict.critical_at if self._level == "critical" else verdict.warn_at
+        return (count.dying or 0) < _FALLEN * passed
+
+    def _judge(self, count: Count) -> Verdict:
+        walk_ns = self._walk.took_ns if self._walk else None
+        return judge(
+            count.dying,
+            count.tracked,
+            walk_ns,
+            read_possible_cpus(self._places),
+            read_memory_bytes(self._places),
+        )
+
+
+def _tell(said: Observation, now_ns: int, parents: _Told) -> None:
+    for path, (dying, held) in parents.items():
+        row = {"time_ns": now_ns, "path": path, "dying": dying}
+        for kind, amount in held.items():
+            said.add("dying_parents", **row, kind=kind, held_bytes=amount)
+        if not held:
+            said.add("dying_parents", **row)
+
+
+def _crossing(level: Level, verdict: Verdict, count: Count, now_ns: int) -> Event:
+    at = verdict.critical_at if level == "critical" else verdict.warn_at
+    message = f"{'; '.join(verdict.reasons)} ({level} from {at:,})"
+    details = {
+        "dying": count.dying,
+        "tracked": count.tracked,
+        "visible": count.visible,
+        "threshold": at,
+    }
+    kind = f"zombies_{level}"
+    return Event(now_ns, kind, "memory cgroups", message, details=details, loud=True)
+
+
+def make(setting: Setting) -> MemoryCgroupsObserver:
+    """As the recorder makes it."""
+    return MemoryCgroupsObserver(setting.places)
