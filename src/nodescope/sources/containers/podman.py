@@ -1,8 +1,9 @@
 """Podman's and CRI-O's containers by their files; neither has a daemon to ask.
 
 `overlay-containers/containers.json` lists them with their names, `userdata/pidfile`
-says which runs, `libpod/exits/ID` how it ended. That is partial: podman counts
-restarts and keeps old ends in a database that only it reads; asking its socket
+says which runs. How one ended stands in podman's log of events, if it keeps one in
+a file (`events_logger = "file"`); with the journal as its log, only that it ended
+is told. Podman counts restarts in a database that only it reads. Asking its socket
 would start a service that was not running, so it is left alone. Containers of
 other users than root are not looked for.
 """
@@ -11,13 +12,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from nodescope.errors import MalformedSource, SourceError, source_error
 from nodescope.sources.containers.cgroups import Whereabouts, parent_of
-from nodescope.sources.containers.container import MAX_CONTAINERS, Container
+from nodescope.sources.containers.container import (
+    MAX_CONTAINERS,
+    Container,
+    Happening,
+    Kind,
+    find_happenings,
+)
 from nodescope.sources.containers.containerd import read_start_ns
 from nodescope.sources.containers.fields import (
     inner,
@@ -26,6 +33,7 @@ from nodescope.sources.containers.fields import (
     parse_object,
     read_bounded,
     text,
+    time_of,
     whole,
 )
 from nodescope.sources.containers.oci import Identity, parse_spec
@@ -33,10 +41,11 @@ from nodescope.sources.places import Places
 
 STORAGE = "/var/lib/containers/storage"
 RUN = "/run/containers/storage"
-EXITS = ("/run/libpod/exits", "/run/crio/exits", "/var/run/crio/exits")
+EVENTS = "/run/libpod/events/events.log"
 _DRIVERS = ("overlay", "vfs", "btrfs", "zfs")
 _MAX_LIST = 16 << 20
 _MAX_FILE = 4 << 20
+_LATE_NS = 1_000_000_000  # a process's start is told in ticks
 
 
 def parse_containers(content: bytes, path: str | Path) -> list[Container]:
@@ -74,20 +83,66 @@ def _container(fields: Mapping[str, Any], path: str | Path) -> Container:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class PodmanEvent:
+    """A start, an end or a removal, as podman's log has it."""
+
+    kind: Kind
+    wall_ns: int
+    id: str
+    name: str | None
+    image: str | None
+    exit_code: int | None
+
+
+_STATUS = {"start": Kind.STARTED, "died": Kind.EXITED, "remove": Kind.REMOVED}
+
+
+def parse_event(line: bytes, path: str | Path) -> PodmanEvent | None:
+    """One line of the log; None if it is about something else."""
+    fields = parse_object(line, path)
+    kind = _STATUS.get(text(fields, "Status") or "")
+    identifier, wall_ns = text(fields, "ID"), time_of(text(fields, "Time"))
+    if text(fields, "Type") != "container" or kind is None or identifier is None:
+        return None
+    if wall_ns is None:
+        raise MalformedSource(path, "an event without a time")
+    code = whole(fields, "ContainerExitCode") if kind is Kind.EXITED else None
+    image = text(fields, "Image")
+    return PodmanEvent(kind, wall_ns, identifier, text(fields, "Name"), image, code)
+
+
 class PodmanFiles:
-    """Reads what podman leaves behind."""
+    """Podman, followed by what it leaves behind."""
 
     def __init__(self, places: Places) -> None:
+        self.containers: dict[str, Container] = {}
         self._places = places
         self._whereabouts = Whereabouts(places.proc)
         self._list: tuple[Path, int, list[Container]] | None = None
-        self._before: dict[str, Container] = {}
+        self._log = places.inside(EVENTS)
+        self._read_to: tuple[int, int] | None = None  # inode and offset of the log
+        self._runs: dict[str, int] = {}  # when the present run of an id began
+        self._first = True
 
-    def read(self) -> dict[str, Container]:
-        """All containers of root, by id."""
+    def poll(self, wall_ns: int) -> list[Happening]:
+        """What happened: by the log of events, or told from two lists where there is none."""
         driver, listed = self._read_list()
-        self._before = {each.id: self._with_run(each, driver) for each in listed}
-        return self._before
+        before = self.containers
+        after = {each.id: self._with_run(each, driver) for each in listed}
+        events = self._read_events()
+        if events is None:
+            found = [] if self._first else find_happenings(before, after, wall_ns)
+        else:
+            found = [self._happening(event, {**before, **after}) for event in events]
+            for happening in found:
+                if happening.kind is Kind.EXITED and happening.container.id in after:
+                    after[happening.container.id] = happening.container
+        self.containers, self._first = after, False
+        return found
+
+    def close(self) -> None:
+        """Nothing is held open."""
 
     def _read_list(self) -> tuple[str, list[Container]]:
         error: OSError | None = None
@@ -106,16 +161,14 @@ class PodmanFiles:
         raise source_error(path, error)
 
     def _with_run(self, container: Container, driver: str) -> Container:
-        folder = self._places.inside(f"{RUN}/{driver}-containers/{container.id}/userdata")
-        pid = _read_number(folder / "pidfile")
-        before = self._before.get(container.id)
-        alive = pid is not None and (self._places.proc / str(pid)).is_dir()
-        if alive and before is not None and before.pid == pid:
+        """A listed container as it runs now, or as it was last seen."""
+        before = self.containers.get(container.id)
+        pid, started = self._process(container.id, driver)
+        if before is not None and before.pid == pid:
             return before
-        identity = _read_identity(folder / "config.json")
-        cgroup = self._whereabouts.find(container.id, pid if alive else None, identity.cgroup)
-        if cgroup is None and before is not None:
-            cgroup = before.cgroup
+        path = f"{STORAGE}/{driver}-containers/{container.id}/userdata/config.json"
+        identity = _read_identity(self._places.inside(path))
+        cgroup = self._whereabouts.find(container.id, pid, identity.cgroup)
         container = replace(
             container,
             name=identity.name or container.name,
@@ -124,34 +177,84 @@ class PodmanFiles:
             cgroup=cgroup,
             cgroup_parent=parent_of(cgroup),
         )
-        if alive and pid is not None:
-            started = read_start_ns(self._places.proc, pid)
+        if pid is not None:
             return replace(container, state="running", pid=pid, started_wall_ns=started)
-        return self._ended(container, before)
+        if before is not None:
+            return replace(before, state="exited", pid=None)
+        return container
 
-    def _ended(self, container: Container, before: Container | None) -> Container:
-        for folder in EXITS:
-            path = self._places.inside(f"{folder}/{container.id}")
-            code = _read_number(path)
-            if code is None:
-                continue
-            return replace(
-                container,
-                state="exited",
-                exit_code=code,
-                started_wall_ns=before.started_wall_ns if before is not None else None,
-                finished_wall_ns=_changed_ns(path),
-            )
-        if before is not None and before.running:
-            return replace(container, state="exited", started_wall_ns=before.started_wall_ns)
-        return before or container
+    def _process(self, identifier: str, driver: str) -> tuple[int | None, int | None]:
+        """The process that runs and when it began; a pid used again is not its own."""
+        path = self._places.inside(f"{RUN}/{driver}-containers/{identifier}/userdata/pidfile")
+        try:
+            pid = number_of(read_bounded(path, 64).decode("ascii", "replace").strip())
+            written_ns = path.stat().st_mtime_ns
+        except (SourceError, OSError):
+            return None, None  # it never ran, or was removed
+        started = None if pid is None else read_start_ns(self._places.proc, pid)
+        if started is None or started > written_ns + _LATE_NS:
+            return None, None
+        return pid, started
 
+    def read_recent(self, wall_ns: int, since_ns: int) -> list[Happening]:
+        """What the end of the log still tells of the past."""
+        try:
+            with open(self._log, "rb") as file:
+                start = max(0, os.fstat(file.fileno()).st_size - _MAX_FILE)
+                file.seek(start)
+                lines = file.read(_MAX_FILE).split(b"\n")
+        except OSError:
+            return []
+        events = [parse_event(line, self._log) for line in lines[bool(start) : -1] if line]
+        return [
+            self._happening(event, self.containers)
+            for event in events
+            if event is not None and since_ns <= event.wall_ns <= wall_ns
+        ]
 
-def _read_number(path: Path) -> int | None:
-    try:
-        return number_of(read_bounded(path, 64).decode("ascii", "replace").strip())
-    except SourceError:
-        return None  # absent: it does not run, or has not ended
+    def _read_events(self) -> list[PodmanEvent] | None:
+        """What was written to the log since the last time; None if there is no log."""
+        try:
+            with open(self._log, "rb") as file:
+                status = os.fstat(file.fileno())
+                inode, offset = self._read_to or (status.st_ino, status.st_size)
+                if inode != status.st_ino or offset > status.st_size:
+                    offset = 0  # begun anew
+                file.seek(offset)
+                content = file.read(_MAX_FILE)
+        except OSError:
+            self._read_to = None
+            return None
+        whole_lines, found, _ = content.rpartition(b"\n")
+        if not found and len(content) == _MAX_FILE:
+            raise MalformedSource(self._log, f"a line of more than {_MAX_FILE} bytes")
+        self._read_to = status.st_ino, offset + len(whole_lines) + len(found)
+        events = [parse_event(line, self._log) for line in whole_lines.splitlines() if line]
+        return [event for event in events if event is not None]
+
+    def _happening(self, event: PodmanEvent, known: Mapping[str, Container]) -> Happening:
+        container = known.get(event.id) or Container(
+            "podman", event.id, name=event.name, image=event.image
+        )
+        if event.kind is Kind.STARTED:
+            if len(self._runs) < MAX_CONTAINERS:
+                self._runs[event.id] = event.wall_ns
+            started = replace(container, state="running", started_wall_ns=event.wall_ns)
+            return Happening(event.kind, event.wall_ns, replace(started, exit_code=None))
+        began_ns = self._runs.pop(event.id, container.started_wall_ns)
+        if event.kind is Kind.REMOVED:
+            gone = replace(container, state="removed", pid=None)
+            return Happening(event.kind, event.wall_ns, gone)
+        ended = replace(
+            container,
+            state="exited",
+            pid=None,
+            exit_code=event.exit_code,
+            started_wall_ns=began_ns,
+            finished_wall_ns=event.wall_ns,
+        )
+        ran = None if began_ns is None else max(0, event.wall_ns - began_ns)
+        return Happening(event.kind, event.wall_ns, ended, ran)
 
 
 def _read_identity(path: Path) -> Identity:
@@ -159,10 +262,3 @@ def _read_identity(path: Path) -> Identity:
         return parse_spec(read_bounded(path, _MAX_FILE), path)
     except SourceError:
         return Identity()
-
-
-def _changed_ns(path: Path) -> int | None:
-    try:
-        return os.stat(path).st_mtime_ns
-    except OSError:
-        return None

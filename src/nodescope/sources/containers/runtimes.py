@@ -143,7 +143,7 @@ class Runtimes:
                 _Way(lambda: Containerd(find_containerd_socket(places), places.proc)),
                 _Way(lambda: Listed(CriFiles(places).read), _LIST_S),
             )),
-            _Asked("podman", (_Way(lambda: Listed(PodmanFiles(places).read), _LIST_S),)),
+            _Asked("podman", (_Way(lambda: PodmanFiles(places), _LIST_S),)),
             _Asked("kubelet", (_Way(lambda: Listed(self._read_kubelets), _LIST_S),)),
         ]  # fmt: skip
 
@@ -166,10 +166,10 @@ class Runtimes:
         return polled
 
     def read_recent(self, wall_ns: int, since_ns: int) -> list[Happening]:
-        """What runtimes still remember of the past: docker does."""
+        """What runtimes still remember of the past: docker does, podman may."""
         found: list[Happening] = []
         for asked in self._asked:
-            if isinstance(asked.current, Docker):
+            if isinstance(asked.current, Docker | PodmanFiles):
                 try:
                     found += asked.current.read_recent(wall_ns, since_ns)
                 except SourceError as error:

@@ -1,0 +1,184 @@
+"""Containers: their rows when they change, their starts and ends at their own times, loops."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from typing import Any
+
+from nodescope.analysis.container_loops import Loop, LoopWatch
+from nodescope.clock import Clock, SystemClock, read_pair
+from nodescope.quantities import format_duration
+from nodescope.recorder.observation import SECOND_NS, Event, Observation, Setting, Unseen
+from nodescope.sources.containers.container import Container, Happening, Kind
+from nodescope.sources.containers.runtimes import Runtimes
+
+_MAX_NAMES = 4096
+
+Key = tuple[str, str]
+
+
+def make(setting: Setting) -> Containers:
+    """The observer of this node's containers."""
+    return Containers(Runtimes(setting.places), SystemClock())
+
+
+class Containers:
+    """Follows every runtime of the node."""
+
+    interval_ns = 2 * SECOND_NS
+    patient = True  # daemons may take their time
+
+    def __init__(self, runtimes: Runtimes, clock: Clock) -> None:
+        self._runtimes = runtimes
+        self._clock = clock
+        self._loops = LoopWatch()
+        self._said: dict[Key, Container] = {}
+        self._started: set[Key] = set()
+        self._ids: dict[str, str] = {}  # the latest id by subject
+        self._failing_since: dict[str, int] = {}
+        self._asked_ns: int | None = None
+
+    def begin_segment(self) -> None:
+        """Say every container again."""
+        self._said = {}
+
+    def observe(self, now_ns: int) -> Observation:
+        """What changed and what happened since the last time."""
+        pair = read_pair(self._clock)
+        polled = self._runtimes.poll(pair.wall_ns)
+        observation = Observation()
+        latest: dict[Key, Container] = {}
+        for happening in polled.happenings:
+            container = happening.container
+            key = container.runtime, container.id
+            latest[key] = _carried_on(latest.get(key) or self._said.get(key), container)
+            time_ns = happening.wall_ns - pair.offset_ns
+            self._tell(observation, happening, latest[key], min(time_ns, now_ns))
+        self._add_rows(observation, latest, now_ns)
+        self._note_failures(observation, polled.failed, now_ns)
+        self._asked_ns = now_ns
+        return observation
+
+    def close(self) -> None:
+        self._runtimes.close()
+
+    # -- rows ------------------------------------------------------------------------
+
+    def _add_rows(
+        self, observation: Observation, latest: Mapping[Key, Container], now_ns: int
+    ) -> None:
+        """Those that changed; and what is gone once more, as it was last seen."""
+        present = self._runtimes.containers
+        for key, container in present.items():
+            said = self._said.get(key)
+            if said is not container and said != container:
+                observation.add("containers", **_row(container, now_ns))
+                if container.started_wall_ns is not None:
+                    self._started.add(key)
+                    self._ids.setdefault(container.subject, container.id)
+        gone = {key: each for key, each in self._said.items() if key not in present}
+        gone |= {key: each for key, each in latest.items() if key not in present}
+        for key, container in gone.items():
+            removed = replace(container, state="removed", pid=None)
+            observation.add("containers", **_row(removed, now_ns))
+            self._started.discard(key)
+        self._said = dict(present)
+
+    # -- events ----------------------------------------------------------------------
+
+    def _tell(
+        self, observation: Observation, happening: Happening, container: Container, time_ns: int
+    ) -> None:
+        if happening.kind is Kind.STARTED:
+            observation.events.append(self._start(container, time_ns))
+        elif happening.kind is Kind.EXITED:
+            observation.events.append(_end(container, happening.ran_ns, time_ns))
+        loop = self._loops.take(replace(happening, container=container))
+        if loop is not None:
+            observation.events.append(_loop(loop, time_ns))
+
+    def _start(self, container: Container, time_ns: int) -> Event:
+        key = container.runtime, container.id
+        again = key in self._started or bool(container.restarts)
+        self._started.add(key)
+        before = self._ids.get(container.subject)
+        if len(self._ids) >= _MAX_NAMES:
+            self._ids.clear()
+        self._ids[container.subject] = container.id
+        details = _details(container)
+        if again and (before is None or before == container.id):
+            count = "" if container.restarts is None else f" (restart {container.restarts})"
+            message = f"started again{count}"
+            return Event(time_ns, "container_restart", container.subject, message, details=details)
+        message = f"started from {container.image or 'an image not known'}"
+        if before is not None and before != container.id:
+            details["replaces"] = before
+            message += f", in the place of {before[:12]}"
+        return Event(time_ns, "container_started", container.subject, message, details=details)
+
+    def _note_failures(
+        self, observation: Observation, failed: Mapping[str, Exception], now_ns: int
+    ) -> None:
+        """One runtime that does not answer: said once, and a gap until it does again."""
+        for name, error in failed.items():
+            if name not in self._failing_since:
+                self._failing_since[name] = now_ns
+                message = f"not observed: {error}"
+                observation.events.append(Event(now_ns, "source_degraded", name, message))
+        for name in [name for name in self._failing_since if name not in failed]:
+            since = self._failing_since.pop(name)
+            observation.gaps.append(Unseen(since, now_ns, "containers", f"{name} did not answer"))
+
+
+def _carried_on(before: Container | None, container: Container) -> Container:
+    """A container as it is now, with what was known of it and is not said again."""
+    if before is None:
+        return container
+    known = {name: value for name, value in asdict(before).items() if value is not None}
+    said = {name: value for name, value in asdict(container).items() if value is not None}
+    merged = Container(**{**known, **said})
+    if container.state == "running":
+        return replace(merged, exit_code=None, finished_wall_ns=None)
+    return replace(merged, pid=container.pid)
+
+
+def _row(container: Container, now_ns: int) -> dict[str, Any]:
+    fields = {name: value for name, value in asdict(container).items() if value is not None}
+    return {"time_ns": now_ns, **fields}
+
+
+def _details(container: Container) -> dict[str, Any]:
+    names = ("runtime", "id", "name", "image", "restarts", "cgroup", "cgroup_parent",
+             "namespace", "pod")  # fmt: skip
+    values = {name: getattr(container, name) for name in names}
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _end(container: Container, ran_ns: int | None, time_ns: int) -> Event:
+    details = _details(container)
+    message = "ended"
+    if container.exit_code is not None:
+        details["exit_code"] = container.exit_code
+        message += f" with exit code {container.exit_code}"
+    if ran_ns is not None:
+        details["ran_s"] = round(ran_ns / 1e9, 3)
+        message += f" after {format_duration(ran_ns)}"
+    return Event(time_ns, "container_exit", container.subject, message, details=details)
+
+
+def _loop(loop: Loop, time_ns: int) -> Event:
+    details: dict[str, Any] = {
+        "runtime": loop.runtime,
+        "starts": loop.starts,
+        "ids": loop.ids,
+        "failures": loop.failures,
+        "exit_codes": list(loop.exit_codes),
+        "by": "image" if loop.by_image else "name",
+    }
+    if loop.per_minute is not None:
+        details["per_minute"] = round(loop.per_minute, 2)
+    if loop.cgroup_parent is not None:
+        details["cgroup_parent"] = loop.cgroup_parent
+    message = f"began to loop: {loop.describe()}"
+    return Event(time_ns, "container_loop", loop.subject, message, details=details, loud=True)
