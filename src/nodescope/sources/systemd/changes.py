@@ -27,6 +27,7 @@ class Watched:
         self._before: dict[str, Unit] = {}  # as they were when states were last compared
         self._restarts: dict[str, Happening] = {}  # whose time is not known yet
         self.unknown: set[str] = set()  # units that changed and were never read
+        self.changed: set[str] = set()  # units that changed since somebody last cleared it
 
     def learn(self, units: Iterable[Unit]) -> None:
         """Take in units that were just read."""
@@ -34,6 +35,7 @@ class Watched:
             if len(self.units) < _MAX_UNITS:
                 self.units[unit.name] = self._before[unit.name] = unit
                 self.unknown.discard(unit.name)
+                self.changed.add(unit.name)
 
     def forget(self, name: str) -> None:
         """A unit that is no more."""
@@ -63,6 +65,7 @@ class Watched:
                 self.unknown.add(name)
             return []
         unit = self.units[name] = unit_of(known, change.properties)
+        self.changed.add(name)
         if "ActiveState" not in change.properties:
             return []
         before, self._before[name] = self._before[name], unit
@@ -74,7 +77,12 @@ class Watched:
         ended = unit.main_exited_us is not None and unit.main_exited_us != before.main_exited_us
         if (unit.restarts or 0) > (before.restarts or 0):
             self._restarts[unit.name] = happenings.restarted(
-                unit.name, now_us, before.invocation or "", unit.restarts, exact=False
+                unit.name,
+                now_us,
+                before.invocation or "",
+                unit.restarts,
+                (before.exit_code, before.exit_status),
+                exact=False,
             )
         if unit.main_started_us is not None and unit.main_started_us != before.main_started_us:
             told.append(happenings.started(unit.name, unit.main_started_us, invocation))

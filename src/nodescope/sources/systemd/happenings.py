@@ -99,10 +99,18 @@ def failed(unit: str, time_us: int, invocation: str, result: str) -> Happening:
 
 
 def restarted(
-    unit: str, time_us: int, invocation: str, count: int | None, *, exact: bool = True
+    unit: str,
+    time_us: int,
+    invocation: str,
+    count: int | None,
+    end: tuple[str | None, int | None] = (None, None),
+    *,
+    exact: bool = True,
 ) -> Happening:
-    """A unit is started again after the run `invocation`."""
-    details = {"invocation": invocation, "restarts": count}
+    """A unit is started again after the run `invocation`, which had this end."""
+    details: dict[str, Any] = {"invocation": invocation, "restarts": count}
+    if end[0] is not None:
+        details |= {"exit_code": end[0], "exit_status": end[1]}
     return Happening("restart", unit, time_us, ("restart", unit, invocation), details, exact)
 
 

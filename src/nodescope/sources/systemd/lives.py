@@ -58,6 +58,7 @@ class Life:
     failures: int = 0
     successes: int = 0
     restarts: int = 0
+    counter: int | None = None  # NRestarts as it was last told
     start_failures: dict[str, int] = field(default_factory=dict)  # by the job's result
     runs: deque[Run] = field(default_factory=lambda: deque(maxlen=_KEPT))
     restarted_us: deque[int] = field(default_factory=lambda: deque(maxlen=_KEPT))
@@ -124,10 +125,13 @@ class Lives:
 
     def _restart(self, life: Life, happening: Happening) -> list[Happening]:
         life.restarts += 1
+        life.counter = happening.details.get("restarts")
         life.restarted_us.append(happening.time_us)
         run = life.run(str(happening.details["invocation"]))
-        ended: dict[str, Any] = {}
-        if run is not None:
+        ended: dict[str, Any] = {
+            key: happening.details.get(key) for key in ("exit_code", "exit_status")
+        }
+        if run is not None and run.exit_code is not None:
             ended = {"exit_code": run.exit_code, "exit_status": run.exit_status}
         told = [replace(happening, details={**happening.details, **ended})]
         if not life.is_looping(happening.time_us):

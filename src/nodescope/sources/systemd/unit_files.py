@@ -78,6 +78,12 @@ def resolve_inside(root: Path, path: str) -> str:
     return os.path.join(root, *done)
 
 
+def vendor_of(fragment: str | None) -> str | None:
+    """Who put a unit file where it is; None if there is no file."""
+    folder = (fragment or "").rpartition("/")[0].lstrip("/")
+    return next((origin for relative, origin in _DIRECTORIES if relative == folder), None)
+
+
 class UnitFiles:
     """The unit files below a root, read once."""
 

@@ -29,8 +29,10 @@ def why_not_started(unit: Unit, units: Mapping[str, Unit]) -> str | None:
         or _check("condition", unit.conditions)
         or _check("assert", unit.asserts)
         or ("started" if unit.active_since_us or unit.main_exited_us else None)
-        or _dependency(unit, units)
+        or _broken_dependency(unit, units)
         or _not_wanted(unit, units)
+        or _idle_dependency(unit, units)
+        or "not_pulled_in"
     )
 
 
@@ -60,13 +62,17 @@ def _check(kind: str, checks: tuple[Check, ...]) -> str | None:
     return None
 
 
-def _dependency(unit: Unit, units: Mapping[str, Unit]) -> str | None:
+def _broken_dependency(unit: Unit, units: Mapping[str, Unit]) -> str | None:
     for name in unit.requires:
         needed = units.get(name)
         if needed is None:
             continue
         if needed.active == "failed" or needed.load in ("not-found", "masked", "error"):
             return f"dependency:{name}"
+    return None
+
+
+def _idle_dependency(unit: Unit, units: Mapping[str, Unit]) -> str | None:
     for name in unit.requires:
         needed = units.get(name)
         if needed is not None and needed.active == "inactive" and not needed.active_since_us:
@@ -84,14 +90,13 @@ def _waited_for(unit: Unit, units: Mapping[str, Unit]) -> str:
     return "its job"
 
 
-def _not_wanted(unit: Unit, units: Mapping[str, Unit]) -> str:
+def _not_wanted(unit: Unit, units: Mapping[str, Unit]) -> str | None:
     if unit.file_state in ("disabled", "indirect"):
         return "disabled"
     wanting = [units.get(name) for name in unit.wanted_by]
-    wanted = any(other is not None and other.active in _RUNNING for other in wanting)
-    if wanted and _in_cycle(unit, units):
-        return "cycle_deleted"
-    return "not_pulled_in"
+    if not any(other is not None and (other.active in _RUNNING or other.job) for other in wanting):
+        return "not_pulled_in"
+    return "cycle_deleted" if _in_cycle(unit, units) else None
 
 
 def _in_cycle(unit: Unit, units: Mapping[str, Unit]) -> bool:
