@@ -71,7 +71,7 @@ class _Core:
     silent_since_ns: int  # the reading since which no soft interrupt ran
     interrupted_ns: int | None = None  # the reading by which a device last had interrupted
     idle_ticks: int | None = None  # at the last reading, if it was a suspect then
-    claims: frozenset[str] = frozenset()  # the evidence of this round
+    claim: str | None = None  # the evidence of this round
     waiting: _Waiting | None = None
     starved_ns: int = 0  # in the episodes that are over
 
@@ -117,9 +117,9 @@ class StarvationWatch:
             if core is None:
                 self._cores[reading.cpu] = _Core(reading, now_ns, now_ns)
                 continue
-            core.claims = self._find_claims(core, reading)
+            core.claim = self._find_claim(core, reading)
             core.last = reading
-            if core.claims and "backlog" not in core.claims:
+            if core.claim not in (None, "backlog"):
                 suspects.append(reading.cpu)
         self._gone = [self._cores.pop(cpu) for cpu in self._cores.keys() - seen]  # offline
         return suspects
@@ -130,8 +130,8 @@ class StarvationWatch:
         for cpu, core in self._cores.items():
             before, core.idle_ticks = core.idle_ticks, idle_ticks.get(cpu)
             was_idle = None not in (before, core.idle_ticks) and before != core.idle_ticks
-            if core.claims and ("backlog" in core.claims or not was_idle):
-                waiting = self._go_on(core)
+            if core.claim is not None and (core.claim == "backlog" or not was_idle):
+                waiting = self._go_on(core, core.claim)
                 if _is_news(core) and waiting.length_ns >= REPORT_NS:
                     waiting.told = True
                     found.append(_episode(core, over=False))
@@ -149,7 +149,7 @@ class StarvationWatch:
         now_ns = core.waiting.length_ns if core.waiting and core.waiting.starves else 0
         return core.starved_ns + now_ns
 
-    def _find_claims(self, core: _Core, reading: CoreReading) -> frozenset[str]:
+    def _find_claim(self, core: _Core, reading: CoreReading) -> str | None:
         last = core.last
         ran = reading.softirqs != last.softirqs
         if ran:
@@ -157,24 +157,24 @@ class StarvationWatch:
         if reading.interrupts > last.interrupts:
             core.interrupted_ns = self._now_ns
         if reading.net_rx != last.net_rx or reading.processed != last.processed:
-            return frozenset()
-        claims = {"backlog"} if reading.backlog and last.backlog else set()
-        if not (ran or reading.cpu in self._apart or core.interrupted_ns is None):
-            if core.interrupted_ns > core.silent_since_ns:
-                claims.add("interrupt")
-            elif core.silent_since_ns - core.interrupted_ns <= _RECENT_NS:
-                claims.add("silence")
-        return frozenset(claims)
+            return None
+        if reading.backlog and last.backlog:
+            return "backlog"
+        if ran or reading.cpu in self._apart or core.interrupted_ns is None:
+            return None
+        if core.interrupted_ns > core.silent_since_ns:
+            return "interrupt"
+        return "silence" if core.silent_since_ns - core.interrupted_ns <= _RECENT_NS else None
 
-    def _go_on(self, core: _Core) -> _Waiting:
+    def _go_on(self, core: _Core, claim: str) -> _Waiting:
         if core.waiting is None:
             # Packets in the backlog lay there at the reading before, too.
-            since = core.read_ns if "backlog" in core.claims else self._now_ns
+            since = core.read_ns if claim == "backlog" else self._now_ns
             core.waiting = _Waiting(since, self._now_ns, core.last.interrupts)
         waiting = core.waiting
         waiting.rounds += 1
         waiting.to_ns = self._now_ns
-        waiting.evidence |= core.claims
+        waiting.evidence.add(claim)
         waiting.backlog = max(waiting.backlog, core.last.backlog or 0)
         return waiting
 

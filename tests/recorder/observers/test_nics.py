@@ -1,0 +1,162 @@
+"""The observer of network devices, on a synthetic ENA host and on recorded and real machines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.sources.network.synthetic_ena import FIRST_IRQ, QUEUES, SyntheticEthtool, SyntheticHost
+
+from nodescope.errors import SourceAbsent
+from nodescope.recorder.observation import SECOND_NS, Event, Observation, Setting
+from nodescope.recorder.observers.nics import NicsObserver, make
+from nodescope.sources.network.nics import list_nics
+from nodescope.sources.places import Places
+
+NIC = "sys/class/net/ens5"
+
+
+class Host:
+    """A synthetic host, looked at every ten seconds."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        SyntheticHost(root)
+        self.ethtool = SyntheticEthtool()
+        self.observer = NicsObserver(Setting(Places(root=root), root), self.ethtool)
+        self.now_ns = 50 * SECOND_NS
+
+    def next(self) -> Observation:
+        self.now_ns += 10 * SECOND_NS
+        return self.observer.observe(self.now_ns)
+
+    def write(self, name: str, text: str) -> None:
+        (self.root / name).write_text(text + "\n")
+
+    def events(self) -> list[Event]:
+        return self.next().events
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Iterator[Host]:
+    made = Host(tmp_path)
+    yield made
+    made.observer.close()
+
+
+def test_whole_at_first_then_what_changed(host: Host) -> None:
+    first = host.next()
+    (nic,) = first.rows["nics"]
+    assert (nic["nic"], nic["driver"], nic["version"]) == ("ens5", "ena", "2.10.0g")
+    assert (nic["rx_queues"], nic["tx_queues"], nic["tx_timeouts"]) == (QUEUES, QUEUES, 0)
+    queues = first.rows["nic_queues"]
+    assert len(queues) == QUEUES
+    assert {
+        "nic": "ens5", "queue": 13, "direction": "rx+tx", "irq": FIRST_IRQ + 14,
+        "irq_name": "eth0-Tx-Rx-13", "affinity": "0-95", "effective": "39", "tx_timeouts": 0,
+        "time_ns": host.now_ns,
+    } in queues  # fmt: skip
+    assert len(first.rows["nic_statistics"]) == len(host.ethtool.values)
+    assert host.next().empty
+    host.observer.begin_segment()
+    again = host.next()
+    assert {table: len(rows) for table, rows in again.rows.items()} == {
+        table: len(rows) for table, rows in first.rows.items()
+    }
+
+
+def test_trouble_is_told_at_once_and_the_rest_once_a_minute(host: Host) -> None:
+    host.next()
+    host.ethtool.values["queue_3_tx_cnt"] += 100
+    host.ethtool.values["queue_3_rx_page_alloc_fail"] += 1
+    rows = host.next().rows["nic_statistics"]
+    assert [(row["name"], row["value"]) for row in rows] == [("queue_3_rx_page_alloc_fail", 1)]
+    told: list[object] = []
+    for _ in range(7):
+        host.ethtool.values["queue_3_tx_cnt"] += 1
+        told += [row["name"] for row in host.next().rows.get("nic_statistics", [])]
+    assert told == ["queue_3_tx_cnt"]
+
+
+def test_a_rise_of_a_counter_of_trouble_is_one_event(host: Host) -> None:
+    host.next()
+    host.ethtool.values["queue_5_tx_missed_tx"] += 2
+    host.ethtool.values["queue_6_tx_missed_tx"] += 3
+    host.ethtool.values["suspected_poll_starvation"] += 1
+    events = {event.details["statistic"]: event for event in host.events()}
+    assert set(events) == {"tx_missed_tx", "suspected_poll_starvation"}
+    assert events["tx_missed_tx"].details["rise"] == 5
+    assert events["tx_missed_tx"].kind == "nic_stat_jump"
+    # It goes on rising: still the same trouble.
+    for _ in range(5):
+        host.ethtool.values["queue_5_tx_missed_tx"] += 1
+        assert host.events() == []
+    for _ in range(6):
+        assert host.events() == []
+    host.ethtool.values["queue_5_tx_missed_tx"] += 1
+    assert len(host.events()) == 1
+
+
+def test_a_transmit_timeout_is_seen_by_queue_even_if_the_driver_counts_nothing(host: Host) -> None:
+    host.next()
+    host.write(f"{NIC}/queues/tx-13/tx_timeout", "1")
+    said = host.next()
+    assert [event.message for event in said.events] == ["tx_timeout rose by 1"]
+    (queue,) = said.rows["nic_queues"]
+    assert (queue["queue"], queue["tx_timeouts"]) == (13, 1)
+    assert said.rows["nics"][0]["tx_timeouts"] == 1
+
+
+def test_a_link_that_goes_and_comes(host: Host) -> None:
+    host.next()
+    host.write(f"{NIC}/carrier", "0")
+    host.write(f"{NIC}/carrier_changes", "3")
+    (down,) = host.events()
+    assert (down.kind, down.subject, down.message) == ("nic_carrier", "ens5", "the link is down")
+    host.write(f"{NIC}/carrier", "1")
+    host.write(f"{NIC}/carrier_changes", "6")
+    (up,) = host.events()
+    assert up.message == "the link is up, 3 changes"
+
+
+def test_an_interrupt_that_moves(host: Host) -> None:
+    host.next()
+    host.write(f"proc/irq/{FIRST_IRQ + 14}/effective_affinity_list", "40")
+    said = host.next()
+    (event,) = said.events
+    assert (event.kind, event.cpu) == ("irq_moved", 40)
+    assert event.message == "interrupt 114 (eth0-Tx-Rx-13) moved from core 39 to 40"
+    assert said.rows["nic_queues"][0]["effective"] == "40"
+
+
+def test_a_reset_device_may_come_back_with_its_counters_at_zero(host: Host) -> None:
+    host.ethtool.values["tx_timeout"] = 5
+    host.next()
+    host.ethtool.values["tx_timeout"] = 0
+    said = host.next()
+    assert said.events == []
+    assert [row["value"] for row in said.rows["nic_statistics"]] == [0]
+
+
+def test_a_device_that_goes_away_and_another_that_comes(host: Host) -> None:
+    host.next()
+    link = host.root / NIC
+    target = link.readlink()
+    link.unlink()
+    with pytest.raises(SourceAbsent):
+        host.next()
+    (host.root / "sys/class/net/eth7").symlink_to(target)
+    assert [row["nic"] for row in host.next().rows["nics"]] == ["eth7"]
+
+
+@pytest.mark.live
+def test_this_machines_devices(tmp_path: Path) -> None:
+    names = list_nics(Path("/sys"))
+    if not names:
+        pytest.skip("no network device with hardware behind it here")
+    observer = make(Setting(Places(), tmp_path))
+    said = observer.observe(SECOND_NS)
+    observer.close()
+    assert [row["nic"] for row in said.rows["nics"]] == names
+    assert all(row["driver"] for row in said.rows["nics"])

@@ -1,0 +1,196 @@
+"""The observer of packet work, on a synthetic node of 96 cores and on this machine."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from tests.sources.network.synthetic_ena import CORES, FIRST_IRQ, QUEUES, SyntheticHost
+
+from nodescope.errors import SourceAbsent
+from nodescope.recorder.observation import SECOND_NS, Event, Observation, Setting
+from nodescope.recorder.observers.softnet import make
+from nodescope.sources.places import Places
+
+HERE = Path(__file__).parents[1]
+
+
+class Second:
+    """Observes a synthetic host once a second."""
+
+    def __init__(self, host: SyntheticHost) -> None:
+        self.host = host
+        self.observer = make(Setting(Places(root=host.root), host.root))
+        self.now_ns = 50 * SECOND_NS
+
+    def next(self, held: int | None = None) -> Observation:
+        self.now_ns += SECOND_NS
+        self.host.pass_time(held=held)
+        self.host.write()
+        return self.observer.observe(self.now_ns)
+
+
+@pytest.fixture(params=["5.10", "4.14"])
+def second(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Second]:
+    """4.14 tells no backlog and has no file for each interrupt that we could read."""
+    old = request.param == "4.14"
+    node = Second(SyntheticHost(tmp_path, columns=11 if old else 13, per_irq=not old))
+    yield node
+    node.observer.close()
+
+
+def test_whole_at_first_then_what_moved(second: Second) -> None:
+    first = second.next()
+    assert len(first.rows["softnet"]) == CORES
+    assert len(first.rows["interrupts"]) == QUEUES  # those that came at all
+    assert second.next().empty
+    second.host.serve(13, times=4)
+    said = second.next()
+    (row,) = said.rows["softnet"]
+    assert (row["cpu"], row["net_rx"], row["starved_ns"]) == (39, 504, 0)
+    assert said.rows["interrupts"] == [
+        {"time_ns": second.now_ns, "irq": FIRST_IRQ + 14, "cpu": 39, "count": 10_004}
+    ]
+    second.observer.begin_segment()
+    again = second.next()
+    assert len(again.rows["softnet"]) == CORES
+    assert len(again.rows["interrupts"]) == QUEUES
+
+
+def test_a_held_core_is_starved_and_no_other(second: Second) -> None:
+    events: list[Event] = []
+    for _ in range(3):
+        for queue in range(QUEUES):
+            second.host.serve(queue)
+        events += second.next().events
+    held = second.host.core_of(13)
+    starved: dict[int, int] = {}
+    for _ in range(6):
+        for queue in set(range(QUEUES)) - {13, 14}:  # the queue of core 42 has no traffic
+            second.host.serve(queue)
+        said = second.next(held=held)
+        events += said.events
+        starved |= {row["cpu"]: row["starved_ns"] for row in said.rows["softnet"]}
+    starved = {cpu: ns for cpu, ns in starved.items() if ns}
+    assert starved == {39: 5 * SECOND_NS}
+    second.host.serve(13)
+    events += second.next().events
+    (event,) = events
+    assert (event.kind, event.subject, event.cpu) == ("core_starved", "cpu39", 39)
+    assert event.details["evidence"] == ["silence"]
+    assert event.details["seconds"] == 5.0
+
+
+def test_idle_cores_of_a_quiet_device_are_well(second: Second) -> None:
+    events: list[Event] = []
+    for _ in range(12):
+        second.host.serve(5)
+        events += second.next().events
+    for _ in range(12):
+        events += second.next().events
+    assert events == []
+
+
+def test_a_backlog_is_told_where_the_kernel_tells_it(tmp_path: Path) -> None:
+    second = Second(SyntheticHost(tmp_path))
+    second.next()
+    second.host.backlog[7] = 12
+    rows = second.next().rows["softnet"]
+    assert [(row["cpu"], row["backlog"]) for row in rows] == [(7, 12)]
+    second.next()
+    second.next()
+    second.host.backlog[7] = 0
+    second.host.processed[7] += 12
+    (event,) = second.next().events
+    assert event.message == "core 7 served no packets for 2.0 s: up to 12 packets lay in its queue"
+    second.observer.close()
+
+
+def test_a_device_that_gets_other_interrupts_is_found_again(tmp_path: Path) -> None:
+    second = Second(SyntheticHost(tmp_path))
+    second.next()
+    host = second.host
+    moved = host.irqs.pop(FIRST_IRQ + 1)
+    (tmp_path / f"sys/kernel/irq/{FIRST_IRQ + 1}/per_cpu_count").unlink()
+    (tmp_path / f"sys/devices/pci0000:20/0000:20:03.0/msi_irqs/{FIRST_IRQ + 1}").unlink()
+    host.irqs[FIRST_IRQ + 40] = moved
+    (tmp_path / f"sys/devices/pci0000:20/0000:20:03.0/msi_irqs/{FIRST_IRQ + 40}").touch()
+    second.now_ns += 60 * SECOND_NS
+    second.next()
+    moved[2] += 1
+    rows = second.next().rows["interrupts"]
+    assert [(row["irq"], row["cpu"]) for row in rows] == [(FIRST_IRQ + 40, 2)]
+    second.observer.close()
+
+
+def test_a_node_without_the_files_is_not_a_failure(tmp_path: Path) -> None:
+    observer = make(Setting(Places(root=tmp_path), tmp_path))
+    with pytest.raises(SourceAbsent):
+        observer.observe(SECOND_NS)
+    observer.close()
+
+
+# -- the real thing ---------------------------------------------------------------
+
+
+@contextmanager
+def _started(word: str, *command: str | Path) -> Iterator[None]:
+    """A program that says `word` when it is at work; ended with the block."""
+    process = subprocess.Popen([*map(str, command)], stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        said = process.stdout.readline()
+        if said.startswith("impossible"):
+            pytest.skip(said.strip())
+        assert said.strip() == word
+        yield
+    finally:
+        process.kill()
+        process.wait()
+        if process.stdout is not None:
+            process.stdout.close()
+
+
+@contextmanager
+def _away_from(core: int) -> Iterator[None]:
+    allowed = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, allowed - {core})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, allowed)
+
+
+@pytest.mark.live
+@pytest.mark.root
+@pytest.mark.debian("iproute2", "util-linux")
+def test_a_core_held_in_the_kernel_is_starved_of_its_packets_and_no_other(tmp_path: Path) -> None:
+    cores = sorted(os.sched_getaffinity(0))
+    if len(cores) < 2:
+        pytest.skip("needs two cores: one is held, the other observes")
+    held = cores[-1]
+    observer = make(Setting(Places(), tmp_path))
+    starved: list[Event] = []
+    with (
+        _away_from(held),
+        _started(
+            "sending", "unshare", "--net", "--mount", sys.executable,
+            HERE / "steered_traffic.py", str(held),
+        ),
+        _started("holding", sys.executable, HERE / "held_core.py", str(held), "6"),
+    ):  # fmt: skip
+        deadline = time.monotonic() + 180
+        while not starved and time.monotonic() < deadline:
+            said = observer.observe(time.monotonic_ns())
+            starved += [event for event in said.events if event.kind == "core_starved"]
+            time.sleep(0.5)
+    observer.close()
+    assert {event.cpu for event in starved} == {held}
+    assert starved[0].details["seconds"] >= 1.9
+    assert starved[0].details["backlog"] > 0
