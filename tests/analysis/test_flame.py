@@ -12,14 +12,14 @@ from tests.analysis.test_tree import callers, trees
 from nodescope.analysis.flame import (
     Level,
     Rows,
-    _least_between,
-    _walk_down,
+    _levels,
     _walk_up,
     merge,
     widest,
 )
 from nodescope.analysis.top import function_totals
-from nodescope.analysis.tree import Tree
+from nodescope.analysis.tree import I64, Tree
+from nodescope.archive.trie import find_paths
 
 
 def paths_of(levels: list[Level]) -> Counter[tuple[int, ...]]:
@@ -36,6 +36,11 @@ def paths_of(levels: list[Level]) -> Counter[tuple[int, ...]]:
             found[path] += total
         before = here
     return found
+
+
+def walk_down(tree: Tree, leaf: I64, number: I64, count: I64, fewest: int) -> list[Level]:
+    depth, frame = tree.depth.astype(np.int16), tree.frame.astype(np.int32)
+    return _levels(find_paths(depth, frame, leaf, number, count, fewest))
 
 
 @given(trees(), st.data(), st.integers(1, 6), st.booleans())
@@ -58,9 +63,9 @@ def test_walks_are_the_sums_of_the_slow_way(
     if up:
         assert paths_of(_walk_up(tree, leaf, number, count, fewest)) == kept
     elif not _siblings_alike(tree):
-        assert paths_of(_walk_down(tree, leaf, number, count, fewest)) == kept
+        assert paths_of(walk_down(tree, leaf, number, count, fewest)) == kept
     else:  # the archive merges such siblings; here only the sums must be right
-        assert paths_of(_walk_down(tree, leaf, number, count, 1)) == slow
+        assert paths_of(walk_down(tree, leaf, number, count, 1)) == slow
 
 
 def _siblings_alike(tree: Tree) -> bool:
@@ -78,14 +83,6 @@ def test_a_function_counts_once_per_stack(tree: Tree, seed: int) -> None:
             slow[function] += int(own[row])
     found = function_totals(tree, own, 6)
     assert {f: total for f, total in enumerate(found.tolist()) if total} == +slow
-
-
-@given(st.lists(st.integers(0, 9), min_size=1, max_size=50), st.data())
-def test_the_least_between(values: list[int], data: st.DataObject) -> None:
-    start = data.draw(st.integers(0, len(values) - 1))
-    end = data.draw(st.integers(start + 1, len(values)))
-    found = _least_between(np.array(values, np.int16), np.array([start]), np.array([end]))
-    assert found.tolist() == [min(values[start:end])]
 
 
 def test_the_widest_rows_bring_their_callers() -> None:

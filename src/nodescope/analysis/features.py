@@ -19,8 +19,9 @@ import numpy as np
 import numpy.typing as npt
 
 from nodescope.analysis.filter import Filter
-from nodescope.analysis.tree import I64, U64, Bool, Tree, mix
+from nodescope.analysis.tree import I64, U64, Bool, mix
 from nodescope.archive.columns import Columns
+from nodescope.archive.trie import Leaves, Pieces, Small
 
 Kind = Literal["comm", "function", "kernel", "core"]
 KINDS: tuple[Kind, ...] = ("comm", "function", "kernel", "core")
@@ -151,19 +152,19 @@ class _Folder:
             fold |= self.wanted[at] == ids
         return fold
 
-    def _fold(self, ids: U64, keys: I64, member_row: I64, member_key: I64) -> None:
-        """Count features by window; members say which row belongs to which key."""
+    def _fold(self, ids: U64, keys: I64, by_member: I64, member: I64, member_key: I64) -> None:
+        """Count features by window; members say which column belongs to which key."""
         if not len(keys):
             return
         at = _positions(keys, member_key)
-        member = np.flatnonzero(at >= 0)
-        at, row = at[member], member_row[member]
+        chosen = np.flatnonzero(at >= 0)
+        at, member = at[chosen], member[chosen]
         order = _sorting(at, len(keys))
         starts = np.searchsorted(at[order], np.arange(len(keys)))
-        row = row[order]
+        member = member[order]
         self._folded.append(ids)
         # Window by window: a quarter of the time of all at once, and of its memory.
-        counts = [np.add.reduceat(by_row.take(row), starts) for by_row in self.by_row]
+        counts = [np.add.reduceat(one.take(member), starts) for one in by_member]
         self._counts.append(np.stack(counts, axis=1))
 
     def fold_comms(self) -> None:
@@ -173,27 +174,29 @@ class _Folder:
         ids = _id("comm", self.comm_ids[keys])
         fold = self._add("comm", ids, totals[keys], keys)
         rows = np.flatnonzero(self.row_total)
-        self._fold(ids[fold], keys[fold], rows, part.profile_comm[rows])
+        self._fold(ids[fold], keys[fold], self.by_row, rows, part.profile_comm[rows])
 
     def fold_functions(self) -> None:
         part = self.part
         self.functions, function, in_kernel = _functions(part)
         function_ids, many = _hashed(self.functions), len(self.functions)
-        tree = Tree(part.depth, function[part.frame])
         rows = np.flatnonzero(self.row_total)
-        row, key, depth = _members(tree, rows, part.profile_stack[rows])
-        weight = self.row_total[row]
-        pair = part.profile_comm[row] * many + key
+        leaves = Leaves.of(part.depth, part.profile_stack[rows], part.profile_comm[rows])
+        pieces = leaves.pieces().in_order()
+        piece, key, depth = _outermost(pieces, leaves, function[part.frame], many)
+        by_piece = _count_pieces(pieces, self.by_row, rows[leaves.order])
+        weight = by_piece.sum(axis=0)[piece]
+        pair = leaves.group[pieces.leaf][piece] * many + key
         keys, totals, depths = _sum_by_key(pair, weight, depth, len(part.comms) * many)
         ids = _id("function", self.comm_ids[keys // many], function_ids[keys % many])
         fold = self._add("function", ids, totals, keys, depths)
-        self._fold(ids[fold], keys[fold], row, pair)
-        kernel = in_kernel[key]
-        row, key, depth, weight = row[kernel], key[kernel], depth[kernel], weight[kernel]
+        self._fold(ids[fold], keys[fold], by_piece, piece, pair)
+        kernel = np.flatnonzero(in_kernel[key])
+        piece, key, depth, weight = piece[kernel], key[kernel], depth[kernel], weight[kernel]
         keys, totals, depths = _sum_by_key(key, weight, depth, many)
         ids = _id("kernel", function_ids[keys])
         fold = self._add("kernel", ids, totals, keys, depths)
-        self._fold(ids[fold], keys[fold], row, key)
+        self._fold(ids[fold], keys[fold], by_piece, piece, key)
 
     def fold_cores(self, window: I64, row: I64, cpu: I64) -> None:
         """Features that are no property of a row: counted from the samples themselves."""
@@ -243,60 +246,44 @@ def _id(kind: Kind, *parts: U64) -> U64:
 
 def _functions(part: Columns) -> tuple[list[str], I64, Bool]:
     """Names of functions, which of them each frame is, and whether it is the kernel's."""
-    number_of: dict[tuple[bool, str], int] = {}
-    modules = part.modules
-    function = np.fromiter(
-        (
-            number_of.setdefault(
-                (kernel, f"[{modules[module].rpartition('/')[2]}]" if name[:3] == "+0x" else name),
-                len(number_of),
-            )
-            for kernel, module, name in zip(
-                part.frame_kernel.tolist(),
-                part.frame_module.tolist(),
-                part.frame_names,
-                strict=True,
-            )
-        ),
-        np.int64,
-        len(part.frame_names),
-    )
+    binaries = [f"[{module.rpartition('/')[2]}]" for module in part.modules]
+    named = [
+        (kernel, binaries[module] if name[:3] == "+0x" else name)
+        for kernel, module, name in zip(
+            part.frame_kernel.tolist(), part.frame_module.tolist(), part.frame_names, strict=True
+        )
+    ]
+    number_of = {each: number for number, each in enumerate(dict.fromkeys(named))}
+    function = np.fromiter(map(number_of.__getitem__, named), np.int64, len(named))
     kernel = np.array([each[0] for each in number_of], bool)
     return [name for _, name in number_of], function, kernel
 
 
-def _members(tree: Tree, rows: I64, leaf: I64) -> tuple[I64, I64, I64]:
-    """(row, function, depth) of each function of each row, once per row."""
-    outermost = _outermost(tree)
-    found_row: list[I64] = []
-    found_node: list[I64] = []
-    node, row = leaf, rows
-    while len(node):
-        counted = outermost[node]
-        found_row.append(row[counted])
-        found_node.append(node[counted])
-        node = tree.parent[node]
-        going = node >= 0
-        if not going.all():
-            node, row = node[going], row[going]
-    if not found_row:
-        empty = np.empty(0, np.int64)
-        return empty, empty, empty
-    node = np.concatenate(found_node)
-    return np.concatenate(found_row), tree.frame[node], tree.depth[node]
+def _outermost(pieces: Pieces, leaves: Leaves, function: I64, many: int) -> tuple[I64, I64, Small]:
+    """(piece, function, depth) of functions, those that are their own callers left out.
+
+    Those lie inside the leaves of another one of the same function: pieces are in
+    depth-first order, so one that began before reaches beyond where they begin.
+    """
+    piece, row, depth = pieces.functions(leaves)
+    key = function.take(row)
+    order = _sorting(key, many)
+    piece, key = piece.take(order), key.take(order)
+    base = key * (len(leaves.row) + 1)
+    reach = np.maximum.accumulate(base + pieces.end.take(piece))
+    base += pieces.leaf.take(piece)
+    first = np.flatnonzero(np.append(True, reach[:-1] <= base[1:])[: len(key)])
+    return piece.take(first), key.take(first), depth.take(order.take(first))
 
 
-def _outermost(tree: Tree) -> Bool:
-    """Rows of the tree whose function is not also among their callers."""
-    if not len(tree):
-        return np.empty(0, bool)
-    order = _sorting(tree.frame, int(tree.frame.max()) + 1)  # and then in depth-first order
-    base = tree.frame[order] * (len(tree) + 1)
-    # How far the subtrees of the same function reach that began before this row.
-    reach = np.maximum.accumulate(base + tree.end[order])
-    nested = np.zeros(len(tree), bool)
-    nested[order[1:]] = reach[:-1] > (base + order)[1:]
-    return ~nested
+def _count_pieces(pieces: Pieces, by_row: I64, leaf_row: I64) -> I64:
+    """Samples by window and piece, from those by window and row of `profile`."""
+    counts = np.empty((len(by_row), len(pieces.leaf)), np.int64)
+    running = np.zeros(len(leaf_row) + 1, np.int64)
+    for window, rows in enumerate(by_row):
+        np.cumsum(rows.take(leaf_row), out=running[1:])
+        np.subtract(running.take(pieces.end), running.take(pieces.leaf), out=counts[window])
+    return counts
 
 
 def _sorting(numbers: I64, size: int) -> I64:
@@ -315,7 +302,7 @@ def _positions(keys: I64, values: I64) -> I64:
     return place[values]
 
 
-def _sum_by_key(key: I64, weight: I64, depth: I64, size: int) -> tuple[I64, I64, F32]:
+def _sum_by_key(key: I64, weight: I64, depth: Small, size: int) -> tuple[I64, I64, F32]:
     """Distinct keys in order, the sum of their weights, and their mean depth."""
     if size <= _DENSE:
         totals = np.bincount(key, weight, size)

@@ -4,15 +4,15 @@ Each segment's tree is reduced to rows (id of the path, id of the callers' path,
 function, samples); ids are hashes of what the path is, so segments merge by sum.
 What would be narrower than a pixel is dropped early: that is most of the rows.
 Of a window of many segments, each drops on its own what is narrower than half
-of that; a path then lacks less than `SEEN / 2` of the whole.
+of that (large ones did so when they were sealed); a path then lacks less than
+`SEEN / 2` of the whole.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -21,8 +21,9 @@ import numpy.typing as npt
 from nodescope.analysis.filter import Filter
 from nodescope.analysis.tree import I64, U64, Tree, identify_frames, mix
 from nodescope.archive.columns import Columns
+from nodescope.archive.sealing import NARROW
+from nodescope.archive.trie import Paths, find_paths
 
-Small = npt.NDArray[np.int16]
 Group = Literal["none", "comm", "cpu", "cgroup", "pid"]
 SEEN = 1 / 4000  # of the whole: half a pixel on a wide screen
 MERGE_ROWS = 400_000
@@ -37,6 +38,12 @@ class Rows:
     caller: U64  # 0: none
     frame: U64
     total: I64
+    rest: int = 0  # samples of groups that are not among the rows
+
+    def chosen(self, kept: npt.NDArray[Any]) -> Rows:
+        """Some of them, with all their callers."""
+        rows = Rows(self.path[kept], self.caller[kept], self.frame[kept], self.total[kept])
+        return replace(rows, rest=whole(self) - whole(rows))
 
 
 @dataclass
@@ -79,30 +86,11 @@ def flame_of(
     count: int = 1,
 ) -> Rows:
     """The flame graph of a window of `count` segments."""
-    if count <= FEW:
-        return merge(
-            flame_rows(part, chosen, names, inverted=inverted, group=group) for part in parts
-        )
-
-    def rows_of(part: Columns) -> Rows:
-        return flame_rows(part, chosen, names, inverted=inverted, group=group, least=SEEN / 2)
-
-    # Decoding and numpy let go of the interpreter's lock: two threads are worth it.
-    with ThreadPoolExecutor(2) as pool:
-        return merge(_ahead(pool, rows_of, parts))
-
-
-def _ahead(
-    pool: ThreadPoolExecutor, work: Callable[[Columns], Rows], parts: Iterable[Columns]
-) -> Iterator[Rows]:
-    """Results in order, a few parts ahead: no more of them are in memory at once."""
-    waiting: deque[Future[Rows]] = deque()
-    for part in parts:
-        waiting.append(pool.submit(work, part))
-        if len(waiting) > 3:
-            yield waiting.popleft().result()
-    while waiting:
-        yield waiting.popleft().result()
+    least = 0.0 if count <= FEW else NARROW
+    return merge(
+        flame_rows(part, chosen, names, inverted=inverted, group=group, least=least)
+        for part in parts
+    )
 
 
 def flame_rows(
@@ -115,6 +103,11 @@ def flame_rows(
     least: float = 0.0,
 ) -> Rows:
     """The flame graph of one segment's part of a window, without what is below `least` of it."""
+    if group == "comm" and not inverted and least >= NARROW and _rolled_up(columns, chosen):
+        present = columns.process_samples
+        wide = np.flatnonzero(present >= max(1, int(present.sum() * least)))
+        roots = _learn_roots(columns.rolled_comms, wide, names)
+        return _with_roots(_levels(columns.paths), roots, present, wide, columns, names)
     row, number, count, texts = _grouped_counts(columns, chosen, group)
     if not len(row):
         return _joined([])
@@ -124,23 +117,38 @@ def flame_rows(
     if len(wide) < len(texts):
         chosen_rows = (present >= fewest)[number]
         row, number, count = row[chosen_rows], number[chosen_rows], count[chosen_rows]
+    leaf = columns.profile_stack[row]
+    if inverted:
+        found = _walk_up(Tree(columns.depth, columns.frame), leaf, number, count, fewest)
+    else:
+        found = _levels(find_paths(columns.depth, columns.frame, leaf, number, count, fewest))
+    if group == "none":
+        return _identified(found, np.zeros(1, np.uint64), columns, names)
+    return _with_roots(found, _learn_roots(texts, wide, names), present, wide, columns, names)
+
+
+def _rolled_up(columns: Columns, chosen: Filter) -> bool:
+    return columns.whole and chosen == Filter() and "paths" in columns.segment.description.tables
+
+
+def _learn_roots(texts: Sequence[str], wide: I64, names: Names) -> U64:
     roots = np.zeros(len(texts), np.uint64)
     roots[wide] = [names.learn_text(texts[at]) for at in wide.tolist()]
+    return roots
+
+
+def _with_roots(
+    found: Sequence[Level], roots: U64, present: I64, wide: I64, columns: Columns, names: Names
+) -> Rows:
+    """Rows of paths and of the groups they start from, and how much the other groups have."""
     groups = mix(np.zeros(len(roots), np.uint64), roots)
-    if group == "none":
-        groups = np.zeros(1, np.uint64)
-    stacks = columns.segment.read("stacks", ["depth", "frame"])  # at once, and narrow
-    tree = Tree(*(stacks.column(name).to_numpy() for name in ("depth", "frame")))
-    walk = _walk_up if inverted else _walk_down
-    found = walk(tree, columns.profile_stack[row], number, count, fewest)
     rows = _identified(found, groups, columns, names)
-    if group == "none":
-        return rows
     return Rows(
         path=np.concatenate((rows.path, groups[wide])),
         caller=np.concatenate((rows.caller, np.zeros(len(wide), np.uint64))),
         frame=np.concatenate((rows.frame, roots[wide])),
         total=np.concatenate((rows.total, present[wide])),
+        rest=int(present.sum() - present[wide].sum()),
     )
 
 
@@ -179,83 +187,19 @@ class Level:
     total: I64
 
 
-def _walk_down(tree: Tree, leaf: I64, number: I64, count: I64, fewest: int) -> list[Level]:
-    """Paths from the outermost function inwards.
-
-    Leaves are sorted by group and row. As rows stand in depth-first order, the leaves
-    below one path are then neighbours, and how many functions two neighbours share is
-    the least depth of the rows between them: no caller is looked up for that.
-    """
-    if not len(leaf):
-        return []
-    by_leaf = np.argsort(leaf)
-    # Stable in 16 bits is by radix; there are more groups than that only by process.
-    narrow = number.astype(np.uint16) if number.max(initial=0) < 1 << 16 else number
-    order = by_leaf[np.argsort(narrow[by_leaf], kind="stable")]
-    shared = _shared_depth(tree.depth, leaf, by_leaf, order, number)
-    leaf, above = leaf[order], number[order].astype(np.int32)
-    running = np.zeros(len(leaf) + 1, np.int64)
-    np.cumsum(count[order], out=running[1:])
-    deep = tree.depth[leaf]
+def _levels(paths: Paths) -> list[Level]:
+    """Paths by length."""
+    # In 16 bits numpy sorts by radix.
+    order = np.argsort(paths.depth.astype(np.uint16), kind="stable")
+    bounds = np.append(0, np.cumsum(np.bincount(paths.depth)))
     levels: list[Level] = []
-    # The leaves below wide paths, in order; `above` is each one's path in the level before.
-    active = np.arange(len(leaf), dtype=np.int32)
-    while len(active):
-        depth = len(levels)
-        first = np.flatnonzero(shared <= depth)
-        after = np.append(first[1:], len(active))
-        opening = active.take(first)
-        total = running.take(active.take(after - 1) + 1) - running.take(opening)
-        kept = np.flatnonzero((total >= fewest) & (deep.take(opening) >= depth))
-        if len(kept):
-            rows = tree.ancestors(leaf.take(opening.take(kept)), depth)
-            levels.append(Level(above.take(first.take(kept)), tree.frame[rows], total.take(kept)))
-        length = (after - first).take(kept)
-        if len(kept) < len(first):
-            # The places of kept leaves: runs that start at `first`, one after the other.
-            start = first.take(kept) - (np.cumsum(length) - length)
-            going = np.repeat(start, length)
-            going += np.arange(len(going))
-            active, shared = active.take(going), shared.take(going)
-        above = np.repeat(np.arange(len(kept), dtype=np.int32), length)
+    above = order[:0]
+    for start, end in pairwise(bounds.tolist()):
+        rows = order[start:end]
+        caller = np.searchsorted(above, rows) - 1 if levels else paths.group[rows]
+        levels.append(Level(caller, paths.frame[rows], paths.total[rows]))
+        above = rows
     return levels
-
-
-def _shared_depth(depth: I64, leaf: I64, by_leaf: I64, order: I64, number: I64) -> Small:
-    """How many outer functions each leaf shares with the one before; 0 in another group.
-
-    That is the least depth in (before, this]. Leaves lie close together, those of one
-    group far apart: so first from each leaf to the next, then along the leaves between.
-    """
-    sorted_leaf = leaf[by_leaf]
-    fresh = np.append(True, sorted_leaf[1:] != sorted_leaf[:-1])
-    every = sorted_leaf[fresh]
-    at = np.empty(len(leaf), np.int64)
-    at[by_leaf] = np.cumsum(fresh) - 1
-    at, number = at[order], number[order]
-    between = np.minimum.reduceat(depth[: every[-1] + 1], every[:-1] + 1)
-    shared = np.zeros(len(leaf), np.int16)
-    same = np.flatnonzero(number[1:] == number[:-1]) + 1
-    again = same[at[same] == at[same - 1]]  # the same leaf in the other mode: all is shared
-    shared[again] = depth[every[at[again]]] + 1
-    same = same[at[same] != at[same - 1]]
-    shared[same] = _least_between(between, at[same - 1], at[same])
-    return shared
-
-
-def _least_between(values: Small, start: I64, end: I64) -> Small:
-    """The least of `values[start:end]`, none of them empty, by runs of 2, 4, 8 … values."""
-    found = np.empty(len(start), np.int16)
-    size = np.frexp(end - start)[1] - 1  # the largest power of two that fits
-    runs = values
-    for power in range(int(size.max(initial=-1)) + 1):
-        if power:
-            half = 1 << (power - 1)
-            runs = np.minimum(runs[:-half], runs[half:])
-        here = np.flatnonzero(size == power)
-        first, last = start.take(here), end.take(here) - (1 << power)
-        found[here] = np.minimum(runs.take(first), runs.take(last))
-    return found
 
 
 def _walk_up(tree: Tree, leaf: I64, number: I64, count: I64, fewest: int) -> list[Level]:
@@ -317,29 +261,36 @@ def merge(parts: Iterable[Rows], *, seen: float = SEEN) -> Rows:
 
 def _sum(parts: Sequence[Rows]) -> Rows:
     path = np.concatenate([part.path for part in parts])
-    key, first, inverse = np.unique(path, return_index=True, return_inverse=True)
-    total = np.bincount(inverse, np.concatenate([part.total for part in parts]), len(key))
-    caller = np.concatenate([part.caller for part in parts])[first]
-    frame = np.concatenate([part.frame for part in parts])[first]
-    return Rows(key, caller, frame, total.astype(np.int64))
+    rest = sum(part.rest for part in parts)
+    if not len(path):
+        return replace(_joined([]), rest=rest)
+    order = np.argsort(path)
+    path = path[order]
+    first = np.flatnonzero(np.append(True, path[1:] != path[:-1]))
+    chosen = order[first]
+    return Rows(
+        path[first],
+        np.concatenate([part.caller for part in parts])[chosen],
+        np.concatenate([part.frame for part in parts])[chosen],
+        np.add.reduceat(np.concatenate([part.total for part in parts])[order], first),
+        rest,
+    )
 
 
 def whole(rows: Rows) -> int:
     """All samples: the sum of what nobody called."""
-    return int(rows.total[rows.caller == 0].sum())
+    return int(rows.total[rows.caller == 0].sum()) + rows.rest
 
 
 def prune(rows: Rows, seen: float = SEEN) -> Rows:
     """Without what is narrower than `seen` of the whole; callers are never narrower."""
-    keep = rows.total >= max(1.0, whole(rows) * seen)
-    return Rows(rows.path[keep], rows.caller[keep], rows.frame[keep], rows.total[keep])
+    return rows.chosen(rows.total >= max(1.0, whole(rows) * seen))
 
 
 def widest(rows: Rows, count: int) -> Rows:
     """The `count` widest rows; callers are never narrower, and go before the called."""
     depth = _depths(rows)
-    kept = np.lexsort((depth, -rows.total))[:count]
-    return Rows(rows.path[kept], rows.caller[kept], rows.frame[kept], rows.total[kept])
+    return rows.chosen(np.lexsort((depth, -rows.total))[:count])
 
 
 def _depths(rows: Rows) -> I64:

@@ -10,12 +10,14 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 I64 = npt.NDArray[np.int64]
 U64 = npt.NDArray[np.uint64]
+Integers = npt.NDArray[np.integer[Any]]
 Bool = npt.NDArray[np.bool_]
 
 _STEP, _FINISH = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9)
@@ -49,8 +51,8 @@ def identify_frames(
 class Tree:
     """Depths in depth-first order, and the function of each row."""
 
-    depth: I64
-    frame: I64
+    depth: Integers
+    frame: Integers
 
     def __len__(self) -> int:
         return len(self.depth)
@@ -65,25 +67,6 @@ class Tree:
         deepest = len(sizes) - 1
         bounds = np.append(0, np.cumsum(sizes))
         return [order[bounds[d] : bounds[d + 1]] for d in range(deepest + 1)]
-
-    @cached_property
-    def runs(self) -> tuple[I64, I64]:
-        """Where runs of rows that call the next one start, and the depth there."""
-        start = np.flatnonzero(np.append(True, self.depth[1:] != self.depth[:-1] + 1))
-        return start, self.depth[start]
-
-    def ancestors(self, rows: I64, depth: int) -> I64:
-        """The callers of rows at one depth, or the rows themselves if they are that deep.
-
-        A caller at that depth is in the last run before the row that starts no deeper:
-        had that run ended above it, the next one would start no deeper as well.
-        """
-        start, first = self.runs
-        eligible = np.flatnonzero(first <= depth)
-        run = np.searchsorted(start, rows, side="right") - 1
-        last = eligible[np.searchsorted(eligible, run, side="right") - 1]
-        found: I64 = start[last] + (depth - first[last])
-        return found
 
     @cached_property
     def parent(self) -> I64:

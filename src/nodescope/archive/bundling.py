@@ -27,6 +27,7 @@ from nodescope.errors import UsageError
 from nodescope.records import NODE_TABLES, SEALED_TABLES
 
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # of zip: the same range bundled twice is the same bytes
+_ROLL_UPS = ("seconds", "paths")  # made anew
 _PLACED = {"samples": "tick", "cores": "time_ns", "heartbeats": "time_ns", "events": "time_ns"}
 
 
@@ -147,7 +148,7 @@ def cut_tables(segment: Segment, from_ns: int, to_ns: int) -> dict[str, Any]:
     Counters need a reading on either side, so one core reading per core and one
     heartbeat before the range stay, and one core reading after it.
     """
-    opened = {name: segment.read(name) for name in SEALED_TABLES if name != "seconds"}
+    opened = {name: segment.read(name) for name in SEALED_TABLES if name not in _ROLL_UPS}
     for name, column in _PLACED.items():
         unit = segment.tick_ns if name == "samples" else 1
         times = segment.wall_ns(opened[name].column(column).to_numpy() * unit)

@@ -13,8 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from nodescope.archive.reader import Segment
+from nodescope.archive.schema import text_indices
+from nodescope.archive.trie import Paths
+from nodescope.errors import CorruptSegment
 
 I64 = npt.NDArray[np.int64]
+Small = npt.NDArray[np.int16]
 I32 = npt.NDArray[np.int32]
 Bool = npt.NDArray[np.bool_]
 
@@ -79,7 +83,7 @@ class Columns:
 
     @cached_property
     def _cgroups(self) -> tuple[I64, list[str]]:
-        codes, texts = self._texts("samples", "cgroup")
+        codes, texts = _texts(self.segment.read("samples", ["cgroup"]), "cgroup")
         return self._cut(codes), texts
 
     @property
@@ -94,24 +98,30 @@ class Columns:
 
     # -- dictionaries ------------------------------------------------------
 
+    # Their columns are read together: opening a file costs as much as a column of it.
+
+    @cached_property
+    def _profile(self) -> Any:
+        return self.segment.read("profile")
+
     @cached_property
     def profile_stack(self) -> I64:
         """Row of `stacks` of each row of `profile`."""
-        return self._numbers("profile", "stack")
+        return _numbers(self._profile, "stack")
 
     @cached_property
     def profile_samples(self) -> I64:
         """Samples of the whole segment, by row of `profile`."""
-        return self._numbers("profile", "samples")
+        return _numbers(self._profile, "samples")
 
     @cached_property
     def profile_kernel(self) -> Bool:
         """Mode, by row of `profile`."""
-        return self._numbers("profile", "kernel").astype(bool)
+        return _numbers(self._profile, "kernel").astype(bool)
 
     @cached_property
     def _comms(self) -> tuple[I64, list[str]]:
-        return self._texts("profile", "comm")
+        return _texts(self._profile, "comm")
 
     @property
     def profile_comm(self) -> I64:
@@ -124,24 +134,37 @@ class Columns:
         return self._comms[1]
 
     @cached_property
-    def depth(self) -> I64:
-        """Depth of each row of `stacks`, in depth-first order."""
-        return self._numbers("stacks", "depth")
+    def _stacks(self) -> Any:
+        return self.segment.read("stacks")
 
     @cached_property
-    def frame(self) -> I64:
+    def depth(self) -> Small:
+        """Depth of each row of `stacks`, in depth-first order."""
+        depth: Small = self._stacks.column("depth").to_numpy()
+        if len(depth) and not _is_tree(depth):
+            path = f"{self.segment.directory}/stacks.parquet"
+            raise CorruptSegment(path, "its depths are not those of a tree")
+        return depth
+
+    @cached_property
+    def frame(self) -> I32:
         """Row of `frames` of each row of `stacks`."""
-        return self._numbers("stacks", "frame")
+        frame: I32 = self._stacks.column("frame").to_numpy()
+        return frame
+
+    @cached_property
+    def _frames(self) -> Any:
+        return self.segment.read("frames")
 
     @cached_property
     def frame_names(self) -> list[str]:
         """Function names, by row of `frames`."""
-        names: list[str] = self.segment.read("frames", ["name"]).column("name").to_pylist()
+        names: list[str] = self._frames.column("name").to_pylist()
         return names
 
     @cached_property
     def _modules(self) -> tuple[I64, list[str]]:
-        return self._texts("frames", "module")
+        return _texts(self._frames, "module")
 
     @property
     def frame_module(self) -> I64:
@@ -156,27 +179,67 @@ class Columns:
     @cached_property
     def frame_kernel(self) -> Bool:
         """Whether it is kernel code, by row of `frames`."""
-        return self._numbers("frames", "kernel").astype(bool)
+        return _numbers(self._frames, "kernel").astype(bool)
 
-    # -- reading -----------------------------------------------------------
+    # -- the roll-up of a large segment -------------------------------------
+
+    @cached_property
+    def _rolled_up(self) -> tuple[Paths, I64, list[str]]:
+        table = self.segment.read("paths")
+        comm, comms = _texts(table, "comm")
+        depth: Small = table.column("depth").to_numpy()
+        frame, samples = _numbers(table, "frame"), _numbers(table, "samples")
+        function = depth > 0
+        process = ~function
+        present = np.bincount(comm[process], samples[process], len(comms)).astype(np.int64)
+        return (
+            Paths(
+                comm[function],
+                depth[function] - np.int16(1),
+                frame[function],
+                samples[function],
+            ),
+            present,
+            comms,
+        )
+
+    @property
+    def paths(self) -> Paths:
+        """The wide paths; groups are codes in `rolled_comms`."""
+        return self._rolled_up[0]
+
+    @property
+    def process_samples(self) -> I64:
+        """Samples by code in `rolled_comms`."""
+        return self._rolled_up[1]
+
+    @property
+    def rolled_comms(self) -> list[str]:
+        """Names of threads, as the roll-up numbers them."""
+        return self._rolled_up[2]
 
     def _numbers(self, table: str, name: str) -> I64:
-        column = self.segment.read(table, [name]).column(name)
-        numbers: I64 = column.to_numpy(zero_copy_only=False)
-        return numbers if numbers.dtype == np.int64 else numbers.astype(np.int64)
+        return _numbers(self.segment.read(table, [name]), name)
 
-    def _texts(self, table: str, name: str) -> tuple[I64, list[str]]:
-        column = self.segment.read(table, [name]).column(name)
-        chunks = column.chunks
-        if len(chunks) > 1:
-            column = column.unify_dictionaries()
-            chunks = column.chunks
-        if not chunks:
-            return np.empty(0, np.int64), []
-        codes = np.concatenate(
-            [
-                np.nan_to_num(chunk.indices.to_numpy(zero_copy_only=False), nan=-1)
-                for chunk in chunks
-            ]
-        ).astype(np.int64)
-        return codes, chunks[0].dictionary.to_pylist()
+
+def _is_tree(depth: Small) -> bool:
+    if depth[0] != 0 or depth.min() < 0 or depth.max() == np.iinfo(np.int16).max:
+        return False
+    return not (depth[1:] > depth[:-1] + np.int16(1)).any()
+
+
+def _numbers(table: Any, name: str) -> I64:
+    numbers: I64 = table.column(name).to_numpy(zero_copy_only=False)
+    return numbers if numbers.dtype == np.int64 else numbers.astype(np.int64)
+
+
+def _texts(table: Any, name: str) -> tuple[I64, list[str]]:
+    """Codes, -1 where it is null, and what they stand for."""
+    column = table.column(name)
+    if column.num_chunks > 1:
+        column = column.unify_dictionaries()
+    chunks = column.chunks
+    if not chunks:
+        return np.empty(0, np.int64), []
+    codes = np.concatenate([text_indices(chunk) for chunk in chunks]).astype(np.int64)
+    return codes, chunks[0].dictionary.to_pylist()

@@ -115,6 +115,8 @@ class Description:
 
 def wall_ns(clock: tuple[tuple[int, int], ...], monotonic_ns: Any) -> Any:
     """Place monotonic times (one, or an array) on the wall clock."""
+    if len(clock) == 1:
+        return monotonic_ns + clock[0][1]
     since = np.array([pair[0] for pair in clock], np.int64)
     offset = np.array([pair[1] for pair in clock], np.int64)
     index = np.maximum(np.searchsorted(since, monotonic_ns, side="right") - 1, 0)

@@ -40,6 +40,11 @@ ENCODINGS: dict[str, dict[str, str]] = {
         "depth": SPLIT,  # 3.0 kB, delta 3.9
         "frame": SPLIT,  # 10.4 kB, plain 10.7, delta 14.8
     },
+    "paths": {  # of 96 cores
+        "depth": SPLIT,
+        "frame": SPLIT,
+        "samples": SPLIT,
+    },
     "frames": {
         "name": PREFIX,  # 12.3 kB, lengths apart 12.8, plain 13.5: they are sorted
     },

@@ -3,8 +3,9 @@
 What sealing does: frames sorted and stacks laid out depth-first, what nobody
 refers to dropped, equal rows of `profile` merged and counted, samples sorted
 by core and time, samples rolled up by second and core. All references are
-renumbered with it. No file is touched here: an open segment that is only read
-is presented through the same function.
+renumbered with it. A segment with many samples also gets its wide paths, so that
+a flame graph of hours need not read all stacks of each segment. No file is touched
+here: an open segment that is only read is presented through the same function.
 """
 
 from __future__ import annotations
@@ -24,10 +25,13 @@ from nodescope.archive.schema import (
     text_indices,
 )
 from nodescope.archive.tree import find_intact, lay_out, mark_callers
+from nodescope.archive.trie import find_paths
 from nodescope.records import NODE_TABLES, SEALED_TABLES, TABLES
 
 Array = NDArray[Any]
 SECOND_NS = 1_000_000_000
+NARROW = 1 / 8000  # of a segment's samples: paths with fewer are not rolled up
+MANY = 200_000  # samples; with fewer the roll-up would be no faster than the stacks
 MAX_TIME_NS = 1 << 62  # the year 2116: sums of two still fit into 64 bits
 
 
@@ -55,6 +59,7 @@ def derive_sealed(opened: dict[str, Any], tick_ns: int) -> dict[str, Any]:
     sealed["stacks"] = _make("stacks", [tree.depth, tree.frame])
     sealed["profile"], row_of_profile = _merge_profile(profile, tree.row_of, samples["profile"])
     samples["profile"] = row_of_profile[samples["profile"]]
+    sealed["paths"] = _roll_up_paths(sealed["profile"], sealed["stacks"], len(samples["cpu"]))
     kernel = _column(sealed["profile"], "kernel")[samples["profile"]]
     sealed["seconds"] = _roll_up_seconds(samples["cpu"], samples["tick"], kernel, tick_ns)
     cgroup = make_text(samples["cgroup"], opened.pop("cgroups"))
@@ -216,3 +221,27 @@ def _roll_up_seconds(cpu: Array, tick: Array, kernel: Array, tick_ns: int) -> An
         in_kernel.astype(np.int32),
     ]
     return _make("seconds", columns)
+
+
+def _roll_up_paths(profile: Any, stacks: Any, samples: int) -> Any:
+    """The wide paths by process, each process before its functions."""
+    if samples < MANY:
+        return empty_table("paths")
+    comm = combine(profile.column("comm"))
+    number, count = text_indices(comm).astype(np.int64), _column(profile, "samples")
+    stack = _column(profile, "stack").astype(np.int64)
+    fewest = max(1, int(samples * NARROW))
+    found = find_paths(
+        _column(stacks, "depth"), _column(stacks, "frame"), stack, number, count, fewest
+    )
+    processes = np.bincount(number, count)
+    order = np.argsort(np.r_[np.arange(len(processes)), found.group], kind="stable")
+    return _make(
+        "paths",
+        [
+            make_text(np.r_[np.arange(len(processes)), found.group][order], comm.dictionary),
+            np.r_[np.zeros(len(processes), np.int16), found.depth + np.int16(1)][order],
+            np.r_[np.full(len(processes), -1, np.int32), found.frame][order],
+            np.r_[processes, found.total][order].astype(np.int32),
+        ],
+    )

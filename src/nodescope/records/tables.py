@@ -91,6 +91,18 @@ PROFILE = Table(
     ),
 )
 
+PATHS = Table(
+    "paths",
+    "Roll-up of a segment with many samples: its wide paths of functions, those with at least "
+    "1/8000 of all samples, as a tree in depth-first order; outermost stand the processes.",
+    (
+        Column("comm", "text", Kind.LABEL, "the threads' name"),
+        Column("depth", "int16", Kind.KEY, "0: the process as a whole; 1: its outermost function"),
+        Column("frame", "int32", Kind.REFERENCE, "row of `frames`; -1 at depth 0"),
+        Column("samples", "int32", Kind.COUNT, "samples on that path, those further in included"),
+    ),
+)
+
 SECONDS = Table(
     "seconds",
     "Roll-up of the segment: samples by second and core.",
@@ -188,6 +200,7 @@ TABLES: dict[str, Table] = {
         CALLS,
         STACKS,
         PROFILE,
+        PATHS,
         SECONDS,
         CORES,
         HEARTBEATS,
@@ -217,6 +230,7 @@ SEALED_TABLES = (
     "profile",
     "stacks",
     "frames",
+    "paths",
     "seconds",
     "cores",
     "heartbeats",
