@@ -10,6 +10,8 @@ import numpy as np
 from nodescope.analysis.filter import Filter
 from nodescope.analysis.tree import I64
 from nodescope.archive.columns import Columns
+from nodescope.errors import UsageError
+from nodescope.exchange.glance import Glance
 
 SECOND_NS = 1_000_000_000
 MAX_COLUMNS = 20_000  # five and a half hours; a longer window is shown in wider columns
@@ -24,6 +26,23 @@ class Heatmap:
     counts: I64
 
 
+def choose_glanced(glance: Glance, chosen: Filter, from_ns: int, to_ns: int) -> I64:
+    """When the samples of a file were taken that pass; refuses what only an import can tell."""
+    if chosen != Filter(cpus=chosen.cpus, pids=chosen.pids, kernel=chosen.kernel):
+        raise UsageError(
+            "a file that is not imported has no names, cgroups or functions to choose by",
+            hint="first run `nodescope import FILE --archive DIR`",
+        )
+    passing = (glance.time_ns >= from_ns) & (glance.time_ns < to_ns)
+    if chosen.cpus is not None:
+        passing &= np.isin(glance.cpu, sorted(chosen.cpus))
+    if chosen.pids is not None:
+        passing &= np.isin(glance.pid, sorted(chosen.pids))
+    if chosen.kernel is not None:
+        passing &= glance.kernel == chosen.kernel
+    return glance.time_ns[passing]
+
+
 def make_heatmap(
     parts: Iterable[Columns],
     chosen: Filter,
@@ -32,16 +51,25 @@ def make_heatmap(
     rows: int = 50,
     max_columns: int = MAX_COLUMNS,
 ) -> Heatmap:
-    """Count samples by column and row; the first column starts on a whole second."""
+    """Count the samples of a recording that pass."""
+    times = (
+        part.time_ns if (passing := chosen.samples(part)) is None else part.time_ns[passing]
+        for part in parts
+    )
+    return count_times(times, from_ns, to_ns, rows, max_columns)
+
+
+def count_times(
+    times: Iterable[I64], from_ns: int, to_ns: int, rows: int, max_columns: int
+) -> Heatmap:
+    """Count moments by column and row; the first column starts on a whole second."""
     start = from_ns // SECOND_NS * SECOND_NS
     seconds = max(1, -(-(to_ns - start) // SECOND_NS))
     width = -(-seconds // max(max_columns, 1))
     columns = -(-seconds // width)
     counts = np.zeros(columns * rows, np.int64)
-    for part in parts:
-        passing = chosen.samples(part)
-        times = part.time_ns if passing is None else part.time_ns[passing]
-        column, within = np.divmod(times - start, width * SECOND_NS)
+    for part in times:
+        column, within = np.divmod(part - start, width * SECOND_NS)
         row = within * rows // (width * SECOND_NS)
         inside = (column >= 0) & (column < columns)
         counts += np.bincount((column * rows + row)[inside], minlength=len(counts))

@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -53,10 +53,26 @@ class Event:
     details: Mapping[str, Any] = field(default_factory=dict)
 
 
+class Recorded(Protocol):
+    """A part of a recording, as far as time is concerned."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it still grows."""
+
+    @property
+    def wall_from_ns(self) -> int:
+        """When it starts."""
+
+    @property
+    def wall_to_ns(self) -> int:
+        """The last moment of it."""
+
+
 class Extent:
     """From when to when a recording goes; its end is looked up only if asked for."""
 
-    def __init__(self, segments: Sequence[Segment]) -> None:
+    def __init__(self, segments: Sequence[Recorded]) -> None:
         self._sealed = [segment for segment in segments if not segment.is_open]
         self._open = [segment for segment in segments if segment.is_open]
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
 from nodescope.cli import options, window
+from nodescope.errors import UsageError
 
 
 def add_parser(commands: options.Commands) -> None:
@@ -16,13 +18,23 @@ def add_parser(commands: options.Commands) -> None:
         summary="when it ran: sub-second offsets by seconds",
         description="Show when samples were taken: a column is a second, a row an offset within\n"
         "it, the colour how many. Patterns stand out that an average hides: a stall, a burst,\n"
-        "something that happens every 250 ms. A long window is shown in wider columns.",
+        "something that happens every 250 ms. A long window is shown in wider columns.\n"
+        "FILE may be a perf.data file: it is looked at as it is, without being imported, and\n"
+        "--cpu, --pid and --mode choose samples.",
         examples=[
             ("nodescope heatmap --last 2m", "the last two minutes of all cores"),
             ("nodescope heatmap --at 12:00:05 --around 30s --comm kubelet", "one process"),
             ("nodescope heatmap --cpu 39 --mode kernel --output core.svg", "a picture"),
             ("nodescope heatmap --frame mem_cgroup --json", "for scripts"),
+            ("nodescope heatmap perf.data", "a capture that is not imported"),
         ],
+    )
+    parser.add_argument(
+        "file",
+        nargs="?",
+        type=Path,
+        metavar="FILE",
+        help="what --archive names, or a perf.data file",
     )
     window.add_window(parser)
     window.add_filters(parser)
@@ -39,10 +51,20 @@ def add_parser(commands: options.Commands) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Count, and show."""
-    from nodescope.analysis.heatmap import make_heatmap
+    from nodescope.analysis.heatmap import choose_glanced, count_times, make_heatmap
+    from nodescope.exchange.glance import is_capture
     from nodescope.pictures import documents, files, heatmap
 
-    chosen, view = window.build_filter(args), window.open_view(args)
+    if args.file and args.archive:
+        raise UsageError("FILE and --archive both name a recording", hint="give only one of them")
+    args.archive = args.file or args.archive
+    chosen, path = window.build_filter(args), options.archive_path(args)
+    glance = None
+    if is_capture(path):
+        view, glance = window.open_glance(args, path)
+    else:
+        view = window.open_view(args)
+    from_ns, to_ns = view.window.from_ns, view.window.to_ns
     rows = min(args.rows or 50, 1000)
     if args.json:
         fitting = documents.HEATMAP_CELLS // rows
@@ -52,7 +74,11 @@ def run(args: argparse.Namespace) -> int:
         rows = min(args.rows or heatmap.terminal_rows(view.terminal), 1000)
         fitting = heatmap.terminal_columns(view.terminal)
     columns = min(fitting, args.limit or fitting)
-    made = make_heatmap(view.parts(), chosen, view.window.from_ns, view.window.to_ns, rows, columns)
+    if glance is None:
+        made = make_heatmap(view.parts(), chosen, from_ns, to_ns, rows, columns)
+    else:
+        times = choose_glanced(glance, chosen, from_ns, to_ns)
+        made = count_times([times], from_ns, to_ns, rows, columns)
     if args.json:
         document, said = documents.heatmap_document(made)
         window.print_document(document)

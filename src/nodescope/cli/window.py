@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from nodescope.analysis.window import Extent, Window
     from nodescope.archive.columns import Columns
     from nodescope.archive.reader import Segment
+    from nodescope.exchange.glance import Glance
     from nodescope.pictures.terminal import Terminal
 
 DEFAULT_AROUND_NS = 5_000_000_000
@@ -297,9 +298,11 @@ def open_view(args: argparse.Namespace) -> View:
     import os
 
     from nodescope.analysis.window import Extent
+    from nodescope.archive.memory import keep_memory
     from nodescope.archive.reader import Archive
     from nodescope.pictures.terminal import detect_terminal
 
+    keep_memory()
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # a name may be in any script
     path = options.archive_path(args)
@@ -318,6 +321,21 @@ def open_view(args: argparse.Namespace) -> View:
         terminal=detect_terminal(sys.stdout, os.environ),
         filter=describe_filter(args),
     )
+
+
+def open_glance(args: argparse.Namespace, path: Path) -> tuple[View, Glance]:
+    """Look at a capture without importing it, and choose the window."""
+    import os
+
+    from nodescope.analysis.window import Extent
+    from nodescope.exchange.glance import read_glance
+    from nodescope.pictures.terminal import detect_terminal
+
+    glance = read_glance(path)
+    note(glance.stopped)
+    window = choose_window(args, Extent([glance]), time.time_ns())
+    terminal = detect_terminal(sys.stdout, os.environ)
+    return View(glance.node or "node", [], window, terminal, describe_filter(args)), glance
 
 
 def with_progress(parts: Iterable[_T], count: int) -> Iterator[_T]:

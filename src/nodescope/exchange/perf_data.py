@@ -4,25 +4,16 @@ The way of a file: `perf_header` (events, features) → `perf_records` (where it
 records are) → `perf_index` (in which order) → `sources.perf` (the recorder's own
 decoding, attribution and symbols), batch by batch, with `perf_processes` and
 `perf_symbols` in place of the running machine.
-
-A file has a clock of its own, most often one that no other clock agrees with.
-It is placed on the wall by what the file says (`perf record -k mono` writes a
-pair of readings), else by its name, else by when it was last written.
 """
 
 from __future__ import annotations
 
-import mmap
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from nodescope.clock import ClockPair
-from nodescope.errors import MalformedSource, SourceError, source_error
+from nodescope.errors import MalformedSource
 from nodescope.exchange.capture_names import parse_capture_name
 from nodescope.exchange.formats import (
     Capture,
@@ -34,6 +25,7 @@ from nodescope.exchange.formats import (
     SampleRows,
     Sink,
 )
+from nodescope.exchange.perf_file import find_clock, guess_start, mapped
 from nodescope.exchange.perf_header import MAGIC, PerfHeader, read_header
 from nodescope.exchange.perf_index import Index, make_index
 from nodescope.exchange.perf_processes import CapturedProcesses, complete_batch
@@ -65,57 +57,21 @@ def _detect(head: bytes, path: Path) -> bool:
     return head.startswith((MAGIC, MAGIC[::-1]))
 
 
-@contextmanager
-def _mapped(path: Path) -> Iterator[tuple[mmap.mmap, os.stat_result]]:
-    try:
-        with open(path, "rb") as file:
-            status = os.fstat(file.fileno())
-            if not status.st_size:
-                raise SourceError(path, "it is empty")
-            content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    except OSError as error:
-        raise source_error(path, error) from error
-    # Arrays look into it, so it is closed when the last of them is gone.
-    yield content, status
-
-
 def _peek(path: Path) -> Peek:
     named = parse_capture_name(path.name)
-    with _mapped(path) as (data, status):
+    with mapped(path) as (data, status):
         header = read_header(data, status.st_size, str(path))
         if header.is_pipe:
             head = bytes(data[:_PEEK_BYTES])
             find_records(head, len(head), header)
     return Peek(
         header.hostname or (named.host if named else None),
-        _guess_start(header, path, status.st_mtime_ns),
+        guess_start(header, path, status.st_mtime_ns),
     )
 
 
-def _guess_start(header: PerfHeader, path: Path, changed_ns: int) -> int:
-    first, last = header.sample_time or (0, 0)
-    named = parse_capture_name(path.name)
-    if header.clock is not None and first:
-        return header.clock[2] - header.clock[1] + first
-    if header.clock is not None:
-        return header.clock[2]
-    return named.wall_ns if named else changed_ns - (last - first)
-
-
-def _find_clock(
-    header: PerfHeader, index: Index, path: Path, changed_ns: int
-) -> tuple[ClockPair, str]:
-    """One moment on the file's clock and on the wall, and how that is known."""
-    if header.clock is not None:
-        return ClockPair(header.clock[1], header.clock[2]), "clock readings in the file"
-    named = parse_capture_name(path.name)
-    if named is not None:
-        return ClockPair(index.first_ns, named.wall_ns), "the file's name, as the first sample"
-    return ClockPair(index.last_ns, changed_ns), "the file's date of change, as the last sample"
-
-
 def _import(path: Path, sink: Sink, progress: Progress) -> ImportReport:
-    with _mapped(path) as (data, status):
+    with mapped(path) as (data, status):
         header = read_header(data, status.st_size, str(path))
         records = find_records(data, status.st_size, header)
         progress(status.st_size // 10)
@@ -127,7 +83,7 @@ def _import(path: Path, sink: Sink, progress: Progress) -> ImportReport:
             where = f"it could be read up to byte {records.stopped_at}: {records.stopped_why}"
             raise MalformedSource(path, f"{error.reason}; {where}", hint=error.hint) from error
         give_back(records.data)
-        clock, source = _find_clock(header, index, path, status.st_mtime_ns)
+        clock, source = find_clock(header, index.first_ns, index.last_ns, path, status.st_mtime_ns)
         named = parse_capture_name(path.name)
         sink.begin(
             Capture(

@@ -73,11 +73,22 @@ class Index:
             start = end
 
 
-def make_index(records: Records, header: PerfHeader, path: str) -> Index:
-    """Choose events, find all times, and sort."""
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """The samples of a file that are taken, in file order."""
+
+    rows: I64  # of `Records`
+    time_ns: I64
+    layout: EventLayout
+    events: list[Event]
+    left_out: dict[str, int]
+    malformed: int
+
+
+def choose_samples(records: Records, header: PerfHeader, path: str) -> Chosen:
+    """Choose events, and find their samples' times."""
     layouts = _find_layouts(header, path)
-    is_sample = records.kind == SAMPLE
-    sample_rows = np.flatnonzero(is_sample)
+    sample_rows = np.flatnonzero(records.kind == SAMPLE)
     owner, malformed = _owners(records, sample_rows, header.events, layouts, path)
     chosen = _choose_events(header.events, layouts, owner)
     if not chosen:
@@ -100,8 +111,15 @@ def make_index(records: Records, header: PerfHeader, path: str) -> Index:
     wanted, times = wanted[possible], times[possible]
     if not len(wanted):
         raise MalformedSource(path, "it holds no samples that are whole")
-    first_ns, last_ns = int(times.min()), int(times.max())
-    others, other_times, cut, text = _side_band(records, layout, is_sample, wanted, times)
+    events = [header.events[number] for number in chosen]
+    return Chosen(wanted, times, layout, events, left_out, malformed)
+
+
+def make_index(records: Records, header: PerfHeader, path: str) -> Index:
+    """Choose events, find all times, and sort."""
+    chosen = choose_samples(records, header, path)
+    layout, wanted, times = chosen.layout, chosen.rows, chosen.time_ns
+    others, other_times, cut, text = _side_band(records, layout, wanted, times)
     rows = np.concatenate((others, wanted))
     time_ns = np.concatenate((other_times, times))
     order = np.argsort(time_ns, kind="stable")
@@ -111,12 +129,12 @@ def make_index(records: Records, header: PerfHeader, path: str) -> Index:
         rows[kept],
         time_ns[kept],
         layout,
-        [header.events[number] for number in chosen],
-        first_ns,
-        last_ns,
+        chosen.events,
+        int(times.min()),
+        int(times.max()),
         text,
-        left_out,
-        malformed + cut,
+        chosen.left_out,
+        chosen.malformed + cut,
         _count_late(records, wanted, times),
     )
 
@@ -196,13 +214,13 @@ def _plausible(times: I64) -> Bool:
 
 
 def _side_band(
-    records: Records, layout: EventLayout, is_sample: Bool, samples: I64, times: I64
+    records: Records, layout: EventLayout, samples: I64, times: I64
 ) -> tuple[I64, I64, int, int | None]:
     """Rows of the other records that matter, their times, how many are cut, and `_text`."""
     kinds = np.zeros(256, np.int64)
     for number, least in _LEAST.items():
         kinds[number] = least + (0 if number in _OWN_TIME else layout.layout.trailer)
-    rows = np.flatnonzero(~is_sample & (records.kind < len(kinds)))
+    rows = np.flatnonzero((records.kind != SAMPLE) & (records.kind < len(kinds)))
     rows = rows[kinds[records.kind[rows]] > 0]
     whole = records.size[rows] >= kinds[records.kind[rows]]
     cut = int(len(whole) - np.count_nonzero(whole))

@@ -23,7 +23,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from nodescope.exchange.perf_header import (
     EVENT_UPDATE,
@@ -311,6 +310,8 @@ class _Chunks:
 
 def _unpack(data: Bytes, before: Records, start: int, end: int) -> Records:
     """The records of a file that is compressed from byte `start` on."""
+    import pyarrow as pa  # 100 ms that plain files need not pay
+
     chunks = _Chunks(data, start, end)
     unpacked = 0
     why = ""

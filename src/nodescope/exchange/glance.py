@@ -1,0 +1,80 @@
+"""A first look at a capture: when its samples were taken, straight from the file.
+
+Records are walked once, and of samples only time, core, process and mode are
+read: no names, no stacks, no archive. What needs those is asked of an import.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from nodescope.exchange.capture_names import parse_capture_name
+from nodescope.exchange.perf_file import find_clock, mapped
+from nodescope.exchange.perf_header import CPUMODE_KERNEL, MAGIC, read_header
+from nodescope.exchange.perf_index import choose_samples
+from nodescope.exchange.perf_records import find_records
+from nodescope.sources.perf.decode import I64, Bool
+
+_CPU = np.uint64(0xFFFFFFFF)
+
+
+@dataclass(frozen=True, slots=True)
+class Glance:
+    """The samples of a capture, in file order; `cpu` is -1 where the file does not tell."""
+
+    node: str | None
+    time_ns: I64  # of the wall
+    cpu: I64
+    pid: I64
+    kernel: Bool
+    stopped: str | None  # at which byte the file stopped being whole, and why
+    is_open: bool = False
+
+    @property
+    def wall_from_ns(self) -> int:
+        """When the first sample was taken."""
+        return int(self.time_ns.min())
+
+    @property
+    def wall_to_ns(self) -> int:
+        """When the last one was."""
+        return int(self.time_ns.max())
+
+
+def is_capture(path: Path) -> bool:
+    """Whether a path is a file that can be looked at so."""
+    try:
+        with open(path, "rb") as file:
+            return file.read(len(MAGIC)) == MAGIC
+    except OSError:
+        return False
+
+
+def read_glance(path: Path) -> Glance:
+    """Look at a `perf.data` file."""
+    with mapped(path) as (data, status):
+        header = read_header(data, status.st_size, str(path))
+        records = find_records(data, status.st_size, header)
+        chosen = choose_samples(records, header, str(path))
+        first_ns, last_ns = int(chosen.time_ns.min()), int(chosen.time_ns.max())
+        clock, _ = find_clock(header, first_ns, last_ns, path, status.st_mtime_ns)
+        layout, at = chosen.layout.layout, records.at[chosen.rows]
+        cpu = np.full(len(at), -1, np.int64)
+        if layout.cpu:
+            cpu = (records.words[at + layout.cpu] & _CPU).astype(np.int64)
+        pid = (records.words[at + layout.pid] & _CPU).astype(np.int64)
+    named = parse_capture_name(path.name)
+    stopped = None
+    if records.stopped_at is not None:
+        stopped = f"{path} is whole up to byte {records.stopped_at}: {records.stopped_why}"
+    return Glance(
+        header.hostname or (named.host if named else None),
+        chosen.time_ns + clock.offset_ns,
+        cpu,
+        pid,
+        records.misc[chosen.rows] & 7 == CPUMODE_KERNEL,
+        stopped,
+    )

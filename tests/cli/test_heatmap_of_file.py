@@ -1,0 +1,54 @@
+"""`nodescope heatmap FILE`: a capture that was never imported."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.cli.conftest import Nodescope
+from tests.exchange import perf_files as make
+from tests.exchange.test_glance import CLOCK, T0, WALL, samples
+
+
+@pytest.fixture
+def capture(tmp_path: Path) -> Path:
+    path = tmp_path / "perf.data"
+    path.write_bytes(make.File([CLOCK], samples(), clock=(T0, WALL)).content())
+    return path
+
+
+def counts(nodescope: Nodescope, *arguments: str | Path) -> list[list[int]]:
+    result = nodescope("heatmap", "--json", *arguments)
+    assert result.code == 0, result.err
+    found: list[list[int]] = json.loads(result.out)["counts"]
+    return found
+
+
+def test_as_after_an_import(nodescope: Nodescope, capture: Path, tmp_path: Path) -> None:
+    archive = tmp_path / "archive"
+    assert nodescope("import", capture, "--archive", archive).code == 0
+    for options in ((), ("--cpu", "1,3"), ("--pid", "12"), ("--mode", "kernel"),
+                    ("--from", "+1s", "--to", "+2s")):  # fmt: skip
+        expected = counts(nodescope, "--archive", archive, *options)
+        assert sum(map(sum, expected)) > 0
+        assert counts(nodescope, capture, *options) == expected
+        assert counts(nodescope, "--archive", capture, *options) == expected
+
+
+def test_names_need_an_import(nodescope: Nodescope, capture: Path) -> None:
+    result = nodescope("heatmap", capture, "--comm", "python3")
+    assert result.code == 2
+    assert "nodescope import" in result.err
+
+
+def test_a_picture_and_a_terminal(nodescope: Nodescope, capture: Path, tmp_path: Path) -> None:
+    assert "300 samples" in nodescope("heatmap", capture).out
+    assert nodescope("heatmap", capture, "--output", tmp_path / "x.svg").code == 0
+    assert b"<svg" in (tmp_path / "x.svg").read_bytes()
+
+
+def test_one_recording_at_a_time(nodescope: Nodescope, capture: Path) -> None:
+    result = nodescope("heatmap", capture, "--archive", capture)
+    assert result.code == 2
+    assert "only one of them" in result.err
