@@ -199,7 +199,7 @@ CGROUPS = Table(
     (
         _TIME,
         _key("cgroup", "path, as samples have it"),
-        _counter("usage_us", "CPU time used", "µs"),
+        _counter("usage_us", "CPU time used, by it and by cgroups below it", "µs"),
         _counter("user_us", "of it in user mode", "µs"),
         _counter("system_us", "of it in the kernel", "µs"),
         _counter("periods", "periods in which its CPU limit applied"),
@@ -209,7 +209,7 @@ CGROUPS = Table(
         _gauge("memory_limit_bytes", "limit of memory; null if there is none", "bytes"),
         _counter("memory_limit_hits", "times the limit was met (v1 failcnt, v2 events max)"),
         _counter("oom_kills", "tasks killed for want of memory"),
-        _gauge("tasks", "tasks in it"),
+        _gauge("tasks", "tasks in it and below"),
     ),
     order=("cgroup", "time_ns"),
 )

@@ -19,7 +19,7 @@ _V1_CONTROLLERS = frozenset(
     ("cpu", "cpuacct", "cpuset", "memory", "devices", "freezer", "blkio", "pids", "net_cls",
      "net_prio", "perf_event", "hugetlb", "rdma", "misc")
 )  # fmt: skip
-_LEAF_LINKS = 2  # a directory of kernfs has two links and one per directory in it
+LEAF_LINKS = 2  # a directory of kernfs has two links and one per directory in it
 UNIFIED = "unified"
 
 
@@ -113,7 +113,7 @@ def walk(mount: Path | str) -> Iterator[tuple[str, int]]:
         try:
             status = os.stat(root + path)
             yield path or "/", status.st_ino
-            if status.st_nlink == _LEAF_LINKS:
+            if status.st_nlink == LEAF_LINKS:
                 continue
             with os.scandir(root + path) as entries:
                 pending.extend(

@@ -17,7 +17,7 @@ _MAX_CGROUPS = 20_000
 class NamesObserver:
     """Walks the hierarchies in which pods, containers and units are, and names what is new."""
 
-    interval_ns = 15 * SECOND_NS
+    interval_ns = 30 * SECOND_NS
     patient = False
 
     def __init__(self, places: Places) -> None:
