@@ -24,9 +24,10 @@ CRITICAL_WALKED = 7_000  # where each read of statistics walks them all
 _WALK_WARN_NS, _WALK_CRITICAL_NS = 140_000_000, 500_000_000
 _OVERHEAD_WARN, _OVERHEAD_CRITICAL = 0.01, 0.05
 # A read that takes this long per cgroup visits each: flat ones take microseconds in all.
-_WALKS_NS_EACH, _WALKS_NS = 2_000, 2_000_000
+_WALKS_NS_EACH, _WALKS_NS = 5_000, 5_000_000
 _SLAB_BYTES, _PER_CPU_BYTES = 13_000, 2_300
 _MOST_POINTS = 240
+_WORTH = 0.05  # of what a parent's children hold: a smaller kind is not what pins them
 _FALL = 0.3  # of the peak, given back: a saw-tooth
 
 
@@ -171,13 +172,15 @@ def advise(
     """
     advice = [Advice(None, True, "stop what makes them first: `nodescope zombies --watch 60s`")]
     kinds: set[str] = set()
-    for path, held, directory in parents:
+    for path, amounts, directory in parents:
+        least = _WORTH * sum(amounts.values())
+        held = {kind: amount for kind, amount in amounts.items() if amount >= least}
         kinds.update(held)
         if "shmem" in held:
             text = "delete the tmpfs files that pin them, or end who holds them open"
             advice.append(Advice(path, True, text, "nodescope zombies --files"))
         if "file" in held and reclaim_file is not None and path != "/":
-            text = "reclaim the page cache below it (of what lives there, too)"
+            text = "reclaim the page cache below it, also what lives there uses (EAGAIN is fine)"
             amount = "0" if reclaim_file == "memory.force_empty" else str(held["file"])
             file = shlex.quote(f"{directory}/{reclaim_file}")  # names are whoever's choice
             advice.append(Advice(path, True, text, f"echo {amount} > {file}"))

@@ -41,7 +41,7 @@ MEMORY_CGROUPS = Table(
         _gauge("tracked", "memory cgroups the kernel knows"),
         _gauge("visible", "of them, those that have a directory"),
         _gauge("dying", "of them, those that were removed and are still held"),
-        _gauge("walk_ns", "how long reading `walk_file` took; null when it was not read", "ns"),
+        _gauge("walk_ns", "CPU time to read `walk_file`; null when it was not read", "ns"),
         _label("walk_file", "the file read as the walk probe"),
     ),
     order=("time_ns",),

@@ -4,7 +4,8 @@ Counting is cheap and done every ten seconds; on v1 it looks at every directory,
 with thousands of them it is done less often: at most half a thousandth of the time
 goes into it. Parents are read every minute if the number of dying ones moved, else every
 ten; reading them means reading the statistics of every cgroup, and has the same
-limit: a segment that begins before they are due starts with what was read last. A threshold passed is an event, once until the number fell again.
+limit: a segment that begins before they are due starts with what was read last. A
+threshold passed is an event, once until the number fell again.
 """
 
 from __future__ import annotations

@@ -44,12 +44,12 @@ class Counting:
             return _count_v2(self._hierarchy)
         before = read_tracked(self._hierarchy)
         visible = self._directories.count()
-        tracked = read_tracked(self._hierarchy)
+        after = read_tracked(self._hierarchy)
         if not self._hierarchy.whole:
-            return Count(self._hierarchy.version, tracked, visible, None)
+            return Count(self._hierarchy.version, after, visible, None)
         # One that was made or released meanwhile must not look like a dying one.
-        dying = max(0, min(before, tracked) - visible)
-        return Count(self._hierarchy.version, tracked, visible, dying)
+        tracked = max(visible, min(before, after))
+        return Count(self._hierarchy.version, tracked, visible, tracked - visible)
 
 
 def _count_v2(hierarchy: MemoryHierarchy) -> Count:

@@ -95,7 +95,7 @@ class PageOwners:
             residency = ctypes.create_string_buffer(count)
             if _libc.mincore(address, length, residency) != 0:
                 return
-            for first, number in _runs(residency.raw[:count]):
+            for first, number in find_runs(residency.raw[:count]):
                 if self._bring_in(address + first * PAGE_BYTES, number):
                     for frame in self._frames(address // PAGE_BYTES + first, number):
                         pages[self._owner(frame)] += 1
@@ -151,7 +151,7 @@ class PageOwners:
         self.close()
 
 
-def _runs(residency: bytes) -> Iterator[tuple[int, int]]:
+def find_runs(residency: bytes) -> Iterator[tuple[int, int]]:
     """Runs of pages that are cached: first, how many. Only the lowest bit counts."""
     flags = residency.translate(_LOWEST_BIT)
     first = flags.find(1)

@@ -3,7 +3,7 @@
 On kernels before v5.8 (and vendors' that did not take it) `memory.numa_stat` of
 v1 visits every cgroup, dying ones too, once per statistic and without yielding;
 up to v4.18 `memory.stat` does so as well. Later kernels answer both at once. Which
-kind this is, the time tells; the version does not. A probe must not become the
+kind this is, the time on the CPU tells; the version does not. A probe must not become the
 trouble it looks for: one that was slow is repeated rarely.
 """
 
@@ -25,7 +25,7 @@ _READ_BYTES = 64 << 10
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """One read: of which file, and how long it took."""
+    """One read: of which file, and how long it took, waiting for a core not counted."""
 
     file: str
     took_ns: int
@@ -42,10 +42,10 @@ def probe_walk(hierarchy: MemoryHierarchy) -> Walk:
         except OSError as error:
             raise source_error(path, error) from error
         try:
-            started = time.monotonic_ns()
+            started = time.thread_time_ns()
             while os.read(descriptor, _READ_BYTES):
                 pass
-            return Walk(path, time.monotonic_ns() - started)
+            return Walk(path, time.thread_time_ns() - started)
         except OSError as error:
             raise source_error(path, error) from error
         finally:

@@ -1,0 +1,132 @@
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.sources.memory_cgroups.trees import PAGE, V1Tree, V2Tree
+
+from nodescope.errors import SourceAbsent
+from nodescope.recorder.observation import Observation, Setting
+from nodescope.recorder.observers import memory_cgroups
+from nodescope.recorder.observers.memory_cgroups import MemoryCgroupsObserver
+from nodescope.records import NODE_TABLES
+from nodescope.sources.places import Places
+
+MINUTE = 60_000_000_000
+HOUR = 60 * MINUTE  # later than anything is due, however slow the machine
+
+
+def _observer(places: Places, tmp_path: Path) -> MemoryCgroupsObserver:
+    return memory_cgroups.make(Setting(places, tmp_path))
+
+
+def _tree(tmp_path: Path, dying: int) -> V1Tree:
+    tree = V1Tree(tmp_path)
+    tree.group("/", {}, {"cache": dying * PAGE, "shmem": dying * PAGE})
+    tree.group("/pods", {}, {"cache": dying * PAGE, "shmem": dying * PAGE})
+    tree.track(dying)
+    return tree
+
+
+def _parents(said: Observation) -> list[dict[str, Any]]:
+    return [dict(row) for row in said.rows.get("dying_parents", [])]
+
+
+def test_counts_parents_and_the_walk_are_told(tmp_path: Path) -> None:
+    tree = _tree(tmp_path, 300)
+    said = _observer(tree.places, tmp_path).observe(MINUTE)
+    (row,) = said.rows["memory_cgroups"]
+    assert row["walk_ns"] >= 0
+    assert dict(row) | {"walk_ns": 0} == {
+        "time_ns": MINUTE,
+        "version": "hybrid",
+        "tracked": 302,
+        "visible": 2,
+        "dying": 300,
+        "walk_ns": 0,
+        "walk_file": f"{tree.mount}/memory.numa_stat",
+    }
+    assert _parents(said) == [
+        {"time_ns": MINUTE, "path": "/pods", "dying": 300, "kind": "shmem",
+         "held_bytes": 300 * PAGE}
+    ]  # fmt: skip
+    assert said.events == []
+
+
+def test_rows_are_as_their_tables_declare(tmp_path: Path) -> None:
+    said = _observer(_tree(tmp_path, 5).places, tmp_path).observe(MINUTE)
+    columns = {table.name: {each.name for each in table.columns} for table in NODE_TABLES}
+    for table, rows in said.rows.items():
+        for row in rows:
+            assert set(row) <= columns[table]
+
+
+def test_parents_are_told_when_they_changed_and_with_each_segment(tmp_path: Path) -> None:
+    tree = _tree(tmp_path, 300)
+    observer = _observer(tree.places, tmp_path)
+    observer.observe(0)
+    assert _parents(observer.observe(HOUR)) == []
+    observer.begin_segment()
+    assert [row["dying"] for row in _parents(observer.observe(HOUR + MINUTE))] == [300]
+    tree.group("/pods", {}, {"cache": 500 * PAGE, "shmem": 500 * PAGE})
+    tree.group("/", {}, {"cache": 500 * PAGE, "shmem": 500 * PAGE})
+    tree.track(500)
+    assert [row["dying"] for row in _parents(observer.observe(2 * HOUR))] == [500]
+
+
+def test_what_is_no_longer_held_is_told_once(tmp_path: Path) -> None:
+    tree = _tree(tmp_path, 300)
+    observer = _observer(tree.places, tmp_path)
+    observer.observe(0)
+    tree.group("/pods", {}, {})
+    tree.group("/", {}, {})
+    tree.track(0)
+    rows = _parents(observer.observe(HOUR))
+    assert [(row["dying"], row["held_bytes"]) for row in rows] == [(0, 0)]
+    assert _parents(observer.observe(2 * HOUR)) == []
+
+
+def test_a_threshold_is_one_event_until_the_number_fell(tmp_path: Path) -> None:
+    tree = _tree(tmp_path, 0)
+    observer = _observer(tree.places, tmp_path)
+    kinds = []
+    for step, dying in enumerate(
+        (100, 2_000, 2_100, 1_950, 2_050, 12_000, 9_500, 11_000, 0, 2_500)
+    ):
+        tree.track(dying)
+        said = observer.observe(step * HOUR)
+        kinds.append([event.kind for event in said.events])
+        if dying == 12_000:
+            (event,) = said.events
+            assert event.details == {
+                "dying": 12_000, "tracked": 12_002, "visible": 2, "threshold": 10_000,
+            }  # fmt: skip
+    none: list[str] = []
+    assert kinds == [
+        none, ["zombies_warn"], none, none, none, ["zombies_critical"], none, none, none,
+        ["zombies_warn"],
+    ]  # fmt: skip
+
+
+def test_v2(tmp_path: Path) -> None:
+    tree = V2Tree(tmp_path)
+    tree.group("/", visible=1, dying=4)
+    tree.group("/a", visible=0, dying=4, held={"file": 8 * PAGE})
+    said = _observer(tree.places, tmp_path).observe(0)
+    (row,) = said.rows["memory_cgroups"]
+    assert (row["version"], row["tracked"], row["dying"]) == ("v2", 6, 4)
+    (parent,) = _parents(said)
+    assert (parent["path"], parent["dying"], parent["kind"]) == ("/a", 4, "file")
+
+
+def test_without_the_controller_it_is_absent_and_found_when_it_comes(tmp_path: Path) -> None:
+    tree = _tree(tmp_path / "node", 3)
+    observer = _observer(tree.places, tmp_path)
+    observer.observe(0)
+    shutil.move(tree.mount, tmp_path / "aside")
+    with pytest.raises(SourceAbsent):
+        observer.observe(HOUR)
+    shutil.move(tmp_path / "aside", tree.mount)
+    assert observer.observe(2 * HOUR).rows["memory_cgroups"]

@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.sources.memory_cgroups.trees import PAGE, V1Tree, V2Tree
+
+from nodescope.sources.memory_cgroups.hierarchy import find_memory_hierarchy
+from nodescope.sources.memory_cgroups.residual import Parent, parse_amounts, read_parents
+
+
+def test_v1_names_parents_kinds_and_bytes(tmp_path: Path) -> None:
+    # Figures of this machine: 5,000 by tmpfs and 300 by page cache.
+    tree = V1Tree(tmp_path)
+    shmem, file = 5_000 * PAGE, 315 * PAGE
+    tree.group("/", {"cache": 9 * PAGE}, {"cache": 9 * PAGE + shmem + file, "shmem": shmem})
+    tree.group("/pods", {}, {"cache": shmem, "shmem": shmem}, kernel=71_270_000)
+    tree.group("/batch", {}, {"cache": file}, kernel=4_280_320)
+    tree.group("/quiet", {"cache": 7 * PAGE, "rss": PAGE}, processes="17\n")
+    tree.track(5_300)
+    found = read_parents(find_memory_hierarchy(tree.places), 5_300)
+    assert [(each.path, each.held) for each in found] == [
+        ("/pods", {"shmem": shmem}),
+        ("/batch", {"file": file}),
+    ]
+    assert [each.exact for each in found] == [False, False]
+    pods, batch = (each.dying or 0 for each in found)
+    assert abs(pods - 5_000) <= 20
+    assert abs(batch - 300) <= 20
+
+
+def test_v1_live_children_are_not_held_against_their_parent(tmp_path: Path) -> None:
+    tree = V1Tree(tmp_path)
+    child = {"cache": 40 * PAGE, "rss": 3 * PAGE}
+    own = {"cache": 2 * PAGE}
+    dying = {"cache": 6 * PAGE, "shmem": 4 * PAGE, "rss": PAGE, "swap": 2 * PAGE}
+    total = {name: child.get(name, 0) + own.get(name, 0) + dying.get(name, 0) for name in dying}
+    tree.group("/", {}, total)
+    tree.group("/kubepods", own, total, processes="4\n")
+    tree.group("/kubepods/pod1", child, child, processes="5\n")
+    tree.track(3)
+    (parent,) = read_parents(find_memory_hierarchy(tree.places), 3)
+    assert parent == Parent(
+        "/kubepods",
+        3,
+        False,
+        {"shmem": 4 * PAGE, "file": 2 * PAGE, "anon": PAGE, "swap": 2 * PAGE},
+        occupied=True,
+    )
+
+
+def test_v1_without_dying_ones_nothing_is_read(tmp_path: Path) -> None:
+    tree = V1Tree(tmp_path)
+    tree.group("/noise", {}, {"cache": 8 * PAGE})
+    assert read_parents(find_memory_hierarchy(tree.places), 0) == []
+
+
+def test_v1_where_their_number_is_not_known(tmp_path: Path) -> None:
+    tree = V1Tree(tmp_path)
+    tree.group("/", {}, {"cache": PAGE})
+    tree.group("/a", {}, {"cache": PAGE})
+    (parent,) = read_parents(find_memory_hierarchy(tree.places), None)
+    assert (parent.path, parent.dying) == ("/a", None)
+
+
+def _kubelet_v2(tree: V2Tree, slices: tuple[str, str, str]) -> str:
+    """Pods as kubelet lays them out; the parent of dying containers is the second slice."""
+    top, burstable, pod = slices
+    file = {"file": 30 * PAGE, "shmem": 10 * PAGE}
+    with_dying = {"file": 130 * PAGE, "shmem": 90 * PAGE, "swap": 5 * PAGE}
+    tree.group("/", visible=4, dying=41, held=with_dying)
+    tree.group(f"/{top}", visible=2, dying=40, held=with_dying)
+    tree.group(f"/{top}/{burstable}", visible=1, dying=40, held=with_dying)
+    tree.group(f"/{top}/{burstable}/{pod}", visible=0, dying=0, held=file, processes="7\n")
+    tree.group("/init.scope", visible=0, dying=0, processes="1\n")
+    return f"/{top}/{burstable}"
+
+
+def _check_kubelet(tree: V2Tree, path: str) -> None:
+    found = read_parents(find_memory_hierarchy(tree.places), 41)
+    held = {"shmem": 80 * PAGE, "file": 20 * PAGE, "swap": 5 * PAGE}
+    assert found == [
+        Parent(path, 40, True, held),
+        Parent("/", 1, True, {}, occupied=True),  # the root's own memory is in its counters
+    ]
+
+
+def test_v2_kubelet_with_the_systemd_driver(tmp_path: Path) -> None:
+    tree = V2Tree(tmp_path)
+    pod = "kubepods-burstable-pod1f0a.slice"
+    path = _kubelet_v2(tree, ("kubepods.slice", "kubepods-burstable.slice", pod))
+    _check_kubelet(tree, path)
+
+
+def test_v2_kubelet_with_the_cgroupfs_driver_on_an_older_kernel(tmp_path: Path) -> None:
+    tree = V2Tree(tmp_path, counts=False)
+    path = _kubelet_v2(tree, ("kubepods", "burstable", "pod1f0a-3b"))
+    _check_kubelet(tree, path)
+
+
+def test_amounts_are_found_wherever_they_stand() -> None:
+    content = b"cache 5\nrss_huge 9\nrss 2\ntotal_cache 7\ntotal_rss 3"
+    names = (b"cache", b"shmem", b"rss", b"swap")
+    assert parse_amounts(content, names) == (5, 0, 2, 0)
+    assert parse_amounts(content, names, b"total_") == (7, 0, 3, 0)
