@@ -24,7 +24,7 @@ from nodescope.archive.columns import Columns
 from nodescope.archive.reader import Segment
 from nodescope.archive.tree import find_callers
 
-KERNEL_STATES = ("system", "irq", "softirq")
+NEARLY = 0.8
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Held:
     cpu: int
     from_ns: int
     to_ns: int
-    share: float  # in the kernel, least of these seconds
+    share: float  # in the kernel, of these seconds
 
     @property
     def seconds(self) -> float:
@@ -73,6 +73,11 @@ class Case:
     def recorded(self, table: str) -> bool:
         """Whether the window has any row of a table."""
         return any(table in s.description.tables for s in overlapping(self.segments, self.window))
+
+    @cached_property
+    def observed(self) -> frozenset[str]:
+        """The observers that were asked: one that had nothing to tell is not missing."""
+        return frozenset(row["source"] for row in self.rows("source_costs", self.window))
 
     def rows(self, table: str, window: Window) -> list[dict[str, Any]]:
         """Rows of a table in a window, with their wall time as `time_ns`."""
@@ -122,9 +127,13 @@ class Case:
             # STATES: user nice system idle iowait irq softirq steal
             kernel = used[:, 2] + used[:, 5] + used[:, 6]
             ratio = np.divide(kernel, total, out=np.zeros(len(same)), where=total > 0)
-            found += _runs(part.cpu[same], part.time_ns[same], part.time_ns[same + 1], ratio, share)
+            found += _runs(part.cpu[same], part.time_ns[same], part.time_ns[same + 1], ratio)
         joined = _join(sorted(found, key=lambda each: (each.cpu, each.from_ns)))
-        inside = [h for h in joined if h.to_ns > window.from_ns and h.from_ns < window.to_ns]
+        inside = [
+            each
+            for each in joined
+            if each.to_ns > window.from_ns and each.from_ns < window.to_ns and each.share >= share
+        ]
         # Readings are a second apart: the two at the edges saw it only in part.
         return [each for each in inside if each.seconds >= least_s - 1]
 
@@ -145,14 +154,15 @@ class Case:
         return None if np.isnan(busy).all() else float(np.nanmean(busy))
 
 
-def _runs(cpu: Any, begin: Any, end: Any, ratio: Any, share: float) -> Iterator[Held]:
-    high = np.flatnonzero(ratio >= share)
+def _runs(cpu: Any, begin: Any, end: Any, ratio: Any) -> Iterator[Held]:
+    """Seconds on end that a core was nearly all in the kernel: others take a moment of it."""
+    high = np.flatnonzero(ratio >= NEARLY)
     if not len(high):
         return
     breaks = np.flatnonzero((np.diff(high) != 1) | (np.diff(cpu[high]) != 0)) + 1
     for run in np.split(high, breaks):
         first, last = run[0], run[-1]
-        yield Held(int(cpu[first]), int(begin[first]), int(end[last]), float(ratio[run].min()))
+        yield Held(int(cpu[first]), int(begin[first]), int(end[last]), float(ratio[run].mean()))
 
 
 def _join(found: Sequence[Held]) -> list[Held]:
@@ -161,8 +171,9 @@ def _join(found: Sequence[Held]) -> list[Held]:
     for each in found:
         last = joined[-1] if joined else None
         if last and last.cpu == each.cpu and each.from_ns <= last.to_ns:
-            to_ns = max(last.to_ns, each.to_ns)
-            joined[-1] = Held(last.cpu, last.from_ns, to_ns, min(last.share, each.share))
+            weights = (last.to_ns - last.from_ns, each.to_ns - each.from_ns)
+            share = (last.share * weights[0] + each.share * weights[1]) / max(1, sum(weights))
+            joined[-1] = Held(last.cpu, last.from_ns, max(last.to_ns, each.to_ns), share)
         else:
             joined.append(each)
     return joined

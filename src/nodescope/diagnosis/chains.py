@@ -185,7 +185,7 @@ def _core_of_nic(
     """Among the held cores the one that serves the queue, by the best witness there is."""
     details = [each.details for each in incident.of(*NIC_KINDS)]
     queue = next((d["queue"] for d in details if d.get("queue") is not None), None)
-    said = next((d["napi_cpu"] for d in details if d.get("napi_cpu") is not None), None)
+    said = next((each.cpu for each in incident.of(*NIC_KINDS) if each.cpu is not None), None)
     rows = case.state("nic_queues", ["nic", "queue", "irq"], nic.time_ns)
     mine = [row for row in rows if row["nic"] == nic.subject or not nic.subject]
     serving = _serving(mine, queue)
@@ -443,7 +443,7 @@ def _with_state(case: Case, story: Story) -> list[Chain]:
     uptime_s = _uptime(case, held.to_ns)
     origins = find_origins(case, held.to_ns, zombies.dying, uptime_s)
     for table in ("dying_parents", "cgroup_churn", "units", "containers"):
-        if not case.recorded(table):
+        if not case.recorded(table) and table not in case.observed:
             story.lacks(
                 table, "part of where the zombies come from is not known",
                 f"record with the observer that fills `{table}`; `nodescope doctor`",

@@ -28,7 +28,8 @@ def diagnose(
     if at_ns is not None:
         symptoms = at_moment(symptoms, at_ns)
     incidents = group(symptoms)
-    incidents.sort(key=lambda each: (ORDER.index(each.first.kind), each.first.time_ns))
+    # The gravest first, and of these the latest: it is what a person was paged for.
+    incidents.sort(key=lambda each: (ORDER.index(each.first.kind), -each.first.time_ns))
     result = Diagnosis(window.from_ns, window.to_ns)
     for number, incident in enumerate(incidents[:MOST_INCIDENTS]):
         progress(number, len(incidents))

@@ -1,14 +1,16 @@
 """Mechanisms: what the kernel was doing, told by families of its functions.
 
 Each is a file in `mechanisms/`; docs/diagnosis.md says how to add one. A stack
-belongs to the first mechanism, in the order of `rank`, of which it has a function
-(and, where `with` is given, one of those too, and none of `without`).
+belongs to the first mechanism, in the order of `rank`, of which it has a function, or
+one of whose `leaves` it ends in (and, where `with` is given, one of those too, and
+none of `without`). Leaves tell walking from working: a core that is in `shrink_node`
+itself, and not below it, goes from one cgroup to the next and finds nothing.
 """
 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -29,20 +31,22 @@ class Mechanism:
     meaning: str
     functions: frozenset[str]
     prefixes: tuple[str, ...]
+    leaves: frozenset[str]
     with_functions: frozenset[str]
     without: frozenset[str]
     needs: str  # the state that makes it costly
     check: tuple[str, ...]
     fix: tuple[str, ...]
 
-    def holds(self, frames: Collection[str]) -> bool:
-        """Whether a stack with these kernel functions belongs here."""
-        names = {frame.split(".", 1)[0] for frame in frames}  # foo.constprop.0 is foo
+    def holds(self, frames: Sequence[str]) -> bool:
+        """Whether a stack with these kernel functions, outermost first, belongs here."""
+        plain = [frame.split(".", 1)[0] for frame in frames]  # foo.constprop.0 is foo
+        names = set(plain)
         if self.without & names:
             return False
         if self.with_functions and not self.with_functions & names:
             return False
-        if self.functions & names:
+        if self.functions & names or (plain and plain[-1] in self.leaves):
             return True
         return bool(self.prefixes) and any(name.startswith(self.prefixes) for name in names)
 
@@ -53,7 +57,8 @@ def parse_mechanism(name: str, text: str) -> Mechanism:
         content: dict[str, Any] = tomllib.loads(text)
         functions = _texts(content, "functions")
         known = {
-            "rank", "title", "meaning", "functions", "with", "without", "needs", "check", "fix",
+            "rank", "title", "meaning", "functions", "leaves", "with", "without", "needs",
+            "check", "fix",
         }  # fmt: skip
         if unknown := sorted(content.keys() - known):
             raise ValueError(f"unknown key {unknown[0]!r}")
@@ -69,6 +74,7 @@ def parse_mechanism(name: str, text: str) -> Mechanism:
             str(content["meaning"]).strip(),
             frozenset(each for each in functions if not each.endswith("*")),
             tuple(each[:-1] for each in functions if each.endswith("*")),
+            frozenset(_texts(content, "leaves")),
             frozenset(_texts(content, "with")),
             frozenset(_texts(content, "without")),
             needs,
@@ -98,6 +104,6 @@ def load_mechanisms() -> tuple[Mechanism, ...]:
     return tuple(sorted(found, key=lambda each: (each.rank, each.name)))
 
 
-def classify(frames: Collection[str]) -> Mechanism | None:
+def classify(frames: Sequence[str]) -> Mechanism | None:
     """The mechanism a stack belongs to; None if it is of no kind we know."""
     return next((each for each in load_mechanisms() if each.holds(frames)), None)

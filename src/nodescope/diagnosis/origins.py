@@ -255,10 +255,9 @@ def _arithmetic(dying: int, uptime_s: float | None, period_s: float) -> tuple[st
         return None, 0.0
     loops = uptime_s / period_s
     per_loop = dying / loops
-    text = (
-        f"{uptime_s / 86400:.1f} days of uptime at one every {period_s:.0f} s are {loops:,.0f}, "
-        f"against {dying:,} zombies"
-    )
+    up = f"{uptime_s / 86400:.1f} days" if uptime_s > 86400 else f"{uptime_s / 60:.0f} minutes"
+    text = f"{up} of uptime at one every {period_s:.0f} s are {loops:,.0f}"
+    text += f", against {dying:,} zombies"
     if 0.5 <= per_loop <= 2:
         return text, 1.5
     if 0.1 <= per_loop <= 10:
@@ -294,7 +293,7 @@ _COMMON_WORDS = {"service", "agent", "node", "the", "container", "daemon", "app"
 def _why_link(unit: Mapping[str, Any], looper: Looper) -> Link:
     facts: list[str] = []
     if unit["file_state"]:
-        by = f" by preset ({unit['preset']})" if unit["preset"] == "enabled" else ""
+        by = " by the image's preset" if unit["preset"] == "enabled" else ""
         facts.append(f"{unit['file_state']}{by}")
     if unit["vendor"]:
         facts.append(f"from {unit['vendor']}")
@@ -310,7 +309,7 @@ def _why_link(unit: Mapping[str, Any], looper: Looper) -> Link:
         unit["unit"],
         f"{unit['unit']}{runs}: "
         + ("; ".join(facts) or "nothing is known of it")
-        + ("; nothing but the image's defaults asks for it" if nobody else ""),
+        + ("; nothing but a default asks for it" if nobody else ""),
         2.5 if facts else 0.5,
         "nodescope audit",
         f"something that needs {unit['unit']}",

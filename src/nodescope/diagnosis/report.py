@@ -50,7 +50,7 @@ def _text_finding(number: int, finding: Finding, width: int) -> Iterator[str]:
     if finding.repeats:
         times = ", ".join(iso(time_ns) for time_ns in finding.repeats[:5])
         more = "" if len(finding.repeats) <= 5 else f" and {len(finding.repeats) - 5} more"
-        yield f"   again at {times}{more}"
+        yield f"   the same at {times}{more}"
     if not finding.chains:
         yield "   no cause could be shown from this recording"
     for place, chain in enumerate(finding.chains):
@@ -123,7 +123,7 @@ def _markdown_finding(number: int, finding: Finding) -> Iterator[str]:
     symptom = finding.symptom
     yield f"## {number}. {_plain(symptom.subject)}: {_plain(symptom.statement)}"
     yield ""
-    again = "".join(f", again at {iso(time_ns)}" for time_ns in finding.repeats)
+    again = "".join(f", and the same at {iso(time_ns)}" for time_ns in finding.repeats)
     yield f"At {iso(symptom.time_ns)}{again}."
     yield ""
     for place, chain in enumerate(finding.chains):

@@ -149,9 +149,12 @@ def rule_out_rises(case: Case, at_ns: int, share_of: dict[str, float]) -> list[R
         share = share_of.get(label, 0.0)
         if share >= 0.3:
             continue
-        why = "that is no change" if rise.ratio < RISE else f"{share:.0%} of the core's samples"
-        way = "rose" if rise.ratio >= 1 else "fell to"
-        found[label] = RuledOut(label, f"{label} {way} {rise.ratio:.1f}×; ruled out: {why}")
+        if rise.ratio < 1.05:
+            said = f"{label} did not rise"
+        else:
+            said = f"{label} rose {rise.ratio:.1f}×"
+        why = "" if rise.ratio < RISE else f", and {share:.0%} of the core's samples"
+        found[label] = RuledOut(label, f"{said}{why}: ruled out")
     return list(found.values())
 
 

@@ -37,7 +37,7 @@ class Shape:
 
     cores: int = 96
     seconds: int = 12 * 3600
-    dying: int = 68_440  # at the end
+    dying: int = 68_440  # at the last reset
     visible: int = 240
     loop_s: int = 21
     held_core: int = 39
@@ -51,8 +51,8 @@ class Shape:
 
     @property
     def uptime_s(self) -> int:
-        """At the end: as many loops as there are zombies."""
-        return self.dying * self.loop_s
+        """At the end; at the last reset as many loops as there were zombies."""
+        return self.dying * self.loop_s + self.seconds - max(self.resets)
 
     def small(self) -> Shape:
         """The same in little, for a test: two segments before, one with the reset."""
@@ -287,7 +287,8 @@ class _Story:
     def _zombies(self, second: int) -> int:
         if self.shape.healthy:
             return 17
-        return self.shape.dying - (self.shape.seconds - second) // self.shape.loop_s
+        loops = (max(self.shape.resets) - second) // self.shape.loop_s
+        return self.shape.dying - loops
 
     def _memory(self, start: int, length: int) -> None:
         shape = self.shape

@@ -1,0 +1,122 @@
+"""`nodescope lab`: reproduce an incident for real, in a closed place, and clean up."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from nodescope.cli import options
+
+
+def add_parser(commands: options.Commands) -> None:
+    """Declare the command."""
+    parser = options.add_command(
+        commands,
+        "lab",
+        run,
+        summary="reproduce an incident for real, and clean up",
+        description="Scenarios that are real on this kernel (the few simulated parts are named in\n"
+        "the truth beside the archive), each with a healthy twin; `synthetic` writes the\n"
+        "story of a 96-core node by a script. Everything made is written down first and\n"
+        "taken down at the end; `clean` does it for runs that were killed.",
+        examples=[
+            ("nodescope lab list", "the scenarios"),
+            ("nodescope lab run zombie-agent --record /tmp/lab", "the whole story, recorded"),
+            ("nodescope lab run zombies --healthy --record /tmp/well", "the healthy twin"),
+            ("nodescope lab synthetic --record /tmp/story", "96 cores, 12 hours: synthetic"),
+            ("nodescope lab clean", "take down what a killed run left"),
+        ],
+    )
+    parser.add_argument("action", choices=("list", "run", "synthetic", "clean"), metavar="ACTION",
+                        help="list, run, synthetic or clean")  # fmt: skip
+    parser.add_argument("scenario", nargs="?", metavar="SCENARIO", help="which one to run")
+    parser.add_argument("--record", type=Path, metavar="DIR", help="a new folder for the archive")
+    parser.add_argument(
+        "--strength", type=options.positive, metavar="N",
+        help="how much of it: zombies or seconds, see `list` (default: its own)",
+    )  # fmt: skip
+    parser.add_argument("--healthy", action="store_true", help="the twin that has nothing wrong")
+    parser.add_argument("--yes", action="store_true", help="this is a test machine")
+    options.add_json(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do what was asked."""
+    actions = {"list": _list, "run": _run, "synthetic": _synthetic, "clean": _clean}
+    return actions[args.action](args)
+
+
+def _list(args: argparse.Namespace) -> int:
+    from nodescope.lab.catalogue import SCENARIOS
+
+    if args.json:
+        options.print_json([
+            {"name": each.name, "help": each.help, "strength": each.strength, "most": each.most,
+             "unit": each.unit, "decoy": each.decoy}
+            for each in SCENARIOS.values()
+        ])  # fmt: skip
+        return 0
+    for each in SCENARIOS.values():
+        kind = "decoy" if each.decoy else ""
+        print(f"{each.name:<18} {kind:<6} {each.strength:>6,} {each.unit:<8} {each.help}")
+    return 0
+
+
+def _run(args: argparse.Namespace) -> int:
+    from dataclasses import asdict
+
+    from nodescope.errors import UsageError
+    from nodescope.lab.catalogue import find_scenario
+    from nodescope.lab.running import check, truth_path
+    from nodescope.lab.running import run as run_scenario
+
+    if args.scenario is None or args.record is None:
+        raise UsageError(
+            "lab run needs a scenario and --record DIR", hint="see `nodescope lab list`"
+        )
+    scenario = find_scenario(args.scenario)
+    check(scenario, args.strength or scenario.strength, consent=args.yes)
+    truth = run_scenario(
+        scenario, args.record, strength=args.strength, healthy=args.healthy, say=_say
+    )
+    if args.json:
+        options.print_json(asdict(truth))
+    else:
+        print(f"the recording is in {args.record}, the truth in {truth_path(args.record)}")
+    return 0
+
+
+def _synthetic(args: argparse.Namespace) -> int:
+    from dataclasses import replace
+
+    from nodescope.errors import UsageError
+    from nodescope.lab.synthetic import Shape, write_story
+
+    if args.record is None:
+        raise UsageError("lab synthetic needs --record DIR")
+    if args.record.exists() and any(args.record.iterdir()):
+        raise UsageError(f"{args.record} is not empty", hint="--record takes a new folder")
+
+    def progress(done: int, total: int) -> None:
+        if sys.stderr.isatty():
+            print(f"\rwriting {done / total:.0%} ", end="", file=sys.stderr, flush=True)
+
+    write_story(args.record, replace(Shape(), healthy=args.healthy), progress)
+    print(f"a synthetic recording of 96 cores and 12 hours is in {args.record}")
+    return 0
+
+
+def _clean(args: argparse.Namespace) -> int:
+    from nodescope.lab.ground import clean
+
+    found = clean()
+    if args.json:
+        options.print_json(found)
+    else:
+        print("\n".join(f"took down {each}" for each in found) or "nothing was left")
+    return 0
+
+
+def _say(message: str) -> None:
+    print(f"nodescope: {message}", file=sys.stderr, flush=True)

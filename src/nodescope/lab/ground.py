@@ -1,0 +1,222 @@
+"""What a scenario makes on the machine, written down before it is made, so that it can be undone.
+
+Every run has a ledger in `/run/nodescope-lab`: its owner, cgroups, mounts, folders and
+processes. `undo` takes it down in the right order; `clean` does the same for ledgers
+whose owner is gone, and for what bears our name without a ledger.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from nodescope.errors import UsageError
+from nodescope.sources.memory_cgroups.hierarchy import find_memory_hierarchy
+from nodescope.sources.places import Places
+
+LEDGERS = Path("/run/nodescope-lab")
+_DISK = Path("/var/tmp")  # noqa: S108 names are our own, and made with mkdir
+PREFIX = "nodescope-lab-"
+_PATIENCE_S = 20.0
+
+
+@dataclass(slots=True)
+class Ledger:
+    """What one run has made."""
+
+    owner: int
+    owner_started: int
+    cgroups: list[str] = field(default_factory=list)
+    mounts: list[str] = field(default_factory=list)
+    folders: list[str] = field(default_factory=list)
+    processes: list[tuple[int, int]] = field(default_factory=list)  # pid, start time
+    restore: list[tuple[str, str]] = field(default_factory=list)  # file, what it said before
+
+
+class Ground:
+    """The place of one run; leaving it undoes everything."""
+
+    def __init__(self) -> None:
+        self.name = f"{PREFIX}{os.getpid()}"
+        self.memory = Path(find_memory_hierarchy(Places()).mount)
+        self._ledger = Ledger(os.getpid(), read_start_time(os.getpid()) or 0)
+        LEDGERS.mkdir(mode=0o700, exist_ok=True)
+        self._path = LEDGERS / f"{self.name}.json"
+        self._save()
+
+    def _save(self) -> None:
+        temporary = self._path.with_suffix(".new")
+        temporary.write_text(json.dumps(asdict(self._ledger)))
+        temporary.replace(self._path)
+
+    def __enter__(self) -> Ground:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.undo()
+
+    # -- making ------------------------------------------------------------
+
+    def folder(self, name: str, *, tmpfs: str | None = None, on_disk: bool = False) -> Path:
+        """A folder of our own below /run (/var/tmp); on a tmpfs of that size if asked."""
+        path = (_DISK if on_disk else LEDGERS) / f"{self.name}-{name}"
+        self._ledger.folders.append(str(path))
+        if tmpfs is not None:
+            self._ledger.mounts.append(str(path))
+        self._save()
+        path.mkdir()
+        if tmpfs is not None:
+            options = f"size={tmpfs},nr_inodes=0,mode=700"
+            command = ["mount", "-t", "tmpfs", "-o", options, "nodescope-lab", str(path)]
+            subprocess.run(command, check=True)
+        return path
+
+    def cgroup(self, name: str = "") -> Path:
+        """A memory cgroup of our own."""
+        path = self.memory / self.name
+        for each in (path, path / name) if name else (path,):
+            if str(each) not in self._ledger.cgroups:
+                self._ledger.cgroups.append(str(each))
+                self._save()
+                each.mkdir(exist_ok=True)
+        return path / name if name else path
+
+    def adopt_cgroup(self, path: Path) -> None:
+        """Write down a cgroup that somebody we started will make."""
+        self._ledger.cgroups.append(str(path))
+        self._save()
+
+    def start(self, command: Sequence[str], **more: object) -> subprocess.Popen[bytes]:
+        """A process of ours, killed at the end with all it started."""
+        process = subprocess.Popen(command, start_new_session=True, **more)  # type: ignore[call-overload]
+        self.adopt(process.pid)
+        return process  # type: ignore[no-any-return]
+
+    def adopt(self, pid: int) -> None:
+        """Write down a process; its whole session goes at the end."""
+        self._ledger.processes.append((pid, read_start_time(pid) or 0))
+        self._save()
+
+    def write(self, path: Path, text: str) -> None:
+        """Set a kernel setting until the end."""
+        self._ledger.restore.append((str(path), path.read_text().split("\n")[0]))
+        self._save()
+        path.write_text(text)
+
+    def undo(self) -> None:
+        """Take down everything; what resists is named."""
+        left = take_down(self._ledger)
+        if not left:
+            self._path.unlink(missing_ok=True)
+        else:
+            raise UsageError(
+                f"the lab could not take down {', '.join(left[:3])}",
+                hint="`nodescope lab clean` tries again",
+            )
+
+
+def read_start_time(pid: int) -> int | None:
+    """When a process started, in ticks since boot: tells it from a later one of its number."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_bytes()
+    except OSError:
+        return None
+    return int(stat.rpartition(b")")[2].split()[19])
+
+
+def take_down(ledger: Ledger) -> list[str]:
+    """Undo a ledger, last made first; returns what could not be."""
+    for path, text in reversed(ledger.restore):
+        with contextlib.suppress(OSError):
+            Path(path).write_text(text)
+    for pid, started in reversed(ledger.processes):
+        if read_start_time(pid) == started:
+            _kill_session(pid)
+    left: list[str] = []
+    deadline = time.monotonic() + _PATIENCE_S
+    for name in reversed(ledger.mounts):
+        if os.path.ismount(name):
+            subprocess.run(["umount", "-l", name], check=False, stderr=subprocess.DEVNULL)
+    for name in reversed(ledger.folders):
+        shutil.rmtree(name, ignore_errors=True)
+    for name in sorted(ledger.cgroups, key=lambda each: -each.count("/")):
+        while not remove_cgroup(Path(name)):
+            if time.monotonic() > deadline:
+                left.append(name)
+                break
+            time.sleep(0.05)
+    return left
+
+
+def _kill_session(pid: int) -> None:
+    for name in os.listdir("/proc"):
+        if not name.isdecimal():
+            continue
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            stat = Path(f"/proc/{name}/stat").read_bytes().rpartition(b")")[2].split()
+            if int(stat[3]) == pid:
+                os.kill(int(name), signal.SIGKILL)
+    with contextlib.suppress(OSError):
+        os.kill(pid, signal.SIGKILL)
+    with contextlib.suppress(ChildProcessError):
+        os.waitpid(pid, 0)
+
+
+def remove_cgroup(path: Path) -> bool:
+    """Remove a cgroup with all below it; whether it is gone."""
+    for folder, _, _ in os.walk(path, topdown=False):
+        with contextlib.suppress(OSError):
+            for pid in Path(folder, "cgroup.procs").read_text().split():
+                os.kill(int(pid), signal.SIGKILL)
+        with contextlib.suppress(OSError):
+            os.rmdir(folder)
+    return not path.exists()
+
+
+def clean() -> list[str]:
+    """Undo what runs that are gone have left; says what was found."""
+    found: list[str] = []
+    for path in sorted(LEDGERS.glob("*.json")):
+        ledger = _read(path)
+        if ledger is None:
+            path.unlink(missing_ok=True)
+            continue
+        if read_start_time(ledger.owner) == ledger.owner_started:
+            continue  # it still runs
+        left = take_down(ledger)
+        found.append(
+            f"a run of process {ledger.owner}" + (f", but {left[0]} stays" if left else "")
+        )
+        if not left:
+            path.unlink(missing_ok=True)
+    for cgroup in _strays():
+        found.append(f"cgroup {cgroup}")
+        remove_cgroup(cgroup)
+    return found
+
+
+def _read(path: Path) -> Ledger | None:
+    try:
+        content = json.loads(path.read_text())
+        content["processes"] = [tuple(each) for each in content["processes"]]
+        content["restore"] = [tuple(each) for each in content["restore"]]
+        return Ledger(**content)
+    except (OSError, ValueError, TypeError, KeyError):
+        return None
+
+
+def _strays() -> Iterator[Path]:
+    """Cgroups that bear our name, of owners that are gone."""
+    for mount in {Path(find_memory_hierarchy(Places()).mount), *Path("/sys/fs/cgroup").glob("*")}:
+        for path in mount.glob(f"{PREFIX}*"):
+            number = path.name.removeprefix(PREFIX).split("-")[0]
+            if path.is_dir() and number.isdecimal() and read_start_time(int(number)) is None:
+                yield path

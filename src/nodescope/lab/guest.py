@@ -1,0 +1,214 @@
+"""A real systemd as the first process of its own namespaces, over a throw-away root.
+
+For machines whose own first process is not systemd, and for scenarios that must not
+touch the one that is. `python -m nodescope.lab.guest ROOT_FOLDER UNITS_FOLDER NAME` is
+what runs inside the new namespaces; `Guest` starts it from outside.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from nodescope.errors import UsageError
+from nodescope.lab.ground import Ground
+
+SYSTEMD = Path("/lib/systemd/systemd")
+_CONTROLLERS = ("cpu", "cpuacct", "cpuset", "memory", "devices", "freezer", "blkio", "pids")
+_DEVICES = ("null", "zero", "full", "random", "urandom", "tty", "kmsg")
+_MASKED = (
+    "systemd-udevd", "systemd-udev-trigger", "systemd-resolved", "systemd-networkd",
+    "systemd-timesyncd", "systemd-logind", "networking", "getty@tty1", "console-getty",
+)  # fmt: skip
+_PATIENCE_S = 60.0
+
+
+def missing() -> str | None:
+    """What the machine lacks for a guest; None if nothing."""
+    if not SYSTEMD.exists():
+        return "systemd is not installed (Debian: systemd, dbus)"
+    for program in ("unshare", "mount", "pivot_root", "dbus-daemon"):
+        if shutil.which(program) is None:
+            return f"{program} is not installed"
+    return None
+
+
+class Guest:
+    """A systemd that runs our units."""
+
+    def __init__(self, ground: Ground, units: Mapping[str, str]) -> None:
+        lacks = missing()
+        if lacks is not None:
+            raise UsageError(f"no systemd can be started: {lacks}")
+        self._name = f"{ground.name}-systemd"
+        folder = ground.folder("systemd")
+        (folder / "units").mkdir()
+        for name, text in units.items():
+            (folder / "units" / name).write_text(text)
+        (folder / "root").mkdir()
+        self._cgroups = [
+            each / self._name for each in Path("/sys/fs/cgroup").iterdir() if each.is_dir()
+            and (each / "cgroup.procs").exists()
+        ]  # fmt: skip
+        for path in self._cgroups:
+            ground.adopt_cgroup(path)
+            path.mkdir(exist_ok=True)
+        command = [
+            "unshare", "--pid", "--fork", "--mount", "--uts", "--ipc", "--net", "--cgroup",
+            sys.executable, "-m", "nodescope.lab.guest", str(folder / "root"),
+            str(folder / "units"), self._name,
+        ]  # fmt: skip
+        with (folder / "log").open("wb") as log:
+            self._outer = ground.start(
+                command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, preexec_fn=self._enter
+            )
+        self._log = folder / "log"
+        self.pid = self._wait()
+        ground.adopt(self.pid)
+
+    def _enter(self) -> None:
+        for path in self._cgroups:
+            if not (path / "cpuset.cpus").exists():
+                (path / "cgroup.procs").write_text("0")
+
+    def _wait(self) -> int:
+        children = Path(f"/proc/{self._outer.pid}/task/{self._outer.pid}/children")
+        deadline = time.monotonic() + _PATIENCE_S
+        while time.monotonic() < deadline:
+            try:
+                pid = int(children.read_text().split()[0])
+                booted = Path(f"/proc/{pid}/comm").read_text().strip() == "systemd"
+                if booted and self._socket(pid).exists():
+                    return pid
+            except (OSError, IndexError, ValueError):
+                pass  # not yet
+            if self._outer.poll() is not None:
+                break
+            time.sleep(0.05)
+        said = self._log.read_text(errors="replace")[-500:]
+        raise UsageError(f"systemd did not start: {said or 'it said nothing'}")
+
+    def _socket(self, pid: int) -> Path:
+        return Path(f"/proc/{pid}/root/run/dbus/system_bus_socket")
+
+    @property
+    def bus(self) -> str:
+        """The D-Bus address to give to a recorder."""
+        return f"unix:path={self._socket(self.pid)}"
+
+    @property
+    def journal(self) -> Path:
+        """Where its journal lies."""
+        return Path(f"/proc/{self.pid}/root/run/log/journal")
+
+    def memory_cgroup(self, unit: str, memory: Path) -> Path:
+        """The memory cgroup of one of its services."""
+        return memory / self._name / "system.slice" / unit
+
+    @property
+    def slice(self) -> str:
+        """The path of its services' parent in the memory hierarchy."""
+        return f"/{self._name}/system.slice"
+
+    def systemctl(self, *arguments: str) -> None:
+        """Ask it for something."""
+        subprocess.run(
+            ["nsenter", "-t", str(self.pid), "-a", "systemctl", *arguments],
+            check=True, stdout=subprocess.DEVNULL,
+        )  # fmt: skip
+
+
+# -- inside --------------------------------------------------------------------
+
+
+def _mount(*arguments: str | Path, check: bool = True) -> bool:
+    done = subprocess.run(["mount", *map(str, arguments)], check=check, capture_output=not check)
+    return done.returncode == 0
+
+
+def _boot(root: Path, units: Path, name: str) -> None:
+    """Build the root and become systemd."""
+    _mount("--make-rprivate", "/")
+    work = root
+    _mount("-t", "tmpfs", "-o", "size=1g", "work", work)
+    for each in ("up", "wk", "root"):
+        (work / each).mkdir()
+    layers = f"lowerdir=/,upperdir={work}/up,workdir={work}/wk"
+    _mount("-t", "overlay", "-o", layers, "overlay", work / "root")
+    inside = work / "root"
+    _mount("-t", "proc", "proc", inside / "proc")
+    if not _mount("-t", "sysfs", "-o", "ro", "sys", inside / "sys", check=False):
+        _mount("--bind", "/sys", inside / "sys")
+    _devices(inside)
+    for folder, options in (("run", "mode=755"), ("tmp", "mode=1777")):
+        _mount("-t", "tmpfs", "-o", options, folder, inside / folder)
+    _hierarchies(inside)
+    etc = inside / "etc/systemd/system"
+    for wants in etc.glob("*.wants"):
+        shutil.rmtree(wants)
+    _link(etc / "default.target", "/usr/lib/systemd/system/multi-user.target")
+    for unit in _MASKED:
+        _link(etc / f"{unit}.service", "/dev/null")
+    (inside / "etc/machine-id").write_text("0123456789abcdef0123456789abcdef\n")
+    wants = etc / "multi-user.target.wants"
+    wants.mkdir()
+    for path in units.iterdir():
+        shutil.copy(path, etc / path.name)
+        if "[Install]" in path.read_text():
+            _link(wants / path.name, f"/etc/systemd/system/{path.name}")
+    subprocess.run(["hostname", name[:60]], check=False)
+    os.chdir(inside)
+    (inside / "old").mkdir(exist_ok=True)
+    subprocess.run(["pivot_root", ".", "old"], check=True)
+    subprocess.run(["umount", "-l", "/old"], check=True)
+    os.execve(  # noqa: S606 the first process of the namespaces
+        SYSTEMD,
+        [str(SYSTEMD), "--system", "--log-target=journal", "--show-status=0"],
+        {"container": "namespace", "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"},
+    )
+
+
+def _link(path: Path, target: str) -> None:
+    path.unlink(missing_ok=True)
+    path.symlink_to(target)
+
+
+def _devices(inside: Path) -> None:
+    _mount("-t", "tmpfs", "-o", "mode=755", "dev", inside / "dev")
+    for name in _DEVICES:
+        if Path("/dev", name).exists():
+            (inside / "dev" / name).touch()
+            _mount("--bind", f"/dev/{name}", inside / "dev" / name)
+    for name in ("pts", "shm"):
+        (inside / "dev" / name).mkdir()
+    options = "newinstance,ptmxmode=666,mode=620,gid=5"
+    _mount("-t", "devpts", "-o", options, "devpts", inside / "dev/pts")
+    _mount("-t", "tmpfs", "shm", inside / "dev/shm")
+    (inside / "dev/ptmx").symlink_to("pts/ptmx")
+    (inside / "dev/fd").symlink_to("/proc/self/fd")
+
+
+def _hierarchies(inside: Path) -> None:
+    """Every hierarchy again, seen from the new cgroup namespace."""
+    place = inside / "sys/fs/cgroup"
+    if Path("/sys/fs/cgroup/cgroup.controllers").exists():
+        _mount("-t", "cgroup2", "cgroup2", place)
+        return
+    _mount("-t", "tmpfs", "-o", "mode=755", "cgroups", place)
+    for name in _CONTROLLERS:
+        if Path("/sys/fs/cgroup", name).is_dir():
+            (place / name).mkdir()
+            _mount("-t", "cgroup", "-o", name, "cgroup", place / name)
+    for name, kind in (("systemd", "cgroup"), ("unified", "cgroup2")):
+        (place / name).mkdir()
+        options = ["-o", "none,name=systemd"] if name == "systemd" else []
+        _mount("-t", kind, *options, kind, place / name)
+
+
+if __name__ == "__main__":
+    _boot(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3])

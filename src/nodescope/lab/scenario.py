@@ -1,0 +1,52 @@
+"""What a scenario is: something real that goes wrong, its healthy twin, and the truth about it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from nodescope.lab.ground import Ground
+
+
+@dataclass(frozen=True, slots=True)
+class Truth:
+    """What a diagnosis of the recording must say, and must not."""
+
+    scenario: str
+    healthy: bool
+    finding: bool  # whether there is anything to find
+    roots: tuple[str, ...] = ()  # names the first chain may end at; empty: any but `never`
+    mechanisms: tuple[str, ...] = ()
+    never: tuple[str, ...] = ()  # names that must not be blamed
+    cpu: int | None = None
+    simulated: tuple[str, ...] = ()  # the parts that are not real
+    facts: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Run:
+    """One run of a scenario, while it lasts."""
+
+    ground: Ground
+    strength: int
+    healthy: bool
+    archive: str
+    say: Callable[[str], None]
+    recorder: list[str] = field(default_factory=list)  # options for the recorder
+    kept: dict[str, Any] = field(default_factory=dict)  # from preparing to acting
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """Two steps: before the recorder starts, and while it runs."""
+
+    name: str
+    help: str
+    strength: int
+    most: int  # a strength beyond this could hurt
+    unit: str  # what strength counts
+    prepare: Callable[[Run], None]
+    act: Callable[[Run], Truth]
+    decoy: bool = False
+    needs: Sequence[str] = ()  # programs

@@ -1,0 +1,146 @@
+"""The processes of scenarios: small programs with a name of their own, run by `python -m`.
+
+`python -m nodescope.lab.workers NAME CPU SECONDS [ARGUMENT…]`. Each pins itself, takes
+its name as `comm`, does one thing, and ends by itself.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import mmap
+import os
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+_POPULATE_WRITE = 23  # madvise(2), since 5.14
+
+
+def _settle(comm: str, cpu: int, *, first: bool = True) -> None:
+    Path("/proc/self/comm").write_text(comm)
+    if cpu >= 0:
+        os.sched_setaffinity(0, {cpu})
+    if first:
+        os.setpriority(os.PRIO_PROCESS, 0, -20)
+        # Where sessions are scheduled as groups, a task's priority counts only inside its own.
+        with contextlib.suppress(OSError):
+            Path("/proc/self/autogroup").write_text("-20")
+
+
+def read_at_limit(cpu: int, seconds: float, cgroup: str, path: str, duty: str) -> None:
+    """Read a file again and again in a cgroup at its limit; `duty` is the share of time."""
+    Path(cgroup, "cgroup.procs").write_text("0")
+    _settle("lab-reader", cpu)
+    end = time.monotonic() + seconds
+    share = float(duty)
+    while time.monotonic() < end:
+        source = os.open(path, os.O_RDONLY)
+        os.posix_fadvise(source, 0, 0, os.POSIX_FADV_DONTNEED)
+        begun = time.monotonic()
+        while time.monotonic() < end and os.read(source, 1 << 18):
+            if share < 1:
+                time.sleep((time.monotonic() - begun) * (1 - share) / share)
+                begun = time.monotonic()
+        os.close(source)
+
+
+def hold_in_kernel(cpu: int, seconds: float) -> None:
+    """Stay in the kernel on one core."""
+    _settle("lab-holder", cpu)
+    end = time.monotonic() + seconds
+    source, buffer = os.open("/dev/urandom", os.O_RDONLY), bytearray(8 << 20)
+    while time.monotonic() < end:
+        os.readv(source, [buffer])
+
+
+def spin(cpu: int, seconds: float) -> None:
+    """Be busy, and innocent: user code only."""
+    _settle("lab-busy", cpu)
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        sum(range(20_000))
+
+
+def fault(cpu: int, seconds: float, huge: str) -> None:
+    """Touch new memory all the time."""
+    _settle("lab-faults" if huge == "no" else "lab-huge", cpu)
+    end, size = time.monotonic() + seconds, 64 << 20
+    advice = mmap.MADV_NOHUGEPAGE if huge == "no" else mmap.MADV_HUGEPAGE
+    while time.monotonic() < end:
+        with mmap.mmap(-1, size) as area:
+            area.madvise(advice)
+            # MADV_POPULATE_WRITE: faults without a word of user code
+            area.madvise(_POPULATE_WRITE)
+
+
+def contend(cpu: int, seconds: float) -> None:
+    """Many threads that map and unmap: they wait for one lock of the kernel."""
+    _settle("lab-locks", -1)
+    del cpu
+    end = time.monotonic() + seconds
+
+    def work() -> None:
+        while time.monotonic() < end:
+            with mmap.mmap(-1, 1 << 16):
+                pass
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def leak(cpu: int, seconds: float, parent: str, pins: str, count: str) -> None:
+    """Make cgroups that stay when they are removed: each holds a page of a file that stays."""
+    del seconds
+    _settle("lab-leaker", cpu, first=False)
+    for number in range(int(count)):
+        path = f"{parent}/leaky.service-{number}"
+        os.mkdir(path)
+        child = os.fork()
+        if child == 0:
+            with open(f"{path}/cgroup.procs", "w") as procs:
+                procs.write("0")
+            with open(f"{pins}/{number}", "wb") as file:
+                file.write(bytes(4096))
+            os._exit(0)
+        os.waitpid(child, 0)
+        os.rmdir(path)
+
+
+def send_packets(cpu: int, seconds: float) -> None:
+    """A steady stream of packets over loopback."""
+    _settle("lab-traffic", cpu, first=False)
+    end = time.monotonic() + seconds
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as out:
+        while time.monotonic() < end:
+            for _ in range(20):
+                out.sendto(b"x" * 200, ("127.0.0.1", 9))
+            time.sleep(0.02)
+
+
+def wait_for_peer(cpu: int, seconds: float, port: str) -> None:
+    """A job that lives as long as its connection: fails when it breaks."""
+    _settle("lab-job", cpu, first=False)
+    with socket.create_connection(("127.0.0.1", int(port)), timeout=seconds) as peer:
+        if not peer.recv(1):
+            sys.exit(1)
+
+
+_WORKERS: dict[str, Callable[..., None]] = {
+    "reader": read_at_limit,
+    "holder": hold_in_kernel,
+    "busy": spin,
+    "faults": fault,
+    "locks": contend,
+    "leaker": leak,
+    "traffic": send_packets,
+    "job": wait_for_peer,
+}
+
+if __name__ == "__main__":
+    _WORKERS[sys.argv[1]](int(sys.argv[2]), float(sys.argv[3]), *sys.argv[4:])
