@@ -1,0 +1,45 @@
+"""Time lost for want of CPU, memory or I/O: the table `pressure`, of the node itself."""
+
+from __future__ import annotations
+
+from nodescope.recorder.observation import SECOND_NS, Observation, Setting
+from nodescope.sources.places import Places
+from nodescope.sources.pressure import Pressure, read_pressure
+
+
+class PressureObserver:
+    """Tells totals that moved."""
+
+    interval_ns = 2 * SECOND_NS
+    patient = False
+
+    def __init__(self, places: Places) -> None:
+        self._places = places
+        self._said: dict[str, Pressure] = {}
+
+    def begin_segment(self) -> None:
+        self._said = {}
+
+    def observe(self, now_ns: int) -> Observation:
+        said = Observation()
+        found = read_pressure(self._places)
+        for resource, pressure in found.items():
+            if self._said.get(resource) != pressure:
+                said.add(
+                    "pressure",
+                    time_ns=now_ns,
+                    cgroup="",
+                    resource=resource,
+                    some_us=pressure.some_us,
+                    full_us=pressure.full_us,
+                )
+        self._said = found
+        return said
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+def make(setting: Setting) -> PressureObserver:
+    """An observer of this node's pressure."""
+    return PressureObserver(setting.places)

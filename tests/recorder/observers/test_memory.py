@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.cgroup_nodes import write
+
+from nodescope.errors import SourceAbsent
+from nodescope.recorder.observers.memory import MEMINFO, VMSTAT, MemoryObserver
+from nodescope.sources.meminfo import read_meminfo
+from nodescope.sources.places import Places
+from nodescope.sources.vmstat import read_vmstat
+
+
+def _rows(observer: MemoryObserver) -> dict[str, int]:
+    rows = observer.observe(7).rows.get("memory", [])
+    assert all(set(row) == {"time_ns", "name", "value"} for row in rows)
+    return {row["name"]: row["value"] for row in rows}
+
+
+def test_chosen_lines_are_told_when_they_changed(tmp_path: Path) -> None:
+    write(tmp_path / "proc", {
+        "meminfo": "MemFree: 10 kB\nPercpu: 5 kB\nVmallocTotal: 9 kB\n",
+        "vmstat": "pgscan_direct 1\nallocstall_normal 2\npgscan_direct_dma32 3\nnr_dirty 4\n",
+    })  # fmt: skip
+    observer = MemoryObserver(Places(tmp_path))
+    whole = {"MemFree": 10240, "Percpu": 5120, "pgscan_direct": 1, "allocstall_normal": 2,
+             "pgscan_direct_dma32": 3}  # fmt: skip
+    assert _rows(observer) == whole
+    assert _rows(observer) == {}
+    write(tmp_path / "proc", {"meminfo": "MemFree: 11 kB\nPercpu: 5 kB\n"})
+    assert _rows(observer) == {"MemFree": 11264}
+    observer.begin_segment()
+    assert len(_rows(observer)) == 5
+
+
+@pytest.mark.live
+def test_this_machine_has_what_is_chosen() -> None:
+    """Names are not misspelt; kernels built without swap or huge pages lack some."""
+    assert len(MEMINFO & set(read_meminfo())) >= len(MEMINFO) - 4
+    assert len(VMSTAT & set(read_vmstat())) >= len(VMSTAT) - 8
+
+
+def test_a_node_without_memory(tmp_path: Path) -> None:
+    with pytest.raises(SourceAbsent):
+        MemoryObserver(Places(tmp_path)).observe(0)

@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.cgroup_nodes import PSI, write
+
+from nodescope.errors import SourceAbsent
+from nodescope.recorder.observers.pressure import PressureObserver
+from nodescope.sources.places import Places
+
+
+def _rows(observer: PressureObserver) -> list[tuple[str, str, int, int]]:
+    rows = observer.observe(7).rows.get("pressure", [])
+    return [(row["cgroup"], row["resource"], row["some_us"], row["full_us"]) for row in rows]
+
+
+def test_totals_that_moved_are_told(tmp_path: Path) -> None:
+    folder = tmp_path / "proc/pressure"
+    write(folder, {"cpu": PSI.format(some=1, full=0), "memory": PSI.format(some=5, full=4)})
+    observer = PressureObserver(Places(tmp_path))
+    assert _rows(observer) == [("", "cpu", 1, 0), ("", "memory", 5, 4)]
+    assert _rows(observer) == []
+    write(folder, {"memory": PSI.format(some=6, full=4)})
+    assert _rows(observer) == [("", "memory", 6, 4)]
+    observer.begin_segment()
+    assert len(_rows(observer)) == 2
+    observer.close()
+
+
+def test_kernels_without_pressure(tmp_path: Path) -> None:
+    with pytest.raises(SourceAbsent):
+        PressureObserver(Places(tmp_path)).observe(0)
