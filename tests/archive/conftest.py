@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
-from nodescope.archive import ArchiveWriter, Retention
 from nodescope.archive.reader import Segment
+from nodescope.archive.retention import Retention
+from nodescope.archive.writer import ArchiveWriter
 
 TICK_NS = 100_000
 SECOND_NS = 1_000_000_000

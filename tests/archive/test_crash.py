@@ -165,7 +165,7 @@ def test_an_open_segment_without_description_is_reported_and_kept(
 # Flushes numbered samples for ever, sealing now and then; says each flush when done.
 CHILD = """
 import sys
-from nodescope.archive import ArchiveWriter
+from nodescope.archive.writer import ArchiveWriter
 from nodescope.clock import SystemClock
 writer = ArchiveWriter.open(sys.argv[1], node={}, clock=SystemClock(), tick_ns=1000)
 number, rows = int(sys.argv[2]), 0

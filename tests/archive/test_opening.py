@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import nodescope
-from nodescope.archive import ArchiveWriter
 from nodescope.archive.layout import FORMAT
 from nodescope.archive.lock import find_holder
 from nodescope.archive.reader import Archive
+from nodescope.archive.writer import ArchiveWriter
 from nodescope.errors import ArchiveBusy, ArchiveError, CorruptSegment, NewerFormat
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 HOLD = """
 import sys
-from nodescope.archive import ArchiveWriter
+from nodescope.archive.writer import ArchiveWriter
 from nodescope.clock import SystemClock
 writer = ArchiveWriter.open(sys.argv[1], node={}, clock=SystemClock(), tick_ns=1000)
 print("held", flush=True)

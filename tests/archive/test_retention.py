@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from nodescope.archive import Retention, freeze, read_frozen, unfreeze
 from nodescope.archive.layout import parse_sequence
 from nodescope.archive.reader import Archive
+from nodescope.archive.retention import Retention, freeze, read_frozen, unfreeze
 from nodescope.errors import ArchiveError, UsageError
 
 if TYPE_CHECKING:

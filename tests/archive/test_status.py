@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from nodescope.archive import freeze
 from nodescope.archive.reader import Archive
+from nodescope.archive.retention import freeze
 from nodescope.archive.status import NOT_RUNNING, summarise
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from nodescope.archive import ArchiveWriter
+from nodescope.archive.writer import ArchiveWriter
 from nodescope.cli.status import render_summary, summary_to_json
 
 Nodescope = Callable[..., Any]

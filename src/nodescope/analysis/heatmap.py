@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,7 +12,9 @@ from nodescope.analysis.filter import Filter
 from nodescope.analysis.tree import I64
 from nodescope.archive.columns import Columns
 from nodescope.errors import UsageError
-from nodescope.exchange.glance import Glance
+
+if TYPE_CHECKING:
+    from nodescope.exchange.glance import Glance
 
 SECOND_NS = 1_000_000_000
 MAX_COLUMNS = 20_000  # five and a half hours; a longer window is shown in wider columns

@@ -1,22 +1,5 @@
 """Recordings on disk. The contract stands in `nodescope.archive.layout`.
 
-The write side (`ArchiveWriter`) is imported without the read side, which
-brings in more of Arrow than a recorder should carry: take `Archive` from
-`nodescope.archive.reader`.
+`writer` is the write side, `reader` the read side; neither imports the other, and
+nothing is imported here: a view should not wait for what only a recorder needs.
 """
-
-from nodescope.archive.description import Description, Extent, Gap
-from nodescope.archive.retention import Frozen, Retention, freeze, read_frozen, unfreeze
-from nodescope.archive.writer import ArchiveWriter
-
-__all__ = [
-    "ArchiveWriter",
-    "Description",
-    "Extent",
-    "Frozen",
-    "Gap",
-    "Retention",
-    "freeze",
-    "read_frozen",
-    "unfreeze",
-]

@@ -9,11 +9,13 @@ asked.
 from __future__ import annotations
 
 import ctypes
+import gc
 
 import pyarrow as pa
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # mallopt(3)
 _LARGEST = 32 << 20  # glibc takes no larger threshold; larger arrays are few
+_OBJECTS = 100_000  # made since Python last looked for garbage; a large answer is as many
 
 
 def give_memory_back() -> None:
@@ -26,6 +28,7 @@ def give_memory_back() -> None:
 
 def keep_memory() -> None:
     """Have arrays made in memory that earlier ones left; for a process that ends soon."""
+    gc.set_threshold(_OBJECTS)
     choose = getattr(ctypes.CDLL(None), "mallopt", None)  # musl has none
     if choose is not None:
         choose(_MMAP_THRESHOLD, _LARGEST)

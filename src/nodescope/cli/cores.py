@@ -51,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
     """Derive shares, and show them."""
     from nodescope.analysis.cores import derive_shares, keep_cores
     from nodescope.analysis.window import count_cores, overlapping, read_cores
-    from nodescope.pictures import cores, documents, files
+    from nodescope.pictures import cores, documents
 
     view = window.open_view(args)
     known = count_cores(view.segments, view.window) if args.cpu is None else len(args.cpu)
@@ -73,6 +73,8 @@ def run(args: argparse.Namespace) -> int:
         return 0
     heading = view.heading(f"{args.by} time of cores")
     if args.output:
+        from nodescope.pictures import files
+
         drawing = cores.draw_cores(shares, args.by, heading)
         window.write_picture(args.output, files.drawing_file(drawing, args.output.suffix.lower()))
     else:

@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
     """Sum up, prune, and show."""
     from nodescope.analysis.flame import Names, flame_of, widest
     from nodescope.analysis.window import overlapping
-    from nodescope.pictures import documents, files, flame
+    from nodescope.pictures import documents, flame
 
     chosen, view = window.build_filter(args), window.open_view(args)
     names = Names()
@@ -68,6 +68,8 @@ def run(args: argparse.Namespace) -> int:
         return 0
     heading = view.heading("flame graph", tree["value"])
     if args.output:
+        from nodescope.pictures import files
+
         content = files.flame_file(
             tree, heading, args.output.suffix.lower(), inverted=args.inverted
         )

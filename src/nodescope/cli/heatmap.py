@@ -52,15 +52,14 @@ def add_parser(commands: options.Commands) -> None:
 def run(args: argparse.Namespace) -> int:
     """Count, and show."""
     from nodescope.analysis.heatmap import choose_glanced, count_times, make_heatmap
-    from nodescope.exchange.glance import is_capture
-    from nodescope.pictures import documents, files, heatmap
+    from nodescope.pictures import documents, heatmap
 
     if args.file and args.archive:
         raise UsageError("FILE and --archive both name a recording", hint="give only one of them")
     args.archive = args.file or args.archive
     chosen, path = window.build_filter(args), options.archive_path(args)
     glance = None
-    if is_capture(path):
+    if _is_capture(path):
         view, glance = window.open_glance(args, path)
     else:
         view = window.open_view(args)
@@ -86,8 +85,18 @@ def run(args: argparse.Namespace) -> int:
         return 0
     heading = view.heading("heatmap", int(made.counts.sum()))
     if args.output:
+        from nodescope.pictures import files
+
         drawing = heatmap.draw_heatmap(made, heading)
         window.write_picture(args.output, files.drawing_file(drawing, args.output.suffix.lower()))
     else:
         print(heatmap.render_heatmap(made, view.terminal, heading))
     return 0
+
+
+def _is_capture(path: Path) -> bool:
+    if not path.is_file():
+        return False
+    from nodescope.exchange.glance import is_capture
+
+    return is_capture(path)

@@ -25,6 +25,9 @@ CORES_CELLS = 280_000  # cores × intervals × states, of at most six characters
 MEMORY_CELLS = 4_000_000
 DEEPEST = 400  # functions of a path; JSON writers and readers recurse
 
+_NODE_BYTES = len('{"name":,"value":,"children":[],"module":,"kernel":false},') + 19
+_ROOT_BYTES = 200
+
 Answer = tuple[Any, str | None]
 
 
@@ -105,7 +108,11 @@ def top_document(entries: Sequence[Entry]) -> Answer:
             "share": round(entry.share, 6),
         }
         if entry.own is not None:
-            document |= {"self": entry.own, "total": entry.samples, "module": _cut(entry.module)}
+            document |= {
+                "self": entry.own,
+                "total": entry.samples,
+                "module": _cut(entry.module or ""),
+            }
         documents.append(document)
     return _fitting(documents)
 
@@ -133,25 +140,38 @@ def flame_document(rows: Rows, names: Names) -> Answer:
     total, seen, said = whole(rows), SEEN, None
     while True:
         pruned = prune(rows, seen)
-        tree = to_tree(pruned, names, total)
+        shown = _cut_names(names, pruned)
+        tree = to_tree(pruned, shown, total)
         _trim(tree)
-        if size(tree) <= LARGEST:
+        if _largest(pruned, shown) <= LARGEST or size(tree) <= LARGEST:
             return tree, said
         seen *= 1.5
         said = f"paths with less than {100 * seen:.2g} % of the samples are left out"
 
 
+def _cut_names(names: Names, rows: Rows) -> Names:
+    """The names that occur, none longer than any answer repeats."""
+    used = ((key, names.of[key]) for key in np.unique(rows.frame).tolist())
+    return Names({key: (_cut(module), _cut(name), kernel) for key, (module, name, kernel) in used})
+
+
+def _largest(rows: Rows, names: Names) -> int:
+    """What a tree of these rows takes at most: counting is much faster than writing it."""
+    frames, times = np.unique(rows.frame, return_counts=True)
+    texts: int = sum(
+        count * len(json.dumps(names.of[frame][:2]))
+        for frame, count in zip(frames.tolist(), times.tolist(), strict=True)
+    )
+    return _ROOT_BYTES + len(rows.path) * _NODE_BYTES + texts
+
+
 def _trim(tree: dict[str, Any]) -> None:
-    level, depth = [tree], 0
-    while level:
-        depth += 1
-        for node in level:
-            node["name"] = _cut(node["name"])
-            if "module" in node:
-                node["module"] = _cut(node["module"])
-            if depth > DEEPEST:
-                node["children"] = []
+    """Without what is deeper than JSON writers and readers can go."""
+    level = [tree]
+    for _ in range(DEEPEST):
         level = [child for node in level for child in node["children"]]
+    for node in level:
+        node["children"] = []
 
 
 def _fitting(documents: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], str | None]:
@@ -171,5 +191,5 @@ def _cut_details(details: Mapping[str, Any]) -> dict[str, Any] | None:
     return dict(details)
 
 
-def _cut(text: str | None, longest: int = LONGEST_NAME) -> str | None:
-    return text if text is None or len(text) <= longest else text[: longest - 1] + "…"
+def _cut(text: str, longest: int = LONGEST_NAME) -> str:
+    return text if len(text) <= longest else text[: longest - 1] + "…"
