@@ -36,6 +36,7 @@ COMMANDS = {
     "events": "what happened, each at its time",
     "mark": "put a moment on the time axis",
     "zombies": "removed memory cgroups that are still held: how many, whose, what frees them",
+    "audit": "units and containers that fail, loop, hide a loop, or serve nobody",
     "diagnose": "what went wrong, and why",
     "lab": "reproduce an incident for real, and clean up",
     "import": "bring in what other tools captured",

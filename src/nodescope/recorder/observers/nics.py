@@ -1,12 +1,11 @@
 """Network devices: what they are, which cores serve their queues, what their drivers count.
 
-A driver may have ten thousand statistics, most of them packets by queue. Those
-that tell of trouble are written whenever they change, the others once a minute.
+Statistics that tell of trouble are written whenever they change, the others once a
+minute: a driver may have ten thousand of them.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,22 +17,11 @@ from nodescope.sources.network.affinity import read_affinity
 from nodescope.sources.network.ethtool import DriverInfo, Ethtool, KernelEthtool
 from nodescope.sources.network.interrupts import QueueInterrupt
 from nodescope.sources.network.nics import Nic, list_nics, read_nic
+from nodescope.sources.network.statistics import Meaning, classify_statistic
 
 _QUEUES_NS = 60 * SECOND_NS  # which interrupts there are
 _REST_NS = 60 * SECOND_NS  # statistics that tell of no trouble
 _QUIET_NS = 60 * SECOND_NS  # so long a counter must rest before its rise is an event again
-
-_TROUBLE = re.compile(
-    r"timeout|expired|missed|reset|starv|exceeded|err|drop|discard|fail|lost|no_buf|"
-    r"out_of_buf|bad_|crc|link_down|watchdog|stuck|hang"
-)
-# Of them, those whose every rise is worth a line: resets and what leads to them, and the
-# limits that a cloud puts on an instance.
-_ALARM = re.compile(
-    r"(^|_)(tx_timeouts?|wd_expired|missed_tx|total_resets|resets?|suspected_poll_starvation|"
-    r"reset_fail|link_down|hang|watchdog)(_|$)|_allowance_exceeded$"
-)
-_OF_QUEUE = re.compile(r"^(queue_\d+_|[rt]x\d+_|(?:ch|q)\d+_)")
 
 
 class NicsObserver:
@@ -55,7 +43,7 @@ class NicsObserver:
         self._told: dict[str, dict[str, int]] = {}  # statistics as they were written
         self._known: dict[str, Mapping[str, int]] = {}  # as they were read
         self._rest_at_ns = 0
-        self._kinds: dict[str, tuple[bool, str | None]] = {}
+        self._meanings: dict[str, Meaning] = {}
         self._risen_ns: dict[tuple[str, str], int] = {}
 
     def begin_segment(self) -> None:
@@ -191,23 +179,18 @@ class NicsObserver:
         rest = self._whole or now_ns >= self._rest_at_ns
         jumps: dict[str, tuple[int, int]] = {}
         for name, value in values.items():
-            trouble, alarm = self._classify(name)
+            meaning = self._meanings.get(name)
+            if meaning is None:
+                meaning = self._meanings[name] = classify_statistic(name)
+            alarm = meaning.alarm
             if alarm is not None and before is not None and value > before.get(name, value):
                 earlier, now = jumps.get(alarm, (0, 0))
                 jumps[alarm] = (earlier + before[name], now + value)
-            if self._whole or ((trouble or rest) and told.get(name) != value):
+            if self._whole or ((meaning.trouble or rest) and told.get(name) != value):
                 told[name] = value
                 said.add("nic_statistics", time_ns=now_ns, nic=nic, name=name, value=value)
         for name, (earlier, value) in jumps.items():
             self._rise(now_ns, nic, name, earlier, value, said)
-
-    def _classify(self, name: str) -> tuple[bool, str | None]:
-        """Whether a statistic tells of trouble; if its rise is an event, its name of all queues."""
-        kind = self._kinds.get(name)
-        if kind is None:
-            alarm = _OF_QUEUE.sub("", name) if _ALARM.search(name) else None
-            kind = self._kinds[name] = (bool(_TROUBLE.search(name)) or alarm is not None, alarm)
-        return kind
 
     def _rise(
         self, now_ns: int, nic: str, name: str, before: int, value: int, said: Observation

@@ -1,0 +1,94 @@
+"""`nodescope network`: network devices, the cores that serve them, and cores that starve."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from nodescope.cli import options, window
+
+if TYPE_CHECKING:
+    from nodescope.analysis.network import Network
+
+_ROWS = 20
+
+
+def add_parser(commands: options.Commands) -> None:
+    """Declare the command."""
+    parser = options.add_command(
+        commands,
+        "network",
+        run,
+        summary="network devices, the cores that serve them, and cores that starve",
+        description="Show each network device with its driver, its queues, their interrupts and\n"
+        "the cores those came to; resets, timeouts and what else the driver counted; and for\n"
+        "each core its packet work and for how long it was starved: packets waited for it and\n"
+        "it served none. Counts are rises in the window.",
+        examples=[
+            ("nodescope network --last 10m", "the last ten minutes"),
+            ("nodescope network --at 12:00:05 --around 30s", "around an incident"),
+            ("nodescope network --now --for 5s", "right now, without a recording"),
+            ("nodescope network --json", "for scripts"),
+        ],
+    )
+    window.add_window(parser)
+    parser.add_argument(
+        "--now", action="store_true", help="look at this machine now; reads no recording"
+    )
+    parser.add_argument(
+        "--for",
+        dest="length",
+        type=options.duration,
+        metavar="TIME",
+        help="with --now: for how long to look (default: 1s)",
+    )
+    window.add_limit(parser, f"only N queues of each device and N cores (default: {_ROWS})")
+    options.add_json(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Derive from a recording or from a look, and show."""
+    import os
+    import sys
+
+    from nodescope.pictures.network import network_document, render_network
+    from nodescope.pictures.terminal import detect_terminal
+
+    if args.now or args.length is not None:
+        network, heading = _look(args), None
+    else:
+        network, heading = _read(args)
+    if args.json:
+        document, said = network_document(network)
+        window.print_document(document)
+        window.note(said)
+    else:
+        limit = _ROWS if args.limit is None else args.limit
+        if heading:
+            print(heading)
+        print(render_network(network, detect_terminal(sys.stdout, os.environ), limit))
+    return 0
+
+
+def _look(args: argparse.Namespace) -> Network:
+    from nodescope.errors import UsageError
+    from nodescope.recorder.network_now import observe_network
+    from nodescope.sources.places import Places
+
+    if not args.now:
+        raise UsageError("--for needs --now", hint="a recording is chosen by --last or --at")
+    if any((args.at, args.last, args.start, args.end)):
+        raise UsageError("--now reads no recording", hint="leave out --at, --last, --from, --to")
+    return observe_network(Places(), args.length or 1_000_000_000)
+
+
+def _read(args: argparse.Namespace) -> tuple[Network, str]:
+    from nodescope.analysis.counters import SegmentTables
+    from nodescope.analysis.network import derive_network
+    from nodescope.analysis.window import overlapping, read_events
+
+    view = window.open_view(args)
+    segments = overlapping(view.segments, view.window)
+    parts = window.with_progress((SegmentTables(each) for each in segments), len(segments))
+    events = list(read_events(view.segments, view.window))
+    return derive_network(parts, events, view.window), view.heading("network")

@@ -1,0 +1,36 @@
+"""What the names of drivers' statistics mean: there is no list, but there are habits.
+
+A driver may have ten thousand statistics, most of them work: packets by queue.
+Those that tell of trouble are known by a word in their names. Of them, some are
+an alarm each time they rise: resets and what leads to them, and the limits that
+a cloud puts on an instance.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_TROUBLE = re.compile(
+    r"timeout|expired|missed|reset|starv|exceeded|err|drop|discard|fail|lost|no_buf|"
+    r"out_of_buf|bad|crc|link_down|watchdog|stuck|hang"
+)
+_ALARM = re.compile(
+    r"(^|_)(tx_timeouts?|wd_expired|missed_tx|total_resets|resets?|suspected_poll_starvation|"
+    r"reset_fail|link_down|hang|watchdog)(_|$)|_allowance_exceeded$"
+)
+_OF_QUEUE = re.compile(r"^(queue_\d+_|[rt]x\d+_|(?:ch|q)\d+_)")
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """What a statistic tells of."""
+
+    trouble: bool
+    alarm: str | None  # what its rise is called, whichever queue it is of; None: not worth it
+
+
+def classify_statistic(name: str) -> Meaning:
+    """By the words in its name."""
+    alarm = _OF_QUEUE.sub("", name) if _ALARM.search(name) else None
+    return Meaning(alarm is not None or _TROUBLE.search(name) is not None, alarm)
