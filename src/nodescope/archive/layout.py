@@ -8,6 +8,7 @@
       open/NAME/          the segment being written: TABLE.arrows, and segment.json
       segments/NAME/      a sealed segment: TABLE.parquet, and segment.json
       frozen/ID.json      a wall-clock range that retention must spare
+      marks/ID.json       a marked moment that the recorder has not yet put on disk
 
 A segment's NAME is its sequence number and the wall time it started at, as in
 `00000017-20240229T235959Z`. Segments are ordered by sequence number, because
@@ -59,6 +60,7 @@ LOCK_FILE = "lock"
 OPEN_DIRECTORY = "open"
 SEALED_DIRECTORY = "segments"
 FROZEN_DIRECTORY = "frozen"
+MARKS_DIRECTORY = "marks"
 
 _NAME = re.compile(r"(\d{8,12})-\d{8}T\d{6}Z")
 _HINT = "give the folder that `nodescope record` writes to, with --archive"
@@ -161,5 +163,5 @@ def create_archive(root: Path, created_ns: int, node: dict[str, object]) -> Arch
 
 def _is_ours(name: str) -> bool:
     # lost+found: an archive may be a file system of its own.
-    ours = (LOCK_FILE, OPEN_DIRECTORY, SEALED_DIRECTORY, FROZEN_DIRECTORY, "lost+found")
-    return name.startswith(".") or name in ours
+    directories = (OPEN_DIRECTORY, SEALED_DIRECTORY, FROZEN_DIRECTORY, MARKS_DIRECTORY)
+    return name.startswith(".") or name in (LOCK_FILE, *directories, "lost+found")

@@ -16,11 +16,13 @@ def add_parser(commands: options.Commands) -> None:
         "events",
         run,
         summary="what happened, each at its time",
-        description="List recorded and imported events: kernel messages, services, the recorder's\n"
-        "own. The latest stand last.",
+        description="List recorded, marked and imported events: what the kernel's log says of\n"
+        "devices, cores and memory, services, containers, jobs, the recorder's own. The latest\n"
+        "stand last. docs/events.md lists the kinds.",
         examples=[
             ("nodescope events --last 1h", "the last hour"),
-            ("nodescope events --kind kernel --at 12:00:05 --around 1m", "one kind, one moment"),
+            ("nodescope events --serious", "resets, lockups, kills, loops"),
+            ("nodescope events --kind nic_reset,oom_kill --at 12:00:05", "two kinds, one moment"),
             ("nodescope events --json", "for scripts"),
         ],
     )
@@ -29,8 +31,14 @@ def add_parser(commands: options.Commands) -> None:
         "--kind",
         action="append",
         default=[],
-        metavar="NAME",
-        help="only events of this kind; may be given again",
+        metavar="NAMES",
+        help="only events of this kind, or of these, separated by commas; may be given again",
+    )
+    parser.add_argument(
+        "--serious", action="store_true", help="only serious ones: those that freeze what surrounds"
+    )
+    parser.add_argument(
+        "--details", action="store_true", help="a second line each, with all that is known of it"
     )
     window.add_limit(parser, f"only the latest N (default: {_LINES}; --json: all)")
     options.add_json(parser)
@@ -38,21 +46,37 @@ def add_parser(commands: options.Commands) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Read, and show."""
+    from nodescope.analysis.marks import read_waiting, with_waiting
     from nodescope.analysis.window import read_events
     from nodescope.pictures import documents, tables
 
     view = window.open_view(args)
     limit = (0 if args.json else _LINES) if args.limit is None else args.limit
-    events = [
-        event
-        for event in read_events(view.segments, view.window)
-        if not args.kind or event.kind in args.kind
-    ]
+    kinds = _kinds(args)
+    every = with_waiting(
+        list(read_events(view.segments, view.window)),
+        read_waiting(options.archive_path(args)),
+        view.window,
+        to_now=args.end is None and args.at is None,
+    )
+    events = [event for event in every if kinds is None or event.kind in kinds]
     shown = events[-limit:]
     if args.json:
         document, said = documents.events_document(shown)
         window.print_document(document)
         window.note(said)
     else:
-        print(tables.render_events(shown, view.terminal, len(events) - len(shown)))
+        left = len(events) - len(shown)
+        print(tables.render_events(shown, view.terminal, left, details=args.details))
     return 0
+
+
+def _kinds(args: argparse.Namespace) -> set[str] | None:
+    """The kinds asked for; None for all. An imported log may have kinds that are not declared."""
+    from nodescope.records import EVENT_KINDS
+
+    named = {name.strip() for text in args.kind for name in text.split(",") if name.strip()}
+    if not args.serious:
+        return named or None
+    serious = {kind.name for kind in EVENT_KINDS.values() if kind.serious}
+    return serious & named if named else serious

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 
 from nodescope.analysis.top import Entry
@@ -40,22 +41,36 @@ def render_top(entries: Sequence[Entry], by: str, terminal: Terminal, left: int 
     return "\n".join(lines)
 
 
-def render_events(events: Sequence[Event], terminal: Terminal, left: int = 0) -> str:
-    """One line each, oldest first."""
+def render_events(
+    events: Sequence[Event], terminal: Terminal, left: int = 0, *, details: bool = False
+) -> str:
+    """One line each, oldest first; `details` adds a second one with what else is known."""
     if not events:
         return "no events"
     kinds = [visible(event.kind) for event in events]
     subjects = [visible(event.subject) for event in events]
     kind = min(max(map(columns_of, ["kind", *kinds])), 24)
     subject = min(max(map(columns_of, ["subject", *subjects])), 32)
+    cores = any(event.cpu is not None for event in events)
     lines = [f"… {left:,} earlier: --limit 0 shows all"] if left else []
-    lines.append(f"{'time':<24}  {pad('kind', kind)}  {pad('subject', subject)}  message")
+    core = "core  " if cores else ""
+    lines.append(f"{'time':<24}  {pad('kind', kind)}  {pad('subject', subject)}  {core}message")
     lines = [terminal.faint(line) for line in lines]
-    room = max(terminal.width - 30 - kind - subject, 20)
+    room = max(terminal.width - 30 - len(core) - kind - subject, 20)
     for event, a_kind, a_subject in zip(events, kinds, subjects, strict=True):
         message = visible(event.message, 4096)
         if terminal.colours != "none":  # a person's screen; a file keeps the whole line
             message = fit(message, room)
+        if cores:
+            message = f"{'' if event.cpu is None else event.cpu:>4}  {message}"
         line = f"{iso(event.time_ns)}  {pad(a_kind, kind)}  {pad(a_subject, subject)}  {message}"
         lines.append(line.rstrip())
+        if details and event.details:
+            pairs = (f"{name}={_plain(value)}" for name, value in event.details.items())
+            lines.append(terminal.faint(f"{'':<24}  {visible('  '.join(pairs), 4096)}"))
     return "\n".join(lines)
+
+
+def _plain(value: object) -> str:
+    """A detail on one line."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,71 @@
+"""`nodescope mark`: put a moment on the time axis."""
+
+from __future__ import annotations
+
+import argparse
+import time
+
+from nodescope.cli import options
+from nodescope.cli.times import format_moment, parse_moment_ns
+from nodescope.errors import UsageError
+
+
+def add_parser(commands: options.Commands) -> None:
+    """Declare the command."""
+    parser = options.add_command(
+        commands,
+        "mark",
+        run,
+        summary="put a moment on the time axis",
+        description="Mark the present moment, or another one, so that it stands among the events\n"
+        "of the recording: a deployment, a test that began, a job that failed. Works while a\n"
+        "recorder runs, and when none does. A failed job freezes the minutes around it.",
+        examples=[
+            ("nodescope mark 'rollout of 2.4'", "now"),
+            ("nodescope mark 'users complain' --at '5m ago'", "another moment"),
+            (
+                "nodescope mark 'exit 137' --kind job_failed --subject train-7",
+                "a failure, by the job's own script",
+            ),
+        ],
+    )
+    options.add_archive(parser)
+    parser.add_argument("text", metavar="TEXT", help="what is to be remembered")
+    parser.add_argument("--at", metavar="WHEN", help="when it happened (default: now)")
+    parser.add_argument(
+        "--kind",
+        choices=("mark", "job_failed"),
+        default="mark",
+        help="what kind of event it is (default: mark)",
+    )
+    parser.add_argument(
+        "--subject", default="node", metavar="NAME", help="what it happened to (default: node)"
+    )
+    options.add_json(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Leave the mark, and say when it is."""
+    from nodescope.archive.marks import write_mark
+    from nodescope.recorder.marking import make_mark
+
+    if not args.text.strip():
+        raise UsageError("a mark without a text", hint="say in a few words what happened")
+    now_ns = time.time_ns()
+    at_ns = None if args.at is None else parse_moment_ns(args.at, now_ns)
+    mark = make_mark(args.text, args.kind, args.subject, at_ns)
+    write_mark(options.archive_path(args), mark)
+    if args.json:
+        options.print_json(
+            {
+                "id": mark.id,
+                "kind": mark.kind,
+                "subject": mark.subject,
+                "text": mark.text,
+                "time": format_moment(mark.wall_ns),
+                "time_ns": mark.wall_ns,
+            }
+        )
+    else:
+        print(f"marked {format_moment(mark.wall_ns)}  {mark.text}")
+    return 0

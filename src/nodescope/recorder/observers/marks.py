@@ -1,0 +1,98 @@
+"""Marks that wait in the archive's folder, into events.
+
+A mark's file is removed when the segment that has its event is sealed. A recorder
+that was killed before leaves both: the archive then tells which are told.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+
+from nodescope.archive.layout import MARKS_DIRECTORY
+from nodescope.archive.marks import Mark, list_marks, read_mark, remove_mark
+from nodescope.archive.reader import Archive
+from nodescope.clock import SystemClock, read_pair
+from nodescope.errors import ArchiveError
+from nodescope.recorder.observation import SECOND_NS, Event, Observation, Setting
+from nodescope.sources.node import read_text
+
+_LATEST_SEGMENTS = 3  # a file outlives its event by the segment that was open, and one torn
+
+
+class MarksObserver:
+    """Looks each second whether the folder changed."""
+
+    interval_ns = SECOND_NS
+    patient = False
+
+    def __init__(self, setting: Setting) -> None:
+        self._root = setting.archive
+        self._boot_id = read_text(setting.places.proc / "sys/kernel/random/boot_id")
+        self._changed_ns: int | None = None
+        self._told: set[str] | None = None
+
+    def begin_segment(self) -> None:
+        """What was told before is sealed now: its files have served."""
+        for mark_id in self._told or ():
+            remove_mark(self._root, mark_id)
+        if self._told is not None:
+            self._told.clear()
+
+    def observe(self, now_ns: int) -> Observation:
+        said = Observation()
+        try:
+            changed = os.stat(self._root / MARKS_DIRECTORY).st_mtime_ns
+        except OSError:
+            return said  # nobody marked anything yet
+        if changed == self._changed_ns:
+            return said
+        # The clock of file times is coarse: a mark may come in the same tick as we look.
+        self._changed_ns = changed if changed < time.time_ns() - SECOND_NS else None
+        if self._told is None:
+            self._told = _told_marks(self._root)
+        for mark_id in list_marks(self._root):
+            if mark_id in self._told:
+                continue
+            self._told.add(mark_id)
+            try:
+                mark = read_mark(self._root, mark_id)
+            except ArchiveError as error:
+                said.events.append(Event(now_ns, "source_degraded", "marks", str(error)))
+                continue
+            if mark is not None:
+                said.events.append(self._event(mark))
+        return said
+
+    def _event(self, mark: Mark) -> Event:
+        time_ns = mark.monotonic_ns
+        if time_ns is None or mark.boot_id != self._boot_id:
+            time_ns = mark.wall_ns - read_pair(SystemClock()).offset_ns
+        details = {"mark": mark.id, "user": mark.user}
+        return Event(time_ns, mark.kind, mark.subject, mark.text, details=details)
+
+    def close(self) -> None:
+        """There is nothing to let go of."""
+
+
+def _told_marks(root: Path) -> set[str]:
+    """The marks whose events the latest segments hold."""
+    try:
+        segments = Archive.open(root).segments()[-_LATEST_SEGMENTS:]
+        texts = [
+            text
+            for segment in segments
+            for text in segment.read("events", ["details"]).column("details").to_pylist()
+        ]
+    except ArchiveError:
+        return set()
+    return {
+        str(json.loads(text).get("mark")) for text in texts if text is not None and '"mark"' in text
+    }
+
+
+def make(setting: Setting) -> MarksObserver:
+    """The observer of the marks of this archive."""
+    return MarksObserver(setting)

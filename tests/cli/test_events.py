@@ -1,0 +1,139 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.waiting import wait_for
+
+from nodescope.archive.reader import Archive
+from nodescope.archive.writer import ArchiveWriter
+from nodescope.clock import SystemClock, read_pair
+from nodescope.recorder.observers.catalogue import NAMES
+from nodescope.records import EVENT_KINDS
+
+Nodescope = Callable[..., Any]
+MAIN = "import sys; from nodescope.cli.main import main; sys.exit(main())"
+EVENTS = (
+    ("recorder_started", "recorder", "started", None, None),
+    ("nic_tx_timeout", "eth0", "TX q 11 is paused", 37, '{"queue": 11, "since_poll_ms": 5340}'),
+    ("nic_reset", "eth0", "Trigger reset is on", None, None),
+    ("oom_kill", "java", "killed", None, '{"memcg": "/a"}'),
+)
+
+
+@pytest.fixture
+def archive(tmp_path: Path) -> Path:
+    now = read_pair(SystemClock())
+    with ArchiveWriter.open(
+        tmp_path / "archive", node={"name": "hand"}, clock=SystemClock(), tick_ns=1000
+    ) as writer:
+        for number, (kind, subject, message, cpu, details) in enumerate(EVENTS):
+            writer.append(
+                "events",
+                {
+                    "time_ns": [now.monotonic_ns + number],
+                    "kind": [kind],
+                    "subject": [subject],
+                    "message": [message],
+                    "cpu": [cpu],
+                    "details": [details],
+                },
+            )
+    return tmp_path / "archive"
+
+
+def _kinds(nodescope: Nodescope, *arguments: Any) -> list[str]:
+    document = json.loads(nodescope("events", *arguments, "--json").out)
+    return [event["kind"] for event in document]
+
+
+def test_kinds_may_be_named_in_one_or_several(archive: Path, nodescope: Nodescope) -> None:
+    where = ("--archive", archive)
+    assert len(_kinds(nodescope, *where)) == len(EVENTS)
+    assert _kinds(nodescope, *where, "--kind", "nic_reset,oom_kill") == ["nic_reset", "oom_kill"]
+    assert _kinds(nodescope, *where, "--kind", "nic_reset", "--kind", "oom_kill") == [
+        "nic_reset",
+        "oom_kill",
+    ]
+
+
+def test_only_serious_ones(archive: Path, nodescope: Nodescope) -> None:
+    assert _kinds(nodescope, "--archive", archive, "--serious") == [
+        kind for kind, *_ in EVENTS if EVENT_KINDS[kind].serious
+    ]
+    assert _kinds(nodescope, "--archive", archive, "--serious", "--kind", "oom_kill") == [
+        "oom_kill"
+    ]
+
+
+def test_the_core_has_a_column_and_details_a_line(archive: Path, nodescope: Nodescope) -> None:
+    shown = nodescope("events", "--archive", archive, "--details").out.splitlines()
+    assert shown[0].split()[-2:] == ["core", "message"]
+    at = next(number for number, line in enumerate(shown) if "nic_tx_timeout" in line)
+    assert shown[at].split()[3] == "37"
+    assert "queue=11  since_poll_ms=5340" in shown[at + 1]
+    assert "since_poll_ms" not in nodescope("events", "--archive", archive).out
+
+
+def test_a_mark_is_among_the_events_at_once(archive: Path, nodescope: Nodescope) -> None:
+    marked = nodescope("mark", "rollout of 2.4", "--archive", archive)
+    assert (marked.code, marked.out.startswith("marked 2")) == (0, True)
+    document = json.loads(nodescope("events", "--archive", archive, "--json").out)
+    last = document[-1]
+    assert (last["kind"], last["subject"], last["message"]) == ("mark", "node", "rollout of 2.4")
+    assert nodescope("events", "--archive", archive, "--to", "1h ago").code != 1
+
+
+def test_a_failed_job_is_marked_with_its_name(archive: Path, nodescope: Nodescope) -> None:
+    said = nodescope(
+        "mark", "exit 137", "--kind", "job_failed", "--subject", "train-7", "--archive", archive,
+        "--at", "now", "--json",
+    )  # fmt: skip
+    assert json.loads(said.out)["subject"] == "train-7"
+    assert _kinds(nodescope, "--archive", archive)[-1] == "job_failed"
+
+
+def test_a_mark_wants_a_text_and_an_archive(
+    archive: Path, tmp_path: Path, nodescope: Nodescope
+) -> None:
+    assert nodescope("mark", "  ", "--archive", archive).code == 2
+    assert nodescope("mark", "text", "--archive", tmp_path / "none").code == 2
+    assert nodescope("mark", "text", "--archive", archive, "--at", "someday").code == 2
+
+
+def test_an_imported_kind_may_be_asked_for(archive: Path, nodescope: Nodescope) -> None:
+    assert _kinds(nodescope, "--archive", archive, "--kind", "kernel") == []
+
+
+@pytest.mark.live
+def test_a_running_recorder_takes_a_mark_in(tmp_path: Path, nodescope: Nodescope) -> None:
+    archive = tmp_path / "archive"
+    left_out = [f"--without={name}" for name in NAMES if name != "marks"]
+    process = subprocess.Popen(
+        [sys.executable, "-c", MAIN, "record", "--archive", str(archive),
+         "--frequency", "1", "--flush", "200ms", *left_out],
+        stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+
+    def recorded() -> bool:
+        texts = [
+            text
+            for segment in Archive.open(archive).segments()
+            for text in segment.read("events").column("message").to_pylist()
+        ]
+        return texts.count("while it runs") == 1
+
+    try:
+        assert process.poll() is None
+        wait_for(lambda: (archive / "archive.json").exists(), "an archive")
+        assert nodescope("mark", "while it runs", "--archive", archive).code == 0
+        wait_for(recorded, "the mark in a segment")
+    finally:
+        process.terminate()
+        process.wait()
+    assert recorded()
