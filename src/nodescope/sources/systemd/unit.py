@@ -65,7 +65,10 @@ class Unit:
     conditions: tuple[Check, ...] = ()
     asserts: tuple[Check, ...] = ()
     requires: tuple[str, ...] = ()
+    wants: tuple[str, ...] = ()
     after: tuple[str, ...] = ()
+    before: tuple[str, ...] = ()
+    triggers: str | None = None  # the unit that a socket, timer or path names
     job: int = 0
     active_since_us: int | None = None
     state_since_us: int | None = None

@@ -245,7 +245,12 @@ class UnitFiles:
                 for key in ("Requires", "Requisite", "BindsTo")
                 for word in settings.words("Unit", key)
             ),
+            wants=tuple(settings.words("Unit", "Wants")),
             after=tuple(settings.words("Unit", "After")),
+            before=tuple(settings.words("Unit", "Before")),
+            triggers=settings.last("Socket", "Service")
+            or settings.last("Timer", "Unit")
+            or settings.last("Path", "Unit"),
         )
 
     def _below(self, path: str) -> str:

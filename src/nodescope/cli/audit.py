@@ -1,0 +1,110 @@
+"""`nodescope audit`: units and containers that fail, loop, hide a loop or serve nobody."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from functools import partial
+from typing import TYPE_CHECKING
+
+from nodescope.cli import options
+
+if TYPE_CHECKING:
+    from nodescope.analysis.audit import Verdict
+    from nodescope.sources.places import Places
+
+_WATCH_NS = 20_000_000_000
+
+
+def add_parser(commands: options.Commands) -> None:
+    """Declare the command."""
+    parser = options.add_command(
+        commands,
+        "audit",
+        run,
+        summary="units and containers that fail, loop, hide a loop, or serve nobody",
+        description="Look at systemd's units and at containers, and name those that fail, loop,\n"
+        "loop inside though they are active, never succeeded since boot, are held back, or\n"
+        "run for nobody; with the evidence for each. Healthy ones are not named. Needs no\n"
+        "recording. Exits 0 when there is nothing to say, 1 with findings, 2 if it could not run.",
+        examples=[
+            ("nodescope audit", "this node, now"),
+            ("nodescope audit --root /mnt/image", "a mounted image: what needs no running system"),
+            (
+                "nodescope audit --systemd-bus unix:path=/host/run/dbus/system_bus_socket",
+                "the host, from a container",
+            ),
+            ("nodescope audit --json", "for scripts"),
+        ],
+    )
+    options.add_places(parser, root=True)
+    parser.add_argument(
+        "--watch",
+        type=options.duration,
+        default=_WATCH_NS,
+        metavar="TIME",
+        help="look inside running units for at most so long; ends early when nothing there "
+        "is young (default: 20s)",
+    )
+    options.add_json(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Look, judge, print."""
+    from nodescope.analysis.audit import sort_findings
+    from nodescope.errors import SourceAbsent
+    from nodescope.pictures.audit import findings_document, render_findings
+
+    places = options.places(args)
+    found: list[Verdict] = []
+    absent: list[SourceAbsent] = []
+    looks = (partial(_units, places, args.watch), partial(_containers, places))
+    for look in looks:
+        try:
+            found += look()
+        except SourceAbsent as error:
+            absent.append(error)
+    if len(absent) == len(looks):  # nothing to look at: that is no good health
+        raise absent[0]
+    for missing in absent:
+        print(f"nodescope: not seen: {missing}", file=sys.stderr)
+    findings = sort_findings(found)
+    if args.json:
+        options.print_json(findings_document(findings))
+    else:
+        print(render_findings(findings))
+    return 1 if findings else 0
+
+
+def _units(places: Places, watch_ns: int) -> list[Verdict]:
+    """Verdicts on units."""
+    from nodescope.analysis.audit_inside import cgroups_to_watch, is_settled
+    from nodescope.analysis.audit_units import audit_units
+    from nodescope.sources.systemd.survey import read_survey
+    from nodescope.sources.unit_insides import watch_insides
+
+    survey = read_survey(places)
+    for missing in survey.missing:
+        print(f"nodescope: not seen: {missing}", file=sys.stderr)
+    insides = watch_insides(places, cgroups_to_watch(survey), watch_ns, is_settled)
+    return list(audit_units(survey, insides))
+
+
+def _containers(places: Places) -> list[Verdict]:
+    """Verdicts on containers; `SourceAbsent` where no runtime is."""
+    from nodescope.analysis.audit_containers import audit_containers
+    from nodescope.analysis.container_loops import LOOK_BACK_NS
+    from nodescope.sources.containers.runtimes import Runtimes
+
+    now_ns = time.time_ns()
+    runtimes = Runtimes(places)
+    try:
+        polled = runtimes.poll(now_ns)
+        recent = runtimes.read_recent(now_ns, now_ns - LOOK_BACK_NS)
+        for error in polled.failed.values():
+            print(f"nodescope: not seen: {error}", file=sys.stderr)
+        happenings = [*recent, *polled.happenings]
+        return list(audit_containers(list(runtimes.containers.values()), happenings, now_ns))
+    finally:
+        runtimes.close()
