@@ -171,7 +171,9 @@ class Docker:
         span = f"since={_seconds(since_ns)}&until={_seconds(wall_ns)}"
         lines = self._get(f"/events?{span}&filters={_ESCAPED}", _MAX_EVENTS)
         events = [parse_event(line, self._path) for line in lines.splitlines() if line.strip()]
-        return list(self._happenings([event for event in events if event is not None]))
+        runs: dict[str, int] = {}
+        found = [_happening(each, self._as_told(each), runs) for each in events if each is not None]
+        return [happening for happening in found if happening is not None]
 
     def close(self) -> None:
         self._asking.close()
@@ -268,30 +270,39 @@ class Docker:
 
     def _happenings(self, events: list[DockerEvent]) -> Iterator[Happening]:
         for event in events:
-            container = self._as_told(event)
-            if event.action == "start":
-                yield from self._start(event, container)
-            elif event.action == "die":
-                yield from self._end(event, container)
-            elif event.action == "destroy":
-                self._runs.pop(event.id, None)
+            if self._is_told(event):
+                continue
+            happening = _happening(event, self._as_told(event), self._runs)
+            if event.action == "destroy":
                 self.containers.pop(event.id, None)
-                gone = replace(container, state="removed", pid=None)
-                yield Happening(Kind.REMOVED, event.wall_ns, gone)
+            if happening is not None:
+                yield happening
 
-    def _start(self, event: DockerEvent, container: Container) -> Iterator[Happening]:
-        told_ns = self._runs.get(event.id)
-        if told_ns is not None and event.wall_ns < told_ns + _SAME_NS:
-            return  # a list had it already
-        if len(self._runs) < MAX_CONTAINERS:
-            self._runs[event.id] = event.wall_ns
+    def _is_told(self, event: DockerEvent) -> bool:
+        """Whether a list that was read since had this already."""
+        run_ns = self._runs.get(event.id)
+        if event.action == "start":
+            return run_ns is not None and event.wall_ns < run_ns + _SAME_NS
+        return event.action == "die" and run_ns is None and event.id in self.containers
+
+    def _as_told(self, event: DockerEvent) -> Container:
+        """The container of an event: as it was looked at, else what the event says of it."""
+        known = self.containers.get(event.id)
+        if known is not None:
+            return known
+        container = Container("docker", event.id, name=event.name, image=event.image)
+        return self._placed(container, self._parents.get(event.name or ""))
+
+
+def _happening(event: DockerEvent, container: Container, runs: dict[str, int]) -> Happening | None:
+    """What an event says happened; `runs` has when the present run of each id began."""
+    if event.action == "start":
+        if len(runs) < MAX_CONTAINERS:
+            runs[event.id] = event.wall_ns
         began = replace(container, state="running", started_wall_ns=event.wall_ns, exit_code=None)
-        yield Happening(Kind.STARTED, event.wall_ns, began)
-
-    def _end(self, event: DockerEvent, container: Container) -> Iterator[Happening]:
-        began_ns = self._runs.pop(event.id, None)
-        if began_ns is None and event.id in self.containers:
-            return  # a list had it already
+        return Happening(Kind.STARTED, event.wall_ns, began)
+    if event.action == "die":
+        began_ns = runs.pop(event.id, None)
         ended = replace(
             container,
             state="exited",
@@ -301,15 +312,11 @@ class Docker:
             finished_wall_ns=event.wall_ns,
         )
         ran = None if began_ns is None else max(0, event.wall_ns - began_ns)
-        yield Happening(Kind.EXITED, event.wall_ns, ended, ran)
-
-    def _as_told(self, event: DockerEvent) -> Container:
-        """The container of an event: as it was looked at, else what the event says of it."""
-        known = self.containers.get(event.id)
-        if known is not None:
-            return known
-        container = Container("docker", event.id, name=event.name, image=event.image)
-        return self._placed(container, self._parents.get(event.name or ""))
+        return Happening(Kind.EXITED, event.wall_ns, ended, ran)
+    if event.action == "destroy":
+        runs.pop(event.id, None)
+        return Happening(Kind.REMOVED, event.wall_ns, replace(container, state="removed", pid=None))
+    return None
 
 
 def _seconds(wall_ns: int) -> str:

@@ -198,7 +198,7 @@ class GrpcConnection:
             return
         if kind == _DATA:
             stream.data += _unpadded(payload) if flags & _PADDED else payload
-            if len(stream.data) > self._max_message + 5:
+            if len(stream.data) > self._max_message + _RECEIVE:  # a small one may come behind
                 raise MalformedSource(self._path, f"more than {self._max_message} bytes")
         if kind == _RST_STREAM or (kind in (_DATA, _HEADERS) and flags & _END_STREAM):
             stream.ended = True

@@ -126,7 +126,7 @@ class HttpConnection:
         body, content = self._ask(target, deadline)
         pieces = [body.feed(content)]
         size = len(pieces[0])
-        while not body.done:
+        while size <= limit and not body.done:
             data = self._receive(deadline)
             if not data:
                 if body.keeps:
@@ -134,8 +134,8 @@ class HttpConnection:
                 break
             pieces.append(body.feed(data))
             size += len(pieces[-1])
-            if size > limit:
-                raise MalformedSource(self._path, f"an answer of more than {limit} bytes")
+        if size > limit:
+            raise MalformedSource(self._path, f"an answer of more than {limit} bytes")
         if not body.keeps:
             self.close()
         return body.status, b"".join(pieces)

@@ -134,7 +134,8 @@ class PodmanFiles:
         if events is None:
             found = [] if self._first else find_happenings(before, after, wall_ns)
         else:
-            found = [self._happening(event, {**before, **after}) for event in events]
+            known = {**before, **after}
+            found = [_happening(event, known, self._runs) for event in events]
             for happening in found:
                 if happening.kind is Kind.EXITED and happening.container.id in after:
                     after[happening.container.id] = happening.container
@@ -206,8 +207,9 @@ class PodmanFiles:
         except OSError:
             return []
         events = [parse_event(line, self._log) for line in lines[bool(start) : -1] if line]
+        runs: dict[str, int] = {}
         return [
-            self._happening(event, self.containers)
+            _happening(event, self.containers, runs)
             for event in events
             if event is not None and since_ns <= event.wall_ns <= wall_ns
         ]
@@ -232,29 +234,32 @@ class PodmanFiles:
         events = [parse_event(line, self._log) for line in whole_lines.splitlines() if line]
         return [event for event in events if event is not None]
 
-    def _happening(self, event: PodmanEvent, known: Mapping[str, Container]) -> Happening:
-        container = known.get(event.id) or Container(
-            "podman", event.id, name=event.name, image=event.image
-        )
-        if event.kind is Kind.STARTED:
-            if len(self._runs) < MAX_CONTAINERS:
-                self._runs[event.id] = event.wall_ns
-            started = replace(container, state="running", started_wall_ns=event.wall_ns)
-            return Happening(event.kind, event.wall_ns, replace(started, exit_code=None))
-        began_ns = self._runs.pop(event.id, container.started_wall_ns)
-        if event.kind is Kind.REMOVED:
-            gone = replace(container, state="removed", pid=None)
-            return Happening(event.kind, event.wall_ns, gone)
-        ended = replace(
-            container,
-            state="exited",
-            pid=None,
-            exit_code=event.exit_code,
-            started_wall_ns=began_ns,
-            finished_wall_ns=event.wall_ns,
-        )
-        ran = None if began_ns is None else max(0, event.wall_ns - began_ns)
-        return Happening(event.kind, event.wall_ns, ended, ran)
+
+def _happening(
+    event: PodmanEvent, known: Mapping[str, Container], runs: dict[str, int]
+) -> Happening:
+    """What an event says happened; `runs` has when the present run of each id began."""
+    container = known.get(event.id) or Container(
+        "podman", event.id, name=event.name, image=event.image
+    )
+    if event.kind is Kind.STARTED:
+        if len(runs) < MAX_CONTAINERS:
+            runs[event.id] = event.wall_ns
+        started = replace(container, state="running", started_wall_ns=event.wall_ns)
+        return Happening(event.kind, event.wall_ns, replace(started, exit_code=None))
+    began_ns = runs.pop(event.id, container.started_wall_ns)
+    if event.kind is Kind.REMOVED:
+        return Happening(event.kind, event.wall_ns, replace(container, state="removed", pid=None))
+    ended = replace(
+        container,
+        state="exited",
+        pid=None,
+        exit_code=event.exit_code,
+        started_wall_ns=began_ns,
+        finished_wall_ns=event.wall_ns,
+    )
+    ran = None if began_ns is None else max(0, event.wall_ns - began_ns)
+    return Happening(event.kind, event.wall_ns, ended, ran)
 
 
 def _read_identity(path: Path) -> Identity:
