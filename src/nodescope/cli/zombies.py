@@ -37,6 +37,7 @@ def add_parser(commands: options.Commands) -> None:
             ("nodescope zombies", "now, in a fraction of a second"),
             ("nodescope zombies --watch 60s", "who makes them"),
             ("nodescope zombies --files", "which files pin them"),
+            ("nodescope zombies --files /dev/shm", "… searched only there: at once"),
             ("nodescope zombies --trend --parents", "all parents; growth as recorded"),
             ("nodescope zombies --json", "for scripts"),
         ],
@@ -49,7 +50,11 @@ def add_parser(commands: options.Commands) -> None:
         help="listen for so long who makes cgroups, and which of them stay (root)",
     )
     parser.add_argument(
-        "--files", action="store_true", help="search for the files that pin them (root)"
+        "--files",
+        nargs="*",
+        type=Path,
+        metavar="DIR",
+        help="search for the files that pin them, everywhere or only below these folders (root)",
     )
     parser.add_argument(
         "--search-time",
@@ -97,8 +102,8 @@ def run(args: argparse.Namespace) -> int:
         report.heard, report.makers = heard, makers
     else:
         report = assess(take_look(hierarchy), _history(args))
-    if args.files:
-        _search(report, hierarchy, args.search_time)
+    if args.files is not None:
+        _search(report, hierarchy, args.files, args.search_time)
     if args.pages is not None:
         _scan(report, hierarchy, 1 if args.pages == "all" else _SAMPLED)
     if args.json:
@@ -129,12 +134,10 @@ def _watch(hierarchy: MemoryHierarchy, duration_ns: int) -> tuple[Heard, list[Ma
     return heard, makers.tell(heard.end_ns + GRACE_NS, GRACE_NS)
 
 
-def _search(report: Report, hierarchy: MemoryHierarchy, limit_ns: int) -> None:
+def _search(report: Report, hierarchy: MemoryHierarchy, folders: list[Path], limit_ns: int) -> None:
     from nodescope.sources.memory_cgroups.pins import find_pinning_files
 
-    report.search = find_pinning_files(
-        hierarchy, report.look.parents, hierarchy.places, limit_ns / 1e9
-    )
+    report.search = find_pinning_files(hierarchy, report.look.parents, folders, limit_ns / 1e9)
 
 
 def _scan(report: Report, hierarchy: MemoryHierarchy, one_in: int) -> None:

@@ -10,8 +10,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
-from nodescope.errors import SourceError
+from nodescope.errors import SourceError, source_error
 from nodescope.sources.memory_cgroups.counting import read_file
 from nodescope.sources.places import Places
 
@@ -65,6 +66,18 @@ def find_file_systems(places: Places) -> list[FileSystem]:
     on_disk = any(not each.in_memory and not each.layered for each in systems)
     wanted = [each for each in systems if not (each.layered and on_disk)]
     return sorted(wanted, key=lambda each: not each.in_memory)
+
+
+def find_file_system(folder: Path) -> FileSystem:
+    """The file system of one folder, to be searched from there."""
+    try:
+        device = os.stat(folder).st_dev
+        mounts = parse_mountinfo(read_file("/proc/self/mountinfo"))
+    except OSError as error:
+        raise source_error(folder, error) from error
+    name = f"{os.major(device)}:{os.minor(device)}"
+    in_memory = any(mount.device == name and mount.type in _MEMORY for mount in mounts)
+    return FileSystem(name, str(folder.absolute()), in_memory)
 
 
 def _one_per_namespace(places: Places) -> Iterator[str]:

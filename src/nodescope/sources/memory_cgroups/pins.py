@@ -12,13 +12,18 @@ from __future__ import annotations
 import os
 import stat
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Literal
 
 from nodescope.errors import SourceError
 from nodescope.sources.memory_cgroups.counting import read_file
-from nodescope.sources.memory_cgroups.file_systems import FileSystem, find_file_systems
+from nodescope.sources.memory_cgroups.file_systems import (
+    FileSystem,
+    find_file_system,
+    find_file_systems,
+)
 from nodescope.sources.memory_cgroups.hierarchy import MemoryHierarchy
 from nodescope.sources.memory_cgroups.resident import PageOwners
 from nodescope.sources.memory_cgroups.residual import PAGE_BYTES, Parent
@@ -65,16 +70,17 @@ class _Found:
 
 
 def find_pinning_files(
-    hierarchy: MemoryHierarchy, parents: list[Parent], places: Places, seconds: float
+    hierarchy: MemoryHierarchy, parents: list[Parent], folders: Sequence[Path], seconds: float
 ) -> PinSearch:
-    """Search at most so long. Raises `SourceDenied` without root."""
+    """Search at most so long, everywhere or in `folders`. Raises `SourceDenied` without root."""
+    places = hierarchy.places
     search = PinSearch()
     payers = _payers(hierarchy, parents)
     wanted = _wanted(parents)
     deadline = time.monotonic() + seconds
     seen: set[tuple[int, int]] = set()
     with PageOwners(places) as owners:
-        for found in _every_file(places, parents, search, deadline):
+        for found in _every_file(places, parents, folders, search, deadline):
             identity = found.status.st_dev, found.status.st_ino
             if identity in seen:
                 continue
@@ -138,9 +144,17 @@ def _look_at(
 
 
 def _every_file(
-    places: Places, parents: list[Parent], search: PinSearch, deadline: float
+    places: Places,
+    parents: list[Parent],
+    folders: Sequence[Path],
+    search: PinSearch,
+    deadline: float,
 ) -> Iterator[_Found]:
     yield from _held_open(places)
+    if folders:
+        for folder in folders:
+            yield from _files_below(find_file_system(folder), deadline)
+        return
     cached = any("file" in parent.held or not parent.held for parent in parents)
     for system in find_file_systems(places):
         if not system.in_memory and not cached:

@@ -50,17 +50,19 @@ class PageOwners:
         self._blocks: dict[int, array.array[int]] = {}
         self._has_cachestat = True
         self._populates = True
+        self._owners = self._open(str(places.proc / "kpagecgroup"))
         # Our own mappings are described by our own /proc, wherever the host's is.
         self._pagemap = self._open("/proc/self/pagemap")
         self._memory = self._open("/proc/self/mem")
-        self._owners = self._open(str(places.proc / "kpagecgroup"))
 
     def _open(self, path: str) -> int:
         try:
             self._descriptors.append(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
         except OSError as error:
             self.close()
-            raise source_error(path, error) from error
+            failure = source_error(path, error)
+            failure.hint = "needs root, and a kernel with CONFIG_PROC_PAGE_MONITOR"
+            raise failure from error
         return self._descriptors[-1]
 
     def pages_of(self, descriptor: int, size_bytes: int) -> Counter[int]:
