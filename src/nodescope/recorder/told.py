@@ -1,7 +1,7 @@
-"""What an archive already tells of the kernel's log of this boot.
+"""What an archive already tells: lines of the kernel's log, marks, jobs.
 
-The archive itself is the memory: a line is in it or it is not, whatever became of
-the recorder that wrote it, so that nothing is told twice and nothing is left out.
+The archive itself is the memory: a thing is in it or it is not, whatever became
+of the recorder that wrote it, so that nothing is told twice and nothing is left out.
 A flush writes events before log lines; a recorder killed in between leaves events
 whose lines are still to be told.
 """
@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from nodescope.archive.reader import Archive, Segment
 from nodescope.errors import ArchiveError
@@ -47,9 +48,31 @@ def read_told(archive: Path, boot_id: str) -> Told:
     return Told(events=events or frozenset())
 
 
+def read_told_names(archive: Path, key: str, since_wall_ns: int) -> set[str]:
+    """What events told since then have in their details under `key`."""
+    try:
+        segments = Archive.open(archive).segments()
+    except ArchiveError:
+        return set()
+    found: set[Any] = set()
+    for segment in reversed(segments):
+        try:
+            if segment.wall_to_ns < since_wall_ns:
+                continue
+            found |= _details(segment, key)
+        except ArchiveError:
+            continue  # a damaged one costs its own
+    return {each for each in found if isinstance(each, str)}
+
+
 def _event_sequences(segment: Segment) -> frozenset[int]:
-    found = set()
-    for text in segment.read("events", ["details"]).column("details").to_pylist():
-        if text is not None and '"sequence"' in text:
-            found.add(json.loads(text).get("sequence"))
-    return frozenset(each for each in found if isinstance(each, int))
+    return frozenset(each for each in _details(segment, "sequence") if isinstance(each, int))
+
+
+def _details(segment: Segment, key: str) -> set[Any]:
+    quoted = json.dumps(key)
+    return {
+        json.loads(text).get(key)
+        for text in segment.read("events", ["details"]).column("details").to_pylist()
+        if text is not None and quoted in text
+    }

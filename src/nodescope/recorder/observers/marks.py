@@ -6,20 +6,18 @@ that was killed before leaves both: the archive then tells which are told.
 
 from __future__ import annotations
 
-import json
 import os
 import time
-from pathlib import Path
 
 from nodescope.archive.layout import MARKS_DIRECTORY
 from nodescope.archive.marks import Mark, list_marks, read_mark, remove_mark
-from nodescope.archive.reader import Archive
 from nodescope.clock import SystemClock, read_pair
 from nodescope.errors import ArchiveError
 from nodescope.recorder.observation import SECOND_NS, Event, Observation, Setting
+from nodescope.recorder.told import read_told_names
 from nodescope.sources.node import read_text
 
-_LATEST_SEGMENTS = 3  # a file outlives its event by the segment that was open, and one torn
+_HOUR_NS = 3600 * SECOND_NS  # a wall clock may have been set meanwhile
 
 
 class MarksObserver:
@@ -51,9 +49,10 @@ class MarksObserver:
             return said
         # The clock of file times is coarse: a mark may come in the same tick as we look.
         self._changed_ns = changed if changed < time.time_ns() - SECOND_NS else None
+        waiting = list_marks(self._root)
         if self._told is None:
-            self._told = _told_marks(self._root)
-        for mark_id in list_marks(self._root):
+            self._told = read_told_names(self._root, "mark", _oldest_ns(waiting) - _HOUR_NS)
+        for mark_id in waiting:
             if mark_id in self._told:
                 continue
             self._told.add(mark_id)
@@ -77,20 +76,10 @@ class MarksObserver:
         """There is nothing to let go of."""
 
 
-def _told_marks(root: Path) -> set[str]:
-    """The marks whose events the latest segments hold."""
-    try:
-        segments = Archive.open(root).segments()[-_LATEST_SEGMENTS:]
-        texts = [
-            text
-            for segment in segments
-            for text in segment.read("events", ["details"]).column("details").to_pylist()
-        ]
-    except ArchiveError:
-        return set()
-    return {
-        str(json.loads(text).get("mark")) for text in texts if text is not None and '"mark"' in text
-    }
+def _oldest_ns(waiting: list[str]) -> int:
+    """When the first of them was made: ids begin with the wall time."""
+    numbers = (mark_id.partition("-")[0] for mark_id in waiting)
+    return min((int(each) for each in numbers if each.isdecimal()), default=0)
 
 
 def make(setting: Setting) -> MarksObserver:

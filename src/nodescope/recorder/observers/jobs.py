@@ -1,0 +1,86 @@
+"""Jobs of Ray that failed, into events: from the dashboard, else from its event logs."""
+
+from __future__ import annotations
+
+from nodescope.clock import SystemClock, read_pair
+from nodescope.errors import SourceAbsent, SourceError
+from nodescope.recorder.observation import SECOND_NS, Event, Observation, Setting
+from nodescope.recorder.told import read_told_names
+from nodescope.sources.ray import (
+    EventLogs,
+    FailedJob,
+    find_dashboard,
+    find_session,
+    read_failed_jobs,
+)
+
+_HISTORY_NS = 3600 * SECOND_NS  # what failed longer ago is nothing that happened here and now
+_MOST_REMEMBERED = 10_000
+
+
+class JobsObserver:
+    """Asks now and then; a job is told once, also across restarts."""
+
+    interval_ns = 15 * SECOND_NS
+    patient = True  # a dashboard may be slow
+
+    def __init__(self, setting: Setting) -> None:
+        self._setting = setting
+        self._logs = EventLogs()
+        self._told: dict[str, None] | None = None  # in the order they were told
+
+    def begin_segment(self) -> None:
+        """Nothing is said again: a job failed once."""
+
+    def observe(self, now_ns: int) -> Observation:
+        offset_ns = read_pair(SystemClock()).offset_ns
+        since_ns = now_ns + offset_ns - _HISTORY_NS
+        jobs = [job for job in self._read() if job.wall_ns >= since_ns]
+        if self._told is None:
+            names = read_told_names(self._setting.archive, "job", since_ns) if jobs else ()
+            self._told = dict.fromkeys(names)
+        said = Observation()
+        for job in jobs:
+            if job.id not in self._told:
+                self._told[job.id] = None
+                said.events.append(_event(job, job.wall_ns - offset_ns))
+        while len(self._told) > _MOST_REMEMBERED:
+            del self._told[next(iter(self._told))]
+        return said
+
+    def _read(self) -> list[FailedJob]:
+        places = self._setting.places
+        session = find_session(places)
+        address = find_dashboard(places, session)
+        if address is None:
+            raise SourceAbsent(places.inside("/tmp/ray"), "no Ray here")  # noqa: S108
+        try:
+            return read_failed_jobs(address)
+        except SourceError:
+            if session is None:
+                raise
+        return self._logs.read(session)
+
+    def close(self) -> None:
+        """There is nothing to let go of."""
+
+
+def _event(job: FailedJob, time_ns: int) -> Event:
+    details = {
+        "job": job.id,
+        "entrypoint": job.entrypoint,
+        "error_type": job.error_type,
+        "exit_code": job.exit_code,
+    }
+    return Event(
+        time_ns,
+        "job_failed",
+        job.id,
+        job.message.partition("\n")[0],
+        details={name: value for name, value in details.items() if value is not None},
+    )
+
+
+def make(setting: Setting) -> JobsObserver:
+    """The observer of the jobs of this node's Ray, or of the one it is pointed at."""
+    return JobsObserver(setting)
