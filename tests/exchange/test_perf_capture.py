@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from tests.sources.symbols.test_perf_agreement import same
 from nodescope.errors import MalformedSource
 from nodescope.exchange.importing import import_files
 
-pytestmark = [pytest.mark.root, pytest.mark.debian("linux-perf")]
+pytestmark = [pytest.mark.root, pytest.mark.live, pytest.mark.debian("linux-perf")]
 
 SECONDS = "0.8"
 SYSTEM = ["-F", "499", "-g", "-a"]
@@ -31,9 +32,6 @@ _HEAD = re.compile(
     r"(?P<s>\d+)\.(?P<ns>\d{9}):\s+(?P<event>\S+?):(?P<only>\s+[0-9a-f]+ .*)?\s*$"
 )
 _FRAME = re.compile(r"^\s+([0-9a-f]+) (.*) \(((?:[^()]|\(deleted\))*)\)$")
-# Both are right of a call that is its function's last instruction: perf looks up the return
-# address, which is the next function's; we look up the call.
-_BOTH_RIGHT = {("_start", "_dl_start_user")}
 
 
 @dataclass(frozen=True)
@@ -135,11 +133,12 @@ def assert_same_ends(rows: list[Row], said: list[Said]) -> None:
         ):
             if theirs != "[unknown]":
                 named += 1
-                if not same(ours, theirs) and (ours, theirs) not in _BOTH_RIGHT:
+                if not same(ours, theirs):
                     wrong[end, ours, theirs] += 1
     print(f"{named} ends named by perf, {sum(wrong.values())} differ: {wrong.most_common(20)}")
-    assert named > 100
-    assert sum(wrong.values()) <= named * 0.005
+    assert named
+    # A binary may be replaced, or a map grow, between our look at it and perf's.
+    assert wrong.total() <= named * 0.005
 
 
 @pytest.fixture(scope="module")
@@ -214,12 +213,13 @@ def test_samples_without_a_time_are_refused_with_what_to_do(load: int, tmp_path:
 
 def test_clock_readings_place_a_capture_on_the_wall(load: int, tmp_path: Path) -> None:
     path = tmp_path / "perf.data"
+    began_ns = time.time_ns()
     perf_record(path, "-k", "CLOCK_MONOTONIC", *SYSTEM)
-    ended_ns = path.stat().st_mtime_ns
+    ended_ns = time.time_ns()
     (report,) = import_files([path], tmp_path / "archive").reports
     assert report.clock_source == "clock readings in the file"
     assert report.wall_to_ns is not None
-    assert 0 <= ended_ns - report.wall_to_ns < 3 * 10**9
+    assert began_ns <= report.wall_to_ns <= ended_ns
 
 
 def test_another_kernels_functions_keep_their_addresses(

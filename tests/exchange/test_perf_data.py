@@ -13,6 +13,7 @@ from tests.exchange import perf_files as make
 from tests.exchange.rows import read_rows, read_table
 
 from nodescope.errors import MalformedSource
+from nodescope.exchange import perf_data
 from nodescope.exchange.formats import ImportReport
 from nodescope.exchange.importing import import_files
 
@@ -143,6 +144,42 @@ def test_a_made_up_birth_gives_no_mappings_of_its_parent(tmp_path: Path) -> None
     assert child.modules == ("[unknown]",)
     assert parent.modules == ("/sbin/init",)
     assert parent.stack == ("+0x1000",)
+
+
+@pytest.mark.parametrize("batch_words", [1, 1 << 20])
+def test_around_exec_an_address_is_what_was_mapped_there_at_that_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batch_words: int
+) -> None:
+    """A shell forks, the child executes one program and that another, all at the same place."""
+    monkeypatch.setattr(perf_data, "_BATCH_WORDS", batch_words)
+    at = 0x401000
+    data = CLOCK.comm(10, 0, "sh") + CLOCK.mmap2(10, 0, at, 0x1000, "/bin/sh", inode=1)
+    time = T0
+    expected = []
+
+    def sampled(name: str, module: str) -> bytes:
+        nonlocal time
+        time += MS
+        expected.append((name, module))
+        return CLOCK.sample(20, time, kernel=[0xFFFFFFFF81000010], user=[at + 0x10, at + 0x20])
+
+    data += CLOCK.fork(20, 10, T0) + sampled("sh", "/bin/sh")
+    for number, (old, new) in enumerate((("/bin/sh", "/bin/env"), ("/bin/env", "/bin/cat")), 2):
+        data += CLOCK.comm(20, time + 1, new[5:], executed=True) + sampled(new[5:], old)
+        data += CLOCK.mmap2(20, time + 1, at, 0x1000, new, inode=number) + sampled(new[5:], new)
+    bring_in(tmp_path, make.File([CLOCK], data).content())
+    rows = read_rows(tmp_path / "archive")
+    assert [(row.comm, row.modules[0]) for row in rows] == expected
+
+
+def test_a_negative_number_on_a_users_stack_is_no_frame_of_the_kernel(tmp_path: Path) -> None:
+    """Without frame pointers a walk may meet what looks like the marker of a context."""
+    chain = [0x401000, make.KERNEL, 0x402000]
+    data = CLOCK.comm(10, 0, "app") + CLOCK.mmap2(10, 0, 0x400000, 0x10000, "/bin/app")
+    data += CLOCK.sample(10, T0, user=chain)
+    bring_in(tmp_path, make.File([CLOCK], data).content())
+    (row,) = read_rows(tmp_path / "archive")
+    assert row.stack == ("+0x2000", "+0x1000")
 
 
 def test_a_child_has_its_parents_mappings_and_name_until_it_executes(tmp_path: Path) -> None:

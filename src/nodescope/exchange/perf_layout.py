@@ -73,6 +73,7 @@ def find_layout(event: Event) -> EventLayout:
         cgroup=1 + after_cgroup if kind & CGROUP and not kind & AUX else 0,
         trailer=len(trailer),
         trailer_time=from_end(TIME),
+        back=0,  # perf names return addresses themselves: a capture shows what perf shows
     )
     if not layout.chain and not layout.ip:
         raise UsageError(f"samples of event {event.label} carry no address")

@@ -7,48 +7,21 @@ starts to sample. A thread without a name is called as perf calls it, `:TID`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from nodescope.exchange.perf_index import MMAP
 from nodescope.exchange.perf_records import Records
 from nodescope.exchange.perf_symbols import BY_BUILD_ID, BY_PATH, CapturedModules
-from nodescope.sources.perf.address_space import I32, AddressSpaces, Image, Module
+from nodescope.sources.perf.address_space import Image, Module
 from nodescope.sources.perf.decode import COMM, EXIT, FORK, I64, MMAP2, U64, Batch, Mappings
 from nodescope.sources.perf.processes import Attribution, Processes
 
 _MISC_BUILD_ID = 1 << 14
 _NOBODY = (1 << 32) - 1  # a task that has already been taken apart
-_EMPTY = np.empty(0, np.uint64)
-
-
-@dataclass(frozen=True, slots=True)
-class CapturedSpaces(AddressSpaces):
-    """Address spaces that remember what a program had mapped that executed another.
-
-    Until the new program starts, a thread's user frame is still where it called
-    `execve`, in what it has left.
-    """
-
-    left: dict[int, Image]
-
-    def locate(self, number: I64, address: U64) -> tuple[I32, U64]:
-        """The module (-1: none) and the offset in its file of each address."""
-        module, offset = AddressSpaces.locate(self, number, address)
-        executed = np.zeros(self.made + len(self.lasting) + 1, bool)  # the last: none, which is -1
-        executed[[space for space, image in self.left.items() if len(image.start)]] = True
-        missing = np.flatnonzero(module < 0)
-        missing = missing[executed[number[missing]]]
-        for space in np.unique(number[missing]).tolist():
-            image = self.left[space]
-            mine = missing[number[missing] == space]
-            row = np.searchsorted(image.start, address[mine], "right") - 1
-            inside = (row >= 0) & (address[mine] < image.end[row])
-            mine, row = mine[inside], row[inside]
-            module[mine] = image.module[row]
-            offset[mine] = address[mine] - image.start[row] + image.offset[row]
-        return module, offset
+_NONE = np.empty(0, np.uint64)
+_NOTHING = Image(_NONE, _NONE, _NONE, np.empty(0, np.int32), np.empty(0, np.int64))
 
 
 class CapturedProcesses(Processes):
@@ -61,24 +34,7 @@ class CapturedProcesses(Processes):
             self._comm_of.pop(tid, None)
         for pid in forks.pid[forks.pid != forks.parent_pid].tolist():
             self._image_of.pop(pid, None)
-        parents = dict(zip(forks.pid.tolist(), forks.parent_pid.tolist(), strict=True))
-        executed = np.unique(batch.comms.pid[batch.comms.exec]).tolist()
-        own = {pid: self._image_of.get(pid) for pid in executed}
-        found = super().attribute(batch)
-        # Who was born in this batch left what its parent has, which is known only now.
-        before: dict[int, Image] = {}
-        for pid, image in own.items():
-            image = image or self._image_of.get(parents.get(pid, -1))
-            if image is not None:
-                before[pid] = image
-        spaces, first = np.unique(found.space, return_index=True)
-        pids = batch.samples.pid[first].tolist()
-        left = {
-            space: before[pid]
-            for space, pid in zip(spaces.tolist(), pids, strict=True)
-            if 0 <= space < found.spaces.made and pid in before
-        }
-        return Attribution(found.comm, found.space, _with_left(found.spaces, left))
+        return super().attribute(batch)
 
     def forget(self) -> None:
         """Nothing: what is forgotten cannot be asked again."""
@@ -104,14 +60,7 @@ class CapturedProcesses(Processes):
         unborn = np.setdiff1d(batch.mappings.pid, born)
         for pid in unborn.tolist():
             if pid not in self._image_of:
-                none = np.empty(0, np.int32)
-                self._image_of[pid] = Image(_EMPTY, _EMPTY, _EMPTY, none)
-
-
-def _with_left(spaces: AddressSpaces, left: dict[int, Image]) -> AddressSpaces:
-    if not left:
-        return spaces
-    return CapturedSpaces(spaces.made, spaces.number, spaces.rows, spaces.lasting, left)
+                self._image_of[pid] = _NOTHING
 
 
 def complete_batch(

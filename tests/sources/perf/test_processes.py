@@ -31,7 +31,7 @@ class Node:
         found = self.feed(*records)
         user = self.batch.samples.user
         first = user.addresses[user.starts]
-        modules, offsets = found.spaces.locate(found.space, first)
+        modules, offsets = found.spaces.locate(found.space, first, self.batch.samples.time_ns)
         return [
             (self.processes.modules[module].path, offset) if module >= 0 else None
             for module, offset in zip(modules.tolist(), offsets.tolist(), strict=True)
@@ -82,6 +82,21 @@ def test_between_fork_and_exec_a_child_is_its_parent(node: Node, proc: Path) -> 
     )
     assert node.comms(*records) == ["bash", "ls"]
     assert node.places(*records) == [("/bin/bash", 0x10), ("/bin/ls", 0x10)]
+
+
+def test_while_it_executes_a_child_is_still_where_it_was(node: Node, proc: Path) -> None:
+    add_process(proc, 7, "bash", f"{CODE:x}-{CODE + 0x1000:x} r-xp 00000000 08:01 5 /bin/bash\n")
+    records = (
+        make.fork(100, 7, 10),
+        at(100, 15),
+        make.comm(100, 100, 20, "ls", executed=True),
+        at(100, 21),
+        make.mmap2(100, 22, CODE, 0x1000, "/bin/ls"),
+        at(100, 30),
+        make.end(100, 40),
+    )
+    assert node.comms(*records) == ["bash", "ls", "ls"]
+    assert node.places(*records) == [("/bin/bash", 0x10), ("/bin/bash", 0x10), ("/bin/ls", 0x10)]
 
 
 def test_a_grandchild_inherits_through_parents_that_are_gone(node: Node) -> None:

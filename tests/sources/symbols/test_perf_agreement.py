@@ -217,6 +217,8 @@ _CLONE = re.compile(r"( \[clone [^\]]*\])+$|(\.(cold|part|isra|constprop|lto_pri
 
 def essence(name: str) -> str:
     """A name without what demanglers may or may not show."""
+    if name.endswith("@plt"):
+        return essence(name.removesuffix("@plt")) + "@plt"
     name = _HASH.sub("", _CLONE.sub("", name)).replace("(anonymous namespace)", "{anon}")
     depth = 0
     kept = []

@@ -7,7 +7,7 @@ them maps something new. All spaces of a batch are searched at once.
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,7 @@ from nodescope.sources.perf.decode import I64, U64
 
 I32 = npt.NDArray[np.int32]
 
+_MAX_LEFT = 6  # programs executed one after the other, or forked, before any maps its own
 _USER_END = np.uint64(1 << 47)  # above: the kernel, garbage, or LA57 on request, which is rare
 
 
@@ -38,20 +39,33 @@ class Module:
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """The executable mappings of an address space, sorted by start."""
+    """The executable mappings of an address space, sorted by start.
+
+    `left` is what was mapped before a new program took its place: until that has
+    mapped its own, a thread's user frame is still where it called `execve`.
+    """
 
     start: U64
     end: U64
     offset: U64
     module: I32
+    since: I64  # when it was mapped; 0 if before it was known
+    left: Image | None = None
     serial: int = field(default_factory=itertools.count(1).__next__)
 
-    def part(self, rows: slice | npt.NDArray[np.bool_]) -> Image:
+    def part(self, rows: slice | npt.NDArray[np.bool_], left: Image | None = None) -> Image:
         """Some of its mappings, as an image of their own."""
-        return Image(self.start[rows], self.end[rows], self.offset[rows], self.module[rows])
+        return Image(
+            self.start[rows],
+            self.end[rows],
+            self.offset[rows],
+            self.module[rows],
+            self.since[rows],
+            left and replace(left, left=left.left and replace(left.left, left=None)),
+        )
 
     def with_mappings(self, other: Image) -> Image:
-        """This image after more was mapped into it; what it covered is gone."""
+        """This image after more was mapped into it; what that covers is left."""
         keep = np.ones(len(self.start), bool)
         for start, end in zip(other.start.tolist(), other.end.tolist(), strict=True):
             keep &= (self.start >= end) | (self.start < start)
@@ -62,24 +76,72 @@ class Image:
             np.concatenate((self.end[keep], other.end))[order],
             np.concatenate((self.offset[keep], other.offset))[order],
             np.concatenate((self.module[keep], other.module))[order],
+            np.concatenate((self.since[keep], other.since))[order],
+            self.left if keep.all() else replace(self, left=None),
         )
 
 
-@dataclass(frozen=True, slots=True)
 class AddressSpaces:
     """The address spaces of one batch, by number: first those made in it, as rows.
 
-    Those that lasted from before follow as images, from number `made` on.
+    Those that lasted from before follow as images, from number `made` on; -1 is
+    none. A mapping counts from its time on; where a space had none yet at an
+    address, the one it came from tells (`before`).
     """
 
-    made: int
-    number: I64
-    rows: Image  # the mappings of all made in this batch, sorted by number and start
-    lasting: list[Image]
+    def __init__(
+        self, made: int, number: I64, rows: Image, lasting: list[Image], before: I64
+    ) -> None:
+        """`rows` are the mappings of all made in this batch, sorted by `number` and start."""
+        self.made = made
+        self.lasting = list(lasting)
+        self._number = number
+        self._rows = rows
+        self._before = np.full(made + 3 * len(lasting) + 1, -1, np.int64)
+        self._before[:made] = before
+        place = 0
+        while place < len(self.lasting):
+            left = self.lasting[place].left
+            if left is not None:
+                self._before[made + place] = made + len(self.lasting)
+                self.lasting.append(left)
+            place += 1
 
-    def locate(self, number: I64, address: U64) -> tuple[I32, U64]:
-        """The module (-1: none) and the offset in its file of each address."""
-        parts = [(self.number, self.rows)]
+    def locate(self, number: I64, address: U64, time_ns: I64) -> tuple[I32, U64]:
+        """The module (-1: none) and the offset in its file of each address at a time."""
+        module = np.full(len(address), -1, np.int32)
+        offset = np.zeros(len(address), np.uint64)
+        open_rows = np.arange(len(address))
+        for _ in range(_MAX_LEFT):
+            module[open_rows], offset[open_rows] = self._locate_now(
+                number, address[open_rows], time_ns[open_rows]
+            )
+            missing = module[open_rows] < 0
+            number = self._before[number[missing]]
+            open_rows = open_rows[missing][number >= 0]
+            number = number[number >= 0]
+            if not len(open_rows):
+                break
+        return module, offset
+
+    def count_later(self, number: I64, time_ns: I64) -> I64:
+        """How many mappings a space had not yet at a time: 0 for nearly all."""
+        first_ns = int(time_ns.min(initial=1 << 62))
+        parts = [(self._number, self._rows.since)]
+        for place, image in enumerate(self.lasting, self.made):
+            if image.since.max(initial=0) > first_ns:
+                parts.append((np.full(len(image.since), place, np.int64), image.since))
+        owner = np.concatenate([numbers for numbers, _ in parts])
+        since = np.concatenate([times for _, times in parts])
+        moments = np.unique(since)
+        step = len(moments) + 1
+        keys = np.sort(owner * step + np.searchsorted(moments, since))
+        passed = np.searchsorted(moments, time_ns, "right")
+        later: I64 = np.searchsorted(keys, (number + 1) * step)
+        return later - np.searchsorted(keys, number * step + passed)
+
+    def _locate_now(self, number: I64, address: U64, time_ns: I64) -> tuple[I32, U64]:
+        parts = [(self._number, self._rows)]
         asked = np.zeros(self.made + len(self.lasting) + 1, bool)  # the last: none, which is -1
         asked[number] = True
         for old in (np.flatnonzero(asked[self.made : -1]) + self.made).tolist():
@@ -91,13 +153,13 @@ class AddressSpaces:
         if not len(keys):
             return module, offset
         row = np.searchsorted(keys, _space_key(number, address), "right") - 1
-        start, end, file_offset, modules = (
+        start, end, file_offset, modules, since = (
             np.concatenate([getattr(image, name) for _, image in parts])
-            for name in ("start", "end", "offset", "module")
+            for name in ("start", "end", "offset", "module", "since")
         )
         owner = np.concatenate([numbers for numbers, _ in parts])
         inside = (row >= 0) & (number >= 0) & (owner[row] == number) & (address < end[row])
-        inside &= address < _USER_END
+        inside &= (address < _USER_END) & (since[row] <= time_ns)
         row = row[inside]
         module[inside] = modules[row]
         offset[inside] = address[inside] - start[row] + file_offset[row]

@@ -60,6 +60,7 @@ class Layout:
     cgroup: int = 0
     trailer: int = 2
     trailer_time: int = 1
+    back: int = 1  # from a return address to the call
 
     @property
     def least(self) -> int:
@@ -76,7 +77,7 @@ class Chains:
     """One call chain per sample, innermost first, in one flat array.
 
     Callers are return addresses: the address before is what belongs to the
-    call, so every frame but the innermost is one less than the kernel gave.
+    call, so every frame but the innermost is `Layout.back` less than the kernel gave.
     """
 
     addresses: U64
@@ -303,7 +304,7 @@ def _samples(
     if counts is None:
         kernel, user = _only_leaves(words[at + layout.ip], kernel_mode)
     else:
-        kernel, user = _split_chains(words, at + (layout.chain + 1), counts)
+        kernel, user = _split_chains(words, at + (layout.chain + 1), counts, layout.back)
     return Samples(
         cpu=(words[at + layout.cpu] & _LOW).astype(np.int64) if layout.cpu else cpu,
         time_ns=words[at + layout.time].astype(np.int64),
@@ -326,7 +327,7 @@ def _only_leaves(addresses: U64, kernel_mode: Bool) -> tuple[Chains, Chains]:
     )
 
 
-def _split_chains(words: U64, at: I64, counts: I64) -> tuple[Chains, Chains]:
+def _split_chains(words: U64, at: I64, counts: I64, back: int) -> tuple[Chains, Chains]:
     """Part each chain at its context markers into kernel and user frames."""
     total = int(counts.sum())
     bounds = np.zeros(len(counts) + 1, np.int64)
@@ -339,13 +340,20 @@ def _split_chains(words: U64, at: I64, counts: I64) -> tuple[Chains, Chains]:
     head = total - int(runs.sum())
     is_code = chain >= _LOWEST_CODE
     is_code[markers] = False
-    is_caller = np.ones(total, np.uint64)
-    is_caller[markers[markers + 1 < total] + 1] = 0
-    addresses = chain - is_caller
+    # The kernel's part comes first: after a user's marker others are what a walk
+    # without frame pointers took for one, a small negative number on the stack.
+    owner = np.searchsorted(bounds, markers, "right")
+    state = 2 * owner + (chain[markers] == _MARK_USER)
+    is_user = np.maximum.accumulate(state) == 2 * owner + 1
+    addresses = chain
+    if back:
+        is_caller = np.full(total, back, np.uint64)
+        is_caller[markers[markers + 1 < total] + 1] = 0
+        addresses = chain - is_caller
     parts = []
-    for mark in (_MARK_KERNEL, _MARK_USER):
+    for wanted in (~is_user & (chain[markers] == _MARK_KERNEL), is_user):
         inside = np.zeros(total, bool)
-        inside[head:] = np.repeat(chain[markers] == mark, runs)
+        inside[head:] = np.repeat(wanted, runs)
         parts.append(_select(addresses, inside & is_code, bounds))
     return parts[0], parts[1]
 

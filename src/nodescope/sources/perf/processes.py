@@ -165,6 +165,7 @@ class Processes:
             end=np.array([entry.end for entry in mapped], np.uint64),
             offset=self.file_offsets(start, offset, module),
             module=module,
+            since=np.zeros(len(mapped), np.int64),
         )
         self._image_of[pid] = image
         return image
@@ -242,16 +243,23 @@ class _Join:
         self._make_spaces(np.unique(samples.pid[in_user]))
         space = np.full(len(samples), -1, np.int64)
         pid, time = samples.pid[in_user], samples.time_ns[in_user]
-        found = self.made.at(self._key(pid, time), pid)
-        missing = np.flatnonzero(found < 0)
-        if len(missing):
-            pids, inverse = np.unique(pid[missing], return_inverse=True)
-            found[missing] = self._spaces_before(pids)[inverse]
-        space[in_user] = found
+        space[in_user] = self._spaces_at(self._key(pid, time), pid)
+        self.before = self._spaces_at(self.made.keys - 1, self.made.ids, ask=False)
         return space
 
+    def _spaces_at(self, keys: I64, pids: I64, *, ask: bool = True) -> I64:
+        """The spaces of processes at some time; what is not known is asked of `/proc`, or not."""
+        found = self.made.at(keys, pids)
+        missing = np.flatnonzero(found < 0)
+        if len(missing):
+            unique, inverse = np.unique(pids[missing], return_inverse=True)
+            found[missing] = self._spaces_before(unique, ask)[inverse]
+        return found
+
     def spaces(self) -> AddressSpaces:
-        return AddressSpaces(len(self.made.keys), self.row_number, self.rows, self.lasting)
+        return AddressSpaces(
+            len(self.made.keys), self.row_number, self.rows, self.lasting, self.before
+        )
 
     def _make_spaces(self, sampled: I64) -> None:
         """A space for each exec of a process that is sampled, survives, or bore such a one."""
@@ -284,7 +292,9 @@ class _Join:
         module = self.known.mapping_modules(self.batch, chosen)
         start = mappings.start[chosen]
         offset = self.known.file_offsets(start, mappings.offset[chosen], module)
-        return Image(start, start + mappings.length[chosen], offset, module)
+        return Image(
+            start, start + mappings.length[chosen], offset, module, mappings.time_ns[chosen]
+        )
 
     def _map_into_known(self, pids: I64, mapped: Image) -> None:
         """What processes mapped without having executed a new program in this batch."""
@@ -297,7 +307,7 @@ class _Join:
             if image is not None:  # else /proc will tell, with all its mappings, when sampled
                 self.known._image_of[pid] = image.with_mappings(mapped.part(pids == pid))
 
-    def _spaces_before(self, pids: I64) -> I64:
+    def _spaces_before(self, pids: I64, ask: bool) -> I64:
         """The spaces processes had before the first exec of theirs in this batch."""
         forks = self.batch.forks
         is_process = np.flatnonzero(forks.pid != forks.parent_pid)
@@ -317,14 +327,17 @@ class _Join:
             result[open_rows] = self.made.at(keys, forks.parent_pid[birth])
             open_rows = open_rows[result[open_rows] < 0]
         for row in np.flatnonzero(result < 0).tolist():
-            result[row] = self._lasting_space(int(now[row]), int(pids[row]))
+            result[row] = self._lasting_space(int(now[row]), int(pids[row]), ask)
         return result
 
-    def _lasting_space(self, pid: int, descendant: int) -> int:
+    def _lasting_space(self, pid: int, descendant: int, ask: bool) -> int:
         """The space of a process from before this batch, or as `/proc` shows it now."""
         number = self.lasting_numbers.get(pid)
         if number is None:
-            image = self.known._image_of.get(pid) or self.known.image_from_proc(pid)
+            image = self.known._image_of.get(pid)
+            if image is None and not ask:
+                return -1
+            image = image or self.known.image_from_proc(pid)
             if image is None and descendant != pid:
                 image = self.known.image_from_proc(descendant)
             number = -1
@@ -368,7 +381,13 @@ class _Join:
 
     def _made_image(self, number: int) -> Image:
         first, last = np.searchsorted(self.row_number, [number, number + 1])
-        return self.rows.part(slice(int(first), int(last)))
+        before = int(self.before[number])
+        left: Image | None = None
+        if before >= len(self.made.keys):
+            left = self.lasting[before - len(self.made.keys)]
+        elif before >= 0:
+            left = self._made_image(before)
+        return self.rows.part(slice(int(first), int(last)), left)
 
 
 @dataclass(frozen=True, slots=True)

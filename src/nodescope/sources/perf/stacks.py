@@ -1,7 +1,7 @@
 """From chains of addresses to paths of functions.
 
 Chains recur, so each is resolved once: a kernel chain is known by a hash of its
-addresses, a user chain by that and its address space. Those of processes that
+addresses, a user chain by that, its address space and what was mapped. Those of processes that
 live and die within a batch never come back at the same addresses (ASLR), so
 they are not remembered, and recognised by the functions they turn out to be.
 
@@ -16,9 +16,8 @@ from functools import partial
 from typing import NamedTuple, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
-from nodescope.numbering import Numbers
+from nodescope.numbering import Numbers, Rows
 from nodescope.sources.perf.address_space import I32, Module
 from nodescope.sources.perf.decode import I64, U64, Bool, Chains, Samples
 from nodescope.sources.perf.processes import Attribution, Processes
@@ -119,14 +118,12 @@ class Stacks:
 
     def resolve(self, samples: Samples, attribution: Attribution) -> Paths:
         """The paths of all samples of a batch."""
-        return Paths(
-            self._resolve_user(samples.user, attribution), self._resolve_kernel(samples.kernel)
-        )
+        return Paths(self._resolve_user(samples, attribution), self._resolve_kernel(samples.kernel))
 
     # -- kernel ------------------------------------------------------------
 
     def _resolve_kernel(self, chains: Chains) -> I64:
-        def make(rows: npt.NDArray[np.intp]) -> I64:
+        def make(rows: Rows) -> I64:
             some = _take(chains, rows)
             return self._number_paths(self._kernel_frames_of(some.addresses), some)
 
@@ -159,32 +156,32 @@ class Stacks:
 
     # -- user --------------------------------------------------------------
 
-    def _resolve_user(self, chains: Chains, attribution: Attribution) -> I64:
-        spaces, space = attribution.spaces, attribution.space
+    def _resolve_user(self, samples: Samples, attribution: Attribution) -> I64:
+        spaces, chains = attribution.spaces, samples.user
         hashed = _hash(chains)
         result = np.zeros(len(chains.lengths), np.int64)
-        lasts = space >= spaces.made
+        lasts = attribution.space >= spaces.made
         serials = np.array([image.serial for image in spaces.lasting], np.uint64)
         for known, chosen in ((self._user_paths, lasts), (Numbers(), ~lasts)):
             rows = np.flatnonzero(chosen & (chains.lengths > 0))
             if not len(rows):
                 continue
-            number = space[rows]
-            mark = serials[number - spaces.made] if known is self._user_paths else number
-            make = partial(self._make_user_paths, chains, attribution, rows)
-            result[rows] = known.find(hashed[rows] + mark.astype(np.uint64) * _GOLDEN, make)
+            space = attribution.space[rows]
+            mark = serials[space - spaces.made] if known is self._user_paths else space
+            later = spaces.count_later(space, samples.time_ns[rows]).astype(np.uint64)
+            keys = hashed[rows] + mark.astype(np.uint64) * _GOLDEN + later * _FINISH
+            make = partial(self._make_user_paths, samples, attribution, rows)
+            result[rows] = known.find(keys, make)
         return result
 
     def _make_user_paths(
-        self,
-        chains: Chains,
-        attribution: Attribution,
-        rows: npt.NDArray[np.intp],
-        new: npt.NDArray[np.intp],
+        self, samples: Samples, attribution: Attribution, rows: Rows, new: Rows
     ) -> I64:
-        some = _take(chains, rows[new])
+        some = _take(samples.user, rows[new])
         module, offset = attribution.spaces.locate(
-            np.repeat(attribution.space[rows[new]], some.lengths), some.addresses
+            np.repeat(attribution.space[rows[new]], some.lengths),
+            some.addresses,
+            np.repeat(samples.time_ns[rows[new]], some.lengths),
         )
         frames = np.full(len(module), self._unknown, np.int64)
         mapped = np.flatnonzero(module >= 0)
@@ -251,7 +248,7 @@ def _hash(chains: Chains) -> U64:
     return hashed
 
 
-def _take(chains: Chains, rows: npt.NDArray[np.intp]) -> Chains:
+def _take(chains: Chains, rows: Rows) -> Chains:
     """Some of the chains, packed."""
     lengths = chains.lengths[rows]
     ends = np.cumsum(lengths)

@@ -44,6 +44,7 @@ _SYMBOL = np.dtype(
 )  # fmt: skip
 _STT_NOTYPE, _STT_FUNC, _STT_GNU_IFUNC = 0, 2, 10
 _STB_LOCAL, _STB_GLOBAL, _STB_WEAK = 0, 1, 2
+_MANGLED = ("_Z", "_RN", "_RI")
 _SHN_LORESERVE = 0xFF00
 _UINT32_MAX = 0xFFFFFFFF
 
@@ -118,8 +119,12 @@ class FunctionTable:
 
 
 def name_preference(name: str) -> tuple[bool, int, int]:
-    """What perf prefers among equals: few leading underscores, then the longest name."""
-    return not name, len(name) - len(name.lstrip("_")), -len(name)
+    """What perf prefers among equals: few leading underscores, then the longest name.
+
+    It looks at readable names, so that the underscore of a mangled one does not count.
+    """
+    underscores = 0 if name.startswith(_MANGLED) else len(name) - len(name.lstrip("_"))
+    return not name, underscores, -len(name)
 
 
 def read_function_table(elf: Elf, symbols: Elf | None = None) -> FunctionTable | None:
