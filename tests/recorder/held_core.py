@@ -95,7 +95,7 @@ def main() -> None:
         took = _run(program)
         if not 0.8 * seconds < took < 1.5 * seconds:
             wanted = int(copies * min(seconds, _LONGEST_S) / took)
-            copies = max(1, min(wanted, 4 * copies, _MOST))
+            copies = max(1, min(wanted, 16 * copies, _MOST))
             os.close(program)
             program = _load(array, copies)
         time.sleep(0.5)

@@ -183,7 +183,7 @@ def test_a_core_held_in_the_kernel_is_starved_of_its_packets_and_no_other(tmp_pa
             "sending", "unshare", "--net", "--mount", sys.executable,
             HERE / "steered_traffic.py", str(held),
         ),
-        _started("holding", sys.executable, HERE / "held_core.py", str(held), "6"),
+        _started("holding", sys.executable, HERE / "held_core.py", str(held), "5"),
     ):  # fmt: skip
         deadline = time.monotonic() + 180
         while not starved and time.monotonic() < deadline:
