@@ -27,8 +27,9 @@ def add_parser(commands: options.Commands) -> None:
         "doctor",
         run,
         summary="which sources work here, and what allows the others",
-        description="Try every source for real, say whether it works, is degraded, denied or\n"
-        "absent, why, and the exact command or Kubernetes manifest line that allows it.\n"
+        description="Try every source and every observer of the node for real, say whether it\n"
+        "works, is degraded, denied or absent, why, and the exact command or Kubernetes manifest\n"
+        "line that allows it. `nodescope record --without NAME` leaves out an observer.\n"
         "Exits 0 when nothing is degraded or denied, else 1.",
         examples=[
             ("nodescope doctor", "as the user that will record"),
@@ -50,13 +51,17 @@ def add_parser(commands: options.Commands) -> None:
         metavar="SIZE",
         help="most that the archive may take (default: 4GiB)",
     )
+    options.add_places(parser)
     options.add_json(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Check, print, and say by the exit code whether all is well."""
+    from nodescope.recorder.observation import Setting
     from nodescope.recorder.options import RecorderOptions
+    from nodescope.recorder.trying import try_observers
     from nodescope.sources.access import check_access
+    from nodescope.sources.access.privileges import read_privileges
     from nodescope.sources.node import read_online_cpus
 
     archive = options.archive_path(args)
@@ -66,6 +71,7 @@ def run(args: argparse.Namespace) -> int:
         ring_bytes=wanted.ring_size(len(read_online_cpus())),
         retention_bytes=args.retention_size,
     )
+    checks += try_observers(Setting(options.places(args), archive), read_privileges())
     healthy = not any(check.state in _UNHEALTHY for check in checks)
     if args.json:
         options.print_json(
