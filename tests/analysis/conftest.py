@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -53,14 +53,23 @@ class Sample:
         return tuple(name for _, name, _ in self.frames)
 
 
-def write_archive(path: Path, segments: Sequence[Sequence[Sample]]) -> Archive:
-    """An archive with these segments, each 120 s after the one before."""
+def write_archive(
+    path: Path,
+    segments: Sequence[Sequence[Sample]],
+    beside: Mapping[str, Mapping[str, Sequence[object]]] | None = None,
+) -> Archive:
+    """An archive with these segments, each 120 s after the one before.
+
+    Rows of other tables, `beside` the samples, are the same in each.
+    """
     clock = HandClock()
     with ArchiveWriter.open(path, node={"name": "hand", "boot_id": "b"}, clock=clock,
                             tick_ns=1000) as writer:  # fmt: skip
         for number, samples in enumerate(segments):
             clock.now = (1_000 + 120 * number) * SECOND
             _append(writer, samples, clock.now)
+            for table, columns in (beside or {}).items():
+                writer.append(table, columns)
             clock.now += 120 * SECOND
             writer.seal_segment()
     return Archive.open(path)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nodescope.analysis.names import find_named, is_within
 from nodescope.analysis.tree import I64, Bool, Tree
 from nodescope.archive.columns import Columns
 
@@ -22,7 +23,7 @@ class Filter:
     cpus: frozenset[int] | None = None
     pids: frozenset[int] | None = None
     comms: tuple[str, ...] = ()  # any of them; `*` matches anything
-    cgroups: tuple[str, ...] = ()  # any of them is part of the path
+    cgroups: tuple[str, ...] = ()  # any is part of the path, or what its pod or container is called
     kernel: bool | None = None  # mode
     frame: re.Pattern[str] | None = None  # some function matches
     without_frame: re.Pattern[str] | None = None  # no function does
@@ -60,12 +61,14 @@ class Filter:
                 chosen = np.isin(getattr(columns, values), sorted(wanted))
                 passing = chosen if passing is None else passing & chosen
         if self.cgroups:
-            fits = np.array(
-                [any(c in path for c in self.cgroups) for path in columns.cgroups], bool
-            )
+            named = find_named(columns.segment, self.cgroups)
+            fits = np.array([self._fits(path, named) for path in columns.cgroups], bool)
             chosen = np.append(fits, False)[columns.cgroup]  # code -1 is not known: the last
             passing = chosen if passing is None else passing & chosen
         return passing
+
+    def _fits(self, path: str, named: tuple[str, ...]) -> bool:
+        return any(text in path for text in self.cgroups) or is_within(path, named)
 
     def counts(self, columns: Columns) -> I64:
         """Samples that pass, by row of `profile`: from the roll-up where it can answer."""

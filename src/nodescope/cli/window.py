@@ -86,7 +86,8 @@ def add_filters(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="TEXT",
-        help="only cgroups with this in their path: a service, a pod; may be given again",
+        help="only cgroups with this in their path, or of the pod or container called so; "
+        "may be given again",
     )
     parser.add_argument(
         "--mode", choices=("kernel", "user"), metavar="MODE", help="only kernel or only user"

@@ -1,0 +1,39 @@
+"""Cgroups by what their pods and containers are called, as a segment's `cgroup_names` has it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from nodescope.archive.reader import Segment
+
+_COLUMNS = ["cgroup", "namespace", "pod", "container"]
+
+
+def find_named(segment: Segment, texts: Sequence[str]) -> tuple[str, ...]:
+    """Paths of the pods and containers called so: `pod`, `namespace/pod` or `container`.
+
+    `*` matches anything. A pod is its cgroup and all below it.
+    """
+    table = segment.read("cgroup_names", _COLUMNS)
+    if not table.num_rows:
+        return ()
+    patterns = [_wildcard(text) for text in texts]
+    rows = zip(*(table.column(name).to_pylist() for name in _COLUMNS), strict=True)
+    found: dict[str, None] = {}
+    for path, namespace, pod, container in rows:
+        called = [name for name in (pod, container) if name]
+        if pod and namespace:
+            called.append(f"{namespace}/{pod}")
+        if any(pattern.fullmatch(name) for pattern in patterns for name in called):
+            found[path] = None
+    return tuple(found)
+
+
+def is_within(path: str, parents: Sequence[str]) -> bool:
+    """Whether it is one of these cgroups, or below one."""
+    return any(path == parent or path.startswith(f"{parent}/") for parent in parents)
+
+
+def _wildcard(text: str) -> re.Pattern[str]:
+    return re.compile(".*".join(re.escape(part) for part in text.split("*")))
