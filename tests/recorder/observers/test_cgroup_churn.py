@@ -1,16 +1,21 @@
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import os
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
+from tests.waiting import wait_for
 
 from nodescope.errors import SourceAbsent, SourceDenied
 from nodescope.recorder.observation import SECOND_NS
 from nodescope.recorder.observers.cgroup_churn import ChurnObserver
 from nodescope.records.node import CGROUP_CHURN
 from nodescope.sources.cgroup_churn import ChurnEvent, Kind, Watch
+from nodescope.sources.cgroup_tree import read_hierarchies
 from nodescope.sources.places import Places
 
 
@@ -107,3 +112,47 @@ def test_without_tracepoints_directories_are_compared_every_half_minute(tmp_path
 def test_without_cgroups_there_is_nothing_to_observe(tmp_path: Path) -> None:
     with pytest.raises(SourceAbsent):
         ChurnObserver(Places(tmp_path), _refuse).observe(0)
+
+
+@pytest.fixture
+def parent() -> Iterator[Path]:
+    """A cgroup of our own in the memory hierarchy; whatever is left in it goes with it."""
+    hierarchy = next(each for each in read_hierarchies(Places()) if "memory" in each.controllers)
+    folder = hierarchy.mount / f"nodescope-observed-{os.getpid()}"
+    folder.mkdir()
+    yield folder
+    for child in folder.iterdir():
+        if child.is_dir():
+            child.rmdir()
+    folder.rmdir()
+
+
+@pytest.mark.root
+@pytest.mark.live
+def test_the_live_kernel_tells_the_maker_and_the_pattern(parent: Path) -> None:
+    observer = ChurnObserver(Places())
+    observer.observe(time.monotonic_ns())
+    try:
+        for number in range(3):
+            folder = str(parent / f"job{number}")
+            subprocess.run(["mkdir", folder], check=True)
+            subprocess.run(["rmdir", folder], check=True)
+        rows: list[Mapping[str, Any]] = []
+        later = 0
+
+        def released() -> bool:
+            nonlocal later
+            later += 10 * SECOND_NS  # as if ten seconds had passed
+            said = observer.observe(time.monotonic_ns() + later)
+            mine = f"/{parent.name}"
+            rows.extend(row for row in said.rows.get("cgroup_churn", []) if row["parent"] == mine)
+            return bool(sum(row["released"] for row in rows) >= 3)
+
+        wait_for(released, "all three are made, removed and released")
+        assert {(row["pattern"], row["maker"], row["way"]) for row in rows} == {
+            ("job*", "mkdir", "tracepoints")
+        }
+        assert sum(row["made"] for row in rows) == 3
+        assert sum(row["removed"] for row in rows) == 3
+    finally:
+        observer.close()
