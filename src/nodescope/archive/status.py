@@ -1,4 +1,4 @@
-"""What is recorded, at what cost: read from the segments' descriptions alone."""
+"""What is recorded, at what cost: read from the segments' descriptions, and one small table."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from nodescope.archive.layout import ARCHIVE_FILE
 from nodescope.archive.lock import Holder, find_holder
 from nodescope.archive.reader import Archive, Segment
 from nodescope.archive.retention import Frozen, read_frozen
+from nodescope.archive.source_costs import SourceCost, read_source_costs
 from nodescope.errors import ArchiveError
 
 RESTART_NS = 1_000_000_000  # a recorder that is replaced sooner leaves no gap worth a line
@@ -47,6 +48,7 @@ class Summary:
     gaps: tuple[Gap, ...]
     recorder: RecorderSummary
     tables: dict[str, Extent]
+    sources: tuple[SourceCost, ...]
     frozen: tuple[Frozen, ...]
     damaged: tuple[ArchiveError, ...]
     recording: Holder | None
@@ -79,6 +81,7 @@ def summarise(archive: Archive) -> Summary:
         gaps=_gaps(descriptions),
         recorder=summarise_cost(descriptions),
         tables=_tables(descriptions),
+        sources=tuple(read_source_costs(listing.segments)),
         frozen=frozen,
         damaged=tuple(damaged),
         recording=find_holder(archive.root) if archive.bundle is None else None,

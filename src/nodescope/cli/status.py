@@ -15,6 +15,7 @@ from nodescope.quantities import format_bytes, format_duration
 
 if TYPE_CHECKING:
     from nodescope.archive.description import Gap
+    from nodescope.archive.source_costs import SourceCost
     from nodescope.archive.status import Summary
 
 _SHOWN_GAPS = 10
@@ -28,8 +29,8 @@ def add_parser(commands: options.Commands) -> None:
         run,
         summary="what is recorded, and at what cost",
         description="Show which node and time an archive holds, its tables, bytes per sample,\n"
-        "gaps with their reasons, what is frozen, what the recorder costs, and whether one\n"
-        "is writing now. Exits 1 if a segment is damaged.",
+        "gaps with their reasons, what is frozen, what the recorder and each observer of the node\n"
+        "cost, and whether one is writing now. Exits 1 if a segment is damaged.",
         examples=[
             ("nodescope status", "the node's own archive"),
             ("nodescope status --archive /data/rec --json", "for scripts"),
@@ -70,6 +71,7 @@ def summary_to_json(path: Path, summary: Summary) -> dict[str, object]:
         "bytes_per_sample": summary.bytes_per_sample,
         "segments": summary.segments,
         "tables": {name: asdict(extent) for name, extent in summary.tables.items()},
+        "sources": [asdict(cost) for cost in summary.sources],
         "gaps": [_gap_to_json(gap) for gap in summary.gaps],
         "frozen": [frozen_to_json(frozen) for frozen in summary.frozen],
         "recorder": asdict(summary.recorder),
@@ -94,11 +96,13 @@ def render_summary(path: Path, summary: Summary, now_ns: int) -> str:
         f"cost       {_render_cost(summary)}",
     ]
     if summary.tables:
-        lines += ["", f"{'table':<12}{'rows':>14}{'size':>12}"]
+        lines += ["", f"{'table':<16}{'rows':>14}{'size':>12}"]
         lines += [
-            f"{name:<12}{extent.rows:>14,}{format_bytes(extent.bytes):>12}"
+            f"{name:<16}{extent.rows:>14,}{format_bytes(extent.bytes):>12}"
             for name, extent in summary.tables.items()
         ]
+    if summary.sources:
+        lines += ["", *_render_sources(summary.sources)]
     lines += ["", *_render_gaps(summary.gaps)]
     if summary.frozen:
         lines += ["", "frozen, kept beyond retention:"]
@@ -139,6 +143,16 @@ def _render_cost(summary: Summary) -> str:
     ratio = "" if cost.cpu_ratio is None else f"{100 * cost.cpu_ratio:.2f} % of one core, "
     late = "" if not cost.late_max_ns else f", late by {format_duration(cost.late_max_ns)} at worst"
     return f"{ratio}{format_bytes(cost.rss_bytes)} resident, {cost.frequency_hz} Hz{late}"
+
+
+def _render_sources(sources: tuple[SourceCost, ...]) -> list[str]:
+    lines = [f"{'observer':<16}{'of one core':>14}{'every':>12}{'slowest':>12}{'failed':>14}"]
+    for cost in sources:
+        failed = f"{cost.failures:,} of {cost.reads:,}" if cost.failures else "-"
+        every, slowest = format_duration(cost.interval_ns), format_duration(cost.slowest_ns)
+        share = f"{100 * cost.cpu_ratio:.3f} %"
+        lines.append(f"{cost.source:<16}{share:>14}{every:>12}{slowest:>12}{failed:>14}")
+    return lines
 
 
 def _render_gaps(gaps: tuple[Gap, ...]) -> list[str]:
