@@ -47,6 +47,7 @@ lock: $(READY)
 docs: $(READY)
 	$(BIN)/python -m nodescope.cli.reference docs/commands.md
 	$(BIN)/python -m nodescope.archive.reference docs/archive.md
+	$(BIN)/python -m nodescope.records.reference docs/events.md
 
 clean:
 	rm -rf $(VENV) dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
