@@ -38,6 +38,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from benchmarks.measured import Measured, read_busy_seconds, run_measured
+from benchmarks.readers import check_exports
 from benchmarks.results import Bar, Grid, Options, Result
 
 MB, GB = 1e6, 1e9
@@ -90,6 +91,7 @@ def run(options: Options) -> Result:
         _views(measure, bars, data.large[1:], two, folder, seconds)
         _bundle(measure, bars, two, folder)
         _truth(bars, [data.truth, cache / "real.data"], folder)
+        bars += check_exports(two, _count_samples(two), folder)
         _text(measure, bars, data.large[0], folder)
         took = time.monotonic() - began
         others = read_busy_seconds()[0] - busy - measure.cpu_s
@@ -166,13 +168,11 @@ def _import_file(measure: _Measure, bars: list[Bar], path: Path, folder: Path) -
         _bar("1: import perf.data, memory", 700, found.peak_bytes / MB, "MB"),
     ]
     label = "nodescope heatmap of perf.data itself"
-    first = measure.nodescope(label, "heatmap", "--json", "--archive", str(path), may_fail=True)
-    if first.returncode:
-        measure.rows.pop()
-        name = "1: first heatmap straight from the file"
-        bars.append(Bar(name, "≤ 2.5 s", "no command does that", False))
-    else:
-        bars.append(_bar("1: first heatmap straight from the file, CPU", 2.5, first.cpu_s))
+    first = measure.nodescope(label, "heatmap", "--json", str(path))
+    bars += [
+        _bar("1: first heatmap straight from the file", 2.5, first.wall_s),
+        _bar("1: first heatmap straight from the file, CPU", 2.5, first.cpu_s),
+    ]
     return archive
 
 
@@ -240,6 +240,12 @@ def _bundle(measure: _Measure, bars: list[Bar], two: Path, folder: Path) -> None
         "nodescope export bundle", "export", "bundle", "--archive", str(two), "--output", str(path)
     )
     bars.append(_bar("5: bundle of 2 minutes", 30, path.stat().st_size / MB, "MB"))
+
+
+def _count_samples(archive: Path) -> int:
+    from nodescope.archive.reader import Archive
+
+    return sum(len(each.read("samples", ["tick"])) for each in Archive.open(archive).segments())
 
 
 def _truth(bars: list[Bar], paths: list[Path], folder: Path) -> None:
