@@ -2,8 +2,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.sources.memory_cgroups.trees import PAGE, V1Tree, V2Tree
+from tests.sources.memory_cgroups.trees import PAGE, V1Tree, V2Tree, put_recorded
 
+from nodescope.sources.memory_cgroups.counting import Count, Counting
 from nodescope.sources.memory_cgroups.hierarchy import find_memory_hierarchy
 from nodescope.sources.memory_cgroups.residual import Parent, parse_amounts, read_parents
 
@@ -102,3 +103,13 @@ def test_amounts_are_found_wherever_they_stand() -> None:
     names = (b"cache", b"shmem", b"rss", b"swap")
     assert parse_amounts(content, names) == (5, 0, 2, 0)
     assert parse_amounts(content, names, b"total_") == (7, 0, 3, 0)
+
+
+def test_v2_as_a_real_guest_showed_it(tmp_path: Path) -> None:
+    # Debian's 6.1 in QEMU: 200 and 50 made there, each with one page in tmpfs.
+    hierarchy = find_memory_hierarchy(put_recorded("guest-v2-6.1", tmp_path))
+    assert Counting(hierarchy).read() == Count("v2", 257, 7, 250)
+    assert read_parents(hierarchy, 250) == [
+        Parent("/kubepods.slice/kubepods-burstable.slice", 200, True, {"shmem": 200 * PAGE}),
+        Parent("/system.slice", 50, True, {"shmem": 50 * PAGE}),
+    ]
