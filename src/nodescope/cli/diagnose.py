@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from nodescope.cli import options, window
+
+if TYPE_CHECKING:
+    from nodescope.diagnosis.finding import Diagnosis
 
 
 def add_parser(commands: options.Commands) -> None:
@@ -23,16 +28,16 @@ def add_parser(commands: options.Commands) -> None:
             ("nodescope diagnose", "the whole recording"),
             ("nodescope diagnose --last 2h", "the last two hours"),
             ("nodescope diagnose --at 2026-11-16T02:11:05Z", "what happened around that moment"),
-            ("nodescope diagnose --output incident.md", "a report to hand on"),
+            ("nodescope diagnose --output incident.html", "a report with pictures, to hand on"),
             ("nodescope diagnose --json", "for scripts"),
         ],
     )
     window.add_window(parser)
     parser.add_argument(
         "--output",
-        type=Path,
+        type=_report_path,
         metavar="FILE",
-        help="write the report to this file: .md or .txt",
+        help="write the report to this file: .html (with pictures), .md or .txt",
     )
     options.add_json(parser)
 
@@ -54,9 +59,28 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         options.print_json(diagnosis_document(diagnosis))
     elif args.output is not None:
-        markdown = args.output.suffix.lower() == ".md"
-        text = render_markdown(diagnosis) if markdown else render_text(diagnosis)
-        window.write_picture(args.output, text.encode())
+        kinds: dict[str, Callable[[], str]] = {
+            ".html": lambda: _page(view, diagnosis),
+            ".md": lambda: render_markdown(diagnosis),
+            ".txt": lambda: render_text(diagnosis),
+        }
+        window.write_picture(args.output, kinds[args.output.suffix.lower()]().encode())
     else:
         print(render_text(diagnosis, view.terminal.width))
     return 1 if diagnosis.findings else 0
+
+
+def _page(view: window.View, diagnosis: Diagnosis) -> str:
+    from nodescope.diagnosis.case import Case
+    from nodescope.diagnosis.page import render_page
+
+    return render_page(diagnosis, Case(view.segments, view.window), view.node)
+
+
+def _report_path(text: str) -> Path:
+    path = Path(text)
+    if path.suffix.lower() not in (".html", ".md", ".txt"):
+        raise argparse.ArgumentTypeError(
+            f"not a kind of report: {text!r}; it may end in .html, .md or .txt"
+        )
+    return path

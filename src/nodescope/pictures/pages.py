@@ -62,6 +62,12 @@ def drawing_page(drawing: Drawing) -> str:
     return _page(drawing.title, body, _part("hover.js"), _part("page.css") + svg_style(), None)
 
 
+def report_page(heading: str, body: str) -> str:
+    """A page of text, tables and drawings; `body` is markup whose texts are escaped."""
+    style = _part("page.css") + _part("report.css") + svg_style()
+    return _page(heading, f"<main>{body}</main>", "", style, None)
+
+
 def _page(heading: str, body: str, script: str, style: str, data: Any) -> str:
     policy = (
         f"default-src 'none'; img-src data:; script-src '{_hash(script)}'; "
