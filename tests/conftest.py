@@ -14,7 +14,11 @@ settings.load_profile("nodescope")
 
 # The program by which a Debian package is known to be there.
 _PROGRAMS = {
+    "busybox-static": "busybox",
+    "containerd": "ctr",
+    "docker.io": "dockerd",
     "gcc": "gcc",
+    "dbus": "dbus-daemon",
     "g++": "g++",
     "golang-go": "go",
     "iproute2": "ip",

@@ -1,0 +1,255 @@
+"""Units of a real systemd: what is recorded of them, and what an audit says."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.systemd_guest import Guest, skip_without_namespaces
+from tests.waiting import wait_for
+
+from nodescope.archive.reader import Archive
+from nodescope.errors import NodescopeError
+from nodescope.recorder import observation
+from nodescope.recorder.observation import Setting
+from nodescope.recorder.observers import catalogue
+from nodescope.recorder.observers.units import Units, make
+from nodescope.sources.places import Places
+
+pytestmark = [
+    pytest.mark.root,
+    pytest.mark.live,
+    pytest.mark.slow,
+    pytest.mark.debian("systemd", "dbus", "iproute2"),
+    pytest.mark.timeout(600),
+]
+
+_RESTART = "5eb03494b6584870a536b337290809b3"
+_EXIT = "98e322203f7a4ed290d09fe03c09fe15"
+_SLEEPS = "[Service]\nExecStart=/bin/sleep infinity\n"
+_UNITS = {
+    "crashing.service": "[Service]\nExecStart=/bin/sh -c 'exit 3'\nRestart=always\nRestartSec=2\n",
+    # more often than systemd's limit allows by default, and so quicker to watch
+    "quick.service": "[Unit]\nStartLimitIntervalSec=0\n"
+    "[Service]\nExecStart=/bin/sh -c 'exit 3'\nRestart=always\nRestartSec=300ms\n",
+    "supervisor.service": (
+        "[Service]\n"
+        "ExecStart=/bin/sh -c 'while :; do sh -c \"sleep 1; exit 4\"; done'\n"
+    ),
+    "base.service": "[Service]\nType=oneshot\nExecStart=/bin/false\n",
+    "dependant.service": f"[Unit]\nRequires=base.service\nAfter=base.service\n{_SLEEPS}",
+    "conditioned.service": f"[Unit]\nConditionPathExists=/nowhere/at/all\n{_SLEEPS}",
+    "healthy.service": _SLEEPS,
+}  # fmt: skip
+_PRESET = f"{_SLEEPS}[Install]\nWantedBy=multi-user.target\n"
+_FILES = {
+    "etc/systemd/system-preset/10-image.preset": "enable preset-only.service\n",
+    "usr/lib/systemd/system/preset-only.service": _PRESET,
+}
+
+
+@pytest.fixture(scope="module")
+def guest(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guest]:
+    skip_without_namespaces()
+    guest = Guest(tmp_path_factory.mktemp("guest"), _UNITS, _FILES)
+    try:
+        guest.run("systemctl", "preset", "preset-only.service")
+        guest.run("systemctl", "start", "preset-only.service")
+        wait_for(
+            lambda: len(_restarts(guest, "crashing.service")) >= 3,
+            "the crashing unit restarted three times",
+        )
+        yield guest
+    finally:
+        guest.stop()
+
+
+def _restarts(guest: Guest, unit: str) -> list[str]:
+    """The runs after which systemd restarted a unit, by its own journal."""
+    return [each["INVOCATION_ID"] for each in guest.entries(unit, _RESTART)]
+
+
+def _audit(guest: Guest, *options: str) -> tuple[int, dict[str, dict[str, object]]]:
+    where = ["--systemd-bus", guest.bus, "--journal", str(guest.journal)]
+    done = subprocess.run(
+        [sys.executable, "-m", "nodescope.cli.main", "audit", "--json", *where, *options],
+        check=False,
+        capture_output=True,
+        timeout=300,
+    )
+    assert done.returncode in (0, 1), done.stderr.decode()
+    findings = json.loads(done.stdout)
+    return done.returncode, {each["name"]: each for each in findings if each["kind"] == "unit"}
+
+
+def test_an_audit_says_of_each_unit_what_is_wrong_with_it(guest: Guest) -> None:
+    code, found = _audit(guest, "--watch", "120s")
+    ours = {*_UNITS, "preset-only.service"}
+    assert code == 1
+    assert {name: each["verdict"] for name, each in found.items() if name in ours} == {
+        "crashing.service": "looping",
+        "quick.service": "looping",
+        "supervisor.service": "hidden_loop",
+        "base.service": "failing",
+        "dependant.service": "held_back",
+        "conditioned.service": "held_back",
+        "preset-only.service": "unused",
+    }
+    assert "dbus.service" not in found
+    assert "exit code 3" in str(found["crashing.service"]["reason"])
+    assert "exit code 4" in str(found["supervisor.service"]["reason"])
+    assert "base.service" in str(found["dependant.service"]["reason"])
+    assert "/nowhere/at/all" in str(found["conditioned.service"]["reason"])
+    assert "10-image.preset:1" in str(found["preset-only.service"]["reason"])
+
+
+def test_a_recording_has_every_restart_with_its_time_and_exit_code(
+    guest: Guest, tmp_path: Path
+) -> None:
+    archive = tmp_path / "archive"
+    without = [name for name in catalogue.NAMES if name != "units"]
+    recorder = subprocess.Popen(
+        [
+            *(sys.executable, "-m", "nodescope.cli.main", "record", "--archive", str(archive)),
+            *("--systemd-bus", guest.bus, "--journal", str(guest.journal)),
+            *(option for name in without for option in ("--without", name)),
+        ],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    )
+    try:
+        wait_for(
+            lambda: len(_recorded(archive, "unit_restart")) >= 4, "four restarts are recorded", 180
+        )
+    finally:
+        recorder.send_signal(signal.SIGTERM)
+        _, said = recorder.communicate(timeout=120)
+    assert recorder.returncode == 0, said.decode()
+    restarts = _recorded(archive, "unit_restart")
+    details = [json.loads(event["details"]) for event in restarts]
+    _check_restarts(guest, "crashing.service", details)
+    ends = {e["INVOCATION_ID"]: e for e in guest.entries("crashing.service", _EXIT)}
+    for event, detail in zip(restarts, details, strict=True):
+        # RestartSec=2: a restart that is not well after the end of its run has a wrong time
+        ended_us = int(ends[detail["invocation"]]["__MONOTONIC_TIMESTAMP"])
+        assert event["time_ns"] // 1000 - ended_us > 500_000
+    rows = _rows(archive)
+    prefix = rows["crashing.service"]["cgroup"].removesuffix("/system.slice/crashing.service")
+    assert f"{prefix}/init.scope" in Path(f"/proc/{guest.pid}/cgroup").read_text()
+    assert rows["dependant.service"]["why_not_started"] == "dependency:base.service"
+    assert rows["conditioned.service"]["why_not_started"].startswith("condition:")
+    assert rows["healthy.service"]["why_not_started"] == "started"
+
+
+def _recorded(archive: Path, kind: str) -> list[dict[str, Any]]:
+    """Recorded events of the crashing unit, with times of the monotonic clock."""
+    try:
+        return [
+            event
+            for segment in Archive.open(archive).segments()
+            for event in segment.read("events").to_pylist()
+            if event["kind"] == kind and event["subject"] == "crashing.service"
+        ]
+    except NodescopeError:
+        return []  # nothing is written yet
+
+
+def _rows(archive: Path) -> dict[str, dict[str, str]]:
+    return {
+        row["unit"]: row
+        for segment in Archive.open(archive).segments()
+        for row in segment.read("units").to_pylist()
+    }
+
+
+def _check_restarts(guest: Guest, unit: str, told: Sequence[Mapping[str, object]]) -> None:
+    """Of the restarts between the first and the last that were told, none is missing or twice."""
+    runs = [str(each["invocation"]) for each in told]
+    wait_for(lambda: runs[-1] in _restarts(guest, unit), "the journal has them, too")
+    journalled = _restarts(guest, unit)
+    first, last = journalled.index(runs[0]), journalled.index(runs[-1])
+    assert runs == journalled[first : last + 1]
+    assert [each["exit_code"] for each in told] == ["exited"] * len(told)
+    assert [each["exit_status"] for each in told] == [3] * len(told)
+
+
+def _observe(units: Units) -> Iterator[observation.Event]:
+    for event in units.observe(time.clock_gettime_ns(time.CLOCK_MONOTONIC)).events:
+        if event.kind == "unit_restart" and event.subject == "quick.service":
+            yield event
+
+
+@pytest.mark.parametrize("witness", ["bus", "journal", "both"])
+def test_either_witness_will_do(guest: Guest, witness: str, tmp_path: Path) -> None:
+    nowhere = "unix:path=/nowhere/bus"
+    places = Places(
+        systemd_bus=nowhere if witness == "journal" else guest.bus,
+        journal=tmp_path / "nowhere" if witness == "bus" else guest.journal,
+    )
+    units = make(Setting(places, tmp_path))
+    told: list[observation.Event] = []
+
+    def look() -> bool:
+        told.extend(_observe(units))
+        return len(told) >= 3
+
+    try:
+        wait_for(look, f"the {witness} told of three restarts", 180)
+    finally:
+        units.close()
+    _check_restarts(guest, "quick.service", [event.details for event in told])
+
+
+def test_a_journal_that_is_rotated_is_followed(guest: Guest, tmp_path: Path) -> None:
+    places = Places(systemd_bus="unix:path=/nowhere/bus", journal=guest.journal)
+    units = make(Setting(places, tmp_path))
+    told: list[observation.Event] = []
+
+    def look(least: int) -> bool:
+        told.extend(_observe(units))
+        return len(told) >= least
+
+    try:
+        wait_for(lambda: look(1), "a restart was told", 180)
+        for _ in range(3):
+            before = len(told)
+            guest.run("journalctl", "--rotate")
+            guest.run("journalctl", "--rotate")
+            wait_for(partial(look, before + 1), "one more was told", 180)
+    finally:
+        units.close()
+    _check_restarts(guest, "quick.service", [event.details for event in told])
+
+
+def test_a_bus_that_goes_away_is_found_again(guest: Guest, tmp_path: Path) -> None:
+    units = make(Setting(Places(systemd_bus=guest.bus, journal=tmp_path), tmp_path))
+    told: list[observation.Event] = []
+    now = [time.clock_gettime_ns(time.CLOCK_MONOTONIC)]
+
+    def look(least: int) -> bool:
+        now[0] = max(now[0] + 31_000_000_000, time.clock_gettime_ns(time.CLOCK_MONOTONIC))
+        try:
+            observed = units.observe(now[0])
+        except NodescopeError:
+            return False  # the bus is not back yet
+        told.extend(event for event in observed.events if event.kind == "unit_exit")
+        return len(told) >= least
+
+    try:
+        units._since_us = 0  # the clock of this test runs ahead of the kernel's
+        wait_for(lambda: look(1), "an end was told", 180)
+        guest.run("systemctl", "restart", "dbus.service")
+        before = len(told)
+        wait_for(lambda: look(before + 2), "ends were told again", 180)
+    finally:
+        units.close()
+    assert os.path.exists(f"/proc/{guest.pid}")
