@@ -81,7 +81,8 @@ def test_a_function_counts_once_per_stack(tree: Tree, seed: int) -> None:
     for row in range(len(tree)):
         for function in {int(tree.frame[at]) for at in callers(tree, row)}:
             slow[function] += int(own[row])
-    found = function_totals(tree, own, 6)
+    leaf, depth = np.flatnonzero(own), tree.depth.astype(np.int16)
+    found = function_totals(depth, tree.frame, leaf, own[leaf], 6)
     assert {f: total for f, total in enumerate(found.tolist()) if total} == +slow
 
 

@@ -183,7 +183,7 @@ class _Folder:
         rows = np.flatnonzero(self.row_total)
         leaves = Leaves.of(part.depth, part.profile_stack[rows], part.profile_comm[rows])
         pieces = leaves.pieces().in_order()
-        piece, key, depth = _outermost(pieces, leaves, function[part.frame], many)
+        piece, key, depth = pieces.outermost(leaves, function[part.frame], many)
         by_piece = _count_pieces(pieces, self.by_row, rows[leaves.order])
         weight = by_piece.sum(axis=0)[piece]
         pair = leaves.group[pieces.leaf][piece] * many + key
@@ -257,23 +257,6 @@ def _functions(part: Columns) -> tuple[list[str], I64, Bool]:
     function = np.fromiter(map(number_of.__getitem__, named), np.int64, len(named))
     kernel = np.array([each[0] for each in number_of], bool)
     return [name for _, name in number_of], function, kernel
-
-
-def _outermost(pieces: Pieces, leaves: Leaves, function: I64, many: int) -> tuple[I64, I64, Small]:
-    """(piece, function, depth) of functions, those that are their own callers left out.
-
-    Those lie inside the leaves of another one of the same function: pieces are in
-    depth-first order, so one that began before reaches beyond where they begin.
-    """
-    piece, row, depth = pieces.functions(leaves)
-    key = function.take(row)
-    order = _sorting(key, many)
-    piece, key = piece.take(order), key.take(order)
-    base = key * (len(leaves.row) + 1)
-    reach = np.maximum.accumulate(base + pieces.end.take(piece))
-    base += pieces.leaf.take(piece)
-    first = np.flatnonzero(np.append(True, reach[:-1] <= base[1:])[: len(key)])
-    return piece.take(first), key.take(first), depth.take(order.take(first))
 
 
 def _count_pieces(pieces: Pieces, by_row: I64, leaf_row: I64) -> I64:

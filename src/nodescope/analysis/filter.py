@@ -15,6 +15,8 @@ from nodescope.analysis.names import find_named, is_within
 from nodescope.analysis.tree import I64, Bool, Tree
 from nodescope.archive.columns import Columns
 
+_DENSE = 1 << 23  # numbers so far apart are counted in a table, not sorted
+
 
 @dataclass(frozen=True, slots=True)
 class Filter:
@@ -77,6 +79,32 @@ class Filter:
         passing = self.samples(columns)
         profile = columns.profile if passing is None else columns.profile[passing]
         return np.bincount(profile, minlength=len(columns.profile_stack))
+
+
+def count_values(values: I64, weight: I64 | None = None) -> tuple[I64, I64]:
+    """The distinct numbers in order, and how many there are of each (or their weights' sums).
+
+    Cores, processes and cgroups are small numbers, so usually nothing is sorted.
+    """
+    if not len(values):
+        return values, np.empty(0, np.int64)
+    least = int(values.min())
+    if int(values.max()) - least > _DENSE:
+        found, code = np.unique(values, return_inverse=True)
+        return found, np.bincount(code, weight).astype(np.int64)
+    counts = np.bincount(values - least, weight).astype(np.int64)
+    found = np.flatnonzero(counts)
+    return found + least, counts[found]
+
+
+def number_values(values: I64) -> tuple[I64, I64]:
+    """The distinct numbers in order, and which of them each one is."""
+    found, _ = count_values(values)
+    if not len(found) or int(found[-1]) - int(found[0]) > _DENSE:
+        return found, np.searchsorted(found, values)
+    number = np.zeros(int(found[-1]) - int(found[0]) + 1, np.int64)
+    number[found - found[0]] = np.arange(len(found))
+    return found, number[values - found[0]]
 
 
 def _wildcard(text: str) -> str:

@@ -9,9 +9,10 @@ from typing import Literal
 
 import numpy as np
 
-from nodescope.analysis.filter import Filter
-from nodescope.analysis.tree import I64, Tree
+from nodescope.analysis.filter import Filter, count_values
+from nodescope.analysis.tree import I64, Integers
 from nodescope.archive.columns import Columns
+from nodescope.archive.trie import Leaves, Small
 
 By = Literal["comm", "cpu", "cgroup", "pid", "function"]
 
@@ -59,10 +60,12 @@ def _count(part: Columns, chosen: Filter, by: By) -> Counter[str]:
         counts = chosen.counts(part)
         sums = np.bincount(part.profile_comm, counts, len(part.comms)).astype(np.int64)
         return Counter({part.comms[i]: int(sums[i]) for i in np.flatnonzero(sums)})
-    passing = chosen.samples(part)
-    values = {"cpu": part.cpu, "pid": part.pid, "cgroup": part.cgroup}[by]
-    values = values if passing is None else values[passing]
-    keys, counts = np.unique(values, return_counts=True)
+    if by == "cpu" and part.whole and chosen == Filter():
+        keys, counts = count_values(part.second_cpu, part.second_samples)
+    else:
+        passing = chosen.samples(part)
+        values = {"cpu": part.cpu, "pid": part.pid, "cgroup": part.cgroup}[by]
+        keys, counts = count_values(values if passing is None else values[passing])
     names = (
         [part.cgroups[key] if key >= 0 else "[unknown]" for key in keys.tolist()]
         if by == "cgroup"
@@ -71,34 +74,26 @@ def _count(part: Columns, chosen: Filter, by: By) -> Counter[str]:
     return Counter(dict(zip(names, counts.tolist(), strict=True)))
 
 
-def function_totals(tree: Tree, own: I64, functions: int) -> I64:
-    """Samples by function, each counted once however often the function is on its stack.
-
-    Those are the samples below the outermost rows of a function: rows that are not
-    inside another of its rows. Subtrees lie within each other or apart, so a row is
-    inside if any row before it, of the same function, reaches beyond it.
-    """
-    narrow = tree.frame.astype(np.uint16) if functions < 1 << 16 else tree.frame
-    order = np.argsort(narrow, kind="stable")
-    frame = tree.frame[order].astype(np.int64)
-    base = frame * (len(tree) + 1)
-    reach = np.maximum.accumulate(base + tree.end[order])
-    outermost = np.append(True, reach[:-1] - base[1:] <= order[1:])[: len(order)]
-    totals = tree.totals(own)[order[outermost]]
-    return np.bincount(frame[outermost], totals, functions).astype(np.int64)
+def function_totals(depth: Small, function: Integers, leaf: I64, count: I64, functions: int) -> I64:
+    """Samples by function, each counted once however often the function is on its stack."""
+    leaves = Leaves.of(depth, leaf, np.zeros(len(leaf), np.int64))
+    running = np.zeros(len(leaf) + 1, np.int64)
+    np.cumsum(count[leaves.order], out=running[1:])
+    pieces = leaves.pieces().in_order()
+    total = running.take(pieces.end) - running.take(pieces.leaf)
+    piece, found, _ = pieces.outermost(leaves, function, functions)
+    return np.bincount(found, total.take(piece), functions).astype(np.int64)
 
 
 def _count_functions(
     part: Columns, counts: I64, totals: Counter[tuple[str, str]], own: Counter[tuple[str, str]]
 ) -> None:
     rows = np.flatnonzero(counts)
-    leaf = part.profile_stack[rows]
-    tree = Tree(part.depth, part.frame)
-    functions = len(part.frame_names)
-    at_row = np.bincount(leaf, counts[rows], len(tree)).astype(np.int64)
-    sums = function_totals(tree, at_row, functions)
-    selves = np.bincount(tree.frame[leaf], counts[rows], functions).astype(np.int64)
+    leaf, count = part.profile_stack[rows], counts[rows]
+    names, modules, module_of = part.frame_names, part.modules, part.frame_module.tolist()
+    sums = function_totals(part.depth, part.frame, leaf, count, len(names))
+    selves = np.bincount(part.frame[leaf], count, len(names)).astype(np.int64)
     for number in np.flatnonzero(sums).tolist():
-        key = (part.frame_names[number], part.modules[part.frame_module[number]])
-        totals[key] += int(sums[number])
-        own[key] += int(selves[number])
+        totals[names[number], modules[module_of[number]]] += int(sums[number])
+    for number in np.flatnonzero(selves).tolist():
+        own[names[number], modules[module_of[number]]] += int(selves[number])

@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from nodescope.archive.trie import Runs
+
 I64 = npt.NDArray[np.int64]
 U64 = npt.NDArray[np.uint64]
 Integers = npt.NDArray[np.integer[Any]]
@@ -71,10 +73,7 @@ class Tree:
     @cached_property
     def parent(self) -> I64:
         """The caller's row, -1 for the outermost."""
-        parent = np.full(len(self), -1, np.int64)
-        for upper, rows in zip(self.levels, self.levels[1:], strict=False):
-            parent[rows] = upper[np.searchsorted(upper, rows) - 1]
-        return parent
+        return Runs(self.depth.astype(np.int16, copy=False)).parent
 
     @cached_property
     def end(self) -> I64:

@@ -181,7 +181,21 @@ class Columns:
         """Whether it is kernel code, by row of `frames`."""
         return _numbers(self._frames, "kernel").astype(bool)
 
-    # -- the roll-up of a large segment -------------------------------------
+    # -- roll-ups ----------------------------------------------------------
+
+    @cached_property
+    def _seconds(self) -> Any:
+        return self.segment.read("seconds")
+
+    @property
+    def second_cpu(self) -> I64:
+        """Core of each row of `seconds`."""
+        return _numbers(self._seconds, "cpu")
+
+    @property
+    def second_samples(self) -> I64:
+        """Samples of each row of `seconds`."""
+        return _numbers(self._seconds, "user") + _numbers(self._seconds, "kernel")
 
     @cached_property
     def _rolled_up(self) -> tuple[Paths, I64, list[str]]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -80,6 +81,14 @@ class Runs:
     def caller(self) -> I64:
         """The run that the caller of each run's first row is in; -1 if it has none."""
         return len(self.first) - 1 - next_smaller(self.first[::-1])[::-1]
+
+    @cached_property
+    def parent(self) -> I64:
+        """The caller's row, -1 for the outermost, by row."""
+        parent = np.arange(-1, len(self.depth) - 1)
+        above = self.start[self.caller] + (self.first - np.int16(1) - self.first[self.caller])
+        parent[self.start] = np.where(self.caller < 0, -1, above)
+        return parent
 
     def of(self, rows: I64) -> I64:
         """The run that each row is in."""
@@ -191,6 +200,25 @@ class Pieces:
         depth = np.arange(int(size.sum())) - np.repeat(begin - top, size)
         return np.repeat(piece, size), depth + np.repeat(offset, size), depth.astype(np.int16)
 
+    def outermost(
+        self, leaves: Leaves, function: npt.NDArray[np.integer[Any]], many: int
+    ) -> tuple[I64, I64, Small]:
+        """(piece, function, depth) of functions, those that are their own callers left out.
+
+        `function` is one of `many`, by row of `stacks`. A function that recurs lies inside
+        the leaves of another one of the same number: pieces must be in order, so one that
+        began before reaches beyond where it begins.
+        """
+        piece, row, depth = self.functions(leaves)
+        key = function.take(row).astype(np.int64, copy=False)
+        order = np.argsort(key.astype(np.uint16) if many <= _NARROW else key, kind="stable")
+        piece, key = piece.take(order), key.take(order)
+        base = key * (len(leaves.row) + 1)
+        reach = np.maximum.accumulate(base + self.end.take(piece))
+        base += self.leaf.take(piece)
+        first = np.flatnonzero(np.append(True, reach[:-1] <= base[1:])[: len(key)])
+        return piece.take(first), key.take(first), depth.take(order.take(first))
+
     def _located(self, leaves: Leaves) -> tuple[I64, Small, Small, I64]:
         """The parts of pieces that are runs of rows: (piece, top, bottom, row minus depth)."""
         runs = leaves.runs
@@ -243,3 +271,30 @@ def find_paths(depth: Small, frame: I32, row: I64, group: I64, count: I64, fewes
     piece, rows, depths = pieces.functions(leaves)
     group = leaves.group.take(pieces.leaf)
     return Paths(group.take(piece), depths, frame.take(rows).astype(np.int64), total.take(piece))
+
+
+def find_wide_callers(depth: Small, row: I64, count: I64, fewest: int) -> I64:
+    """Of each leaf the row of its innermost function with `fewest` samples; -1 if none has.
+
+    Whatever is wide in some group lies on the way to those rows.
+    """
+    if not len(row):
+        return row
+    leaves = Leaves.of(depth, row, np.zeros(len(row), np.int64))
+    running = np.zeros(len(row) + 1, np.int64)
+    np.cumsum(count[leaves.order], out=running[1:])
+    pieces = leaves.pieces()
+    wide = np.flatnonzero(running.take(pieces.end) - running.take(pieces.leaf) >= fewest)
+    # A leaf that brings no wide function has those it shares with the one before.
+    innermost = leaves.shared.astype(np.int64) - 1
+    brings = np.zeros(len(row), bool)
+    brings[pieces.leaf[wide]] = True
+    innermost[brings] = -1
+    np.maximum.at(innermost, pieces.leaf[wide], pieces.bottom[wide].astype(np.int64))
+    since = np.cumsum(brings) << 16
+    innermost = np.minimum.accumulate(innermost - since) + since
+    found = np.full(len(row), -1, np.int64)
+    some = np.flatnonzero(innermost >= 0)
+    at = innermost[some].astype(np.int16)
+    found[leaves.order[some]] = Pieces(some, some + 1, at, at).functions(leaves)[1]
+    return found
