@@ -66,6 +66,7 @@ class FakeDocker:
 
     def __init__(self, answers: Mapping[str, bytes]) -> None:
         self.answers = dict(answers)
+        self.queries: list[dict[str, str]] = []  # of the streams that were asked for
         self._streams: list[socket.socket] = []
 
     def say(self, *lines: bytes) -> None:
@@ -82,6 +83,7 @@ class FakeDocker:
             target = request.split()[1].decode()
             path, _, query = target.partition("?")
             if path == "/events" and "until=" not in query:
+                self.queries.append(dict(pair.split("=") for pair in query.split("&")))
                 connection.sendall(STREAM)
                 self._streams.append(connection)
             elif path in self.answers:

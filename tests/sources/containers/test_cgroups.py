@@ -68,3 +68,9 @@ def test_a_tree_further_down_is_learnt_from_what_lives(tmp_path: Path) -> None:
     assert whereabouts.find("abc", 7, "/docker/abc") == "/guest/docker/abc"
     assert whereabouts.find("xyz", None, "/docker/xyz") == "/guest/docker/xyz"
     assert whereabouts.find("xyz", 8, None) is None
+
+
+def test_a_pid_that_is_somebody_elses_here_is_not_believed(tmp_path: Path) -> None:
+    (tmp_path / "7").mkdir()
+    (tmp_path / "7/cgroup").write_bytes(b"0::/system.slice/cron.service\n")
+    assert Whereabouts(tmp_path).find("abc", 7, "/docker/abc") == "/docker/abc"

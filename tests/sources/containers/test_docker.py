@@ -25,7 +25,7 @@ AGAIN = (FOLDER / "inspect-again.json").read_bytes()
 KEEP = (FOLDER / "inspect-keep.json").read_bytes()
 EVENTS = (FOLDER / "events.jsonl").read_bytes().splitlines()
 AGAIN_ID, KEEP_ID = (json.loads(each)["Id"] for each in (AGAIN, KEEP))
-NOW = 1794832000_000000000
+NOW = 1794833000_000000000
 
 
 class Clock:
@@ -140,10 +140,12 @@ def test_a_start_that_a_list_had_already_is_told_once(
     docker = Docker(socket_path, tmp_path / "proc")
     docker.poll(NOW)
     started = docker.containers[KEEP_ID].started_wall_ns
+    ended = docker.containers[AGAIN_ID].finished_wall_ns
     assert started is not None
+    assert ended is not None
     fake.say(
         event("start", KEEP_ID, "keep", started + 400_000),
-        event("die", AGAIN_ID, "again", 5, exitCode="3"),
+        event("die", AGAIN_ID, "again", ended + 400_000, exitCode="3"),
         event("start", "a1", "job", 200),
     )
     assert brief(poll_until(docker)) == [("started", "job", None)]
@@ -179,6 +181,33 @@ def test_a_stream_that_ends_is_followed_again(
     assert docker.poll(NOW) == []
     fake.say(event("start", "b2", "job", 900))
     assert brief(poll_until(docker)) == [("started", "job", None)]
+    docker.close()
+
+
+def test_what_began_while_the_first_list_was_read_is_told(
+    socket_path: Path, fake: FakeDocker, tmp_path: Path
+) -> None:
+    docker = Docker(socket_path, tmp_path / "proc")
+    started, _ = parse_inspect(KEEP, "x")
+    assert started.started_wall_ns is not None
+    docker.poll(started.started_wall_ns - 1)
+    fake.say(event("start", KEEP_ID, "keep", started.started_wall_ns + 400_000))
+    assert brief(poll_until(docker)) == [("started", "keep", None)]
+    docker.close()
+
+
+def test_the_stream_is_asked_for_from_where_it_broke(
+    socket_path: Path, fake: FakeDocker, tmp_path: Path
+) -> None:
+    docker = Docker(socket_path, tmp_path / "proc")
+    docker.poll(5_000_000_000)
+    fake.say(event("start", "a1", "job", 7_000_000_500))
+    poll_until(docker)
+    fake.hang_up()
+    with pytest.raises(SourceError):
+        wait_for(lambda: docker.poll(NOW), "never")
+    docker.poll(NOW)
+    assert [query["since"] for query in fake.queries] == ["5.000000000", "7.000000501"]
     docker.close()
 
 

@@ -14,7 +14,6 @@ from nodescope.sources.containers.pods import (
     Pods,
     parse_pod_folder,
     parse_restarts,
-    pod_uid_of,
 )
 from nodescope.sources.places import Places
 
@@ -41,24 +40,6 @@ def test_restarts_are_the_largest_number() -> None:
     assert parse_restarts(["x.log", "².log", "9" * 30 + ".log", ".log"]) is None
 
 
-@pytest.mark.parametrize(
-    "cgroup",
-    [
-        f"/kubepods/burstable/pod{UID}/abc",
-        f"/kubepods/pod{UID}",
-        f"/kubepods.slice/kubepods-pod{UID.replace('-', '_')}.slice/cri-containerd-abc.scope",
-        f"/guest/kubepods.slice/x-pod{UID.replace('-', '_')}.slice",
-    ],
-)
-def test_the_uid_in_a_cgroups_path(cgroup: str) -> None:
-    assert pod_uid_of(cgroup) == UID
-
-
-def test_paths_without_a_uid() -> None:
-    for cgroup in (None, "/", "/podman/abc", "/kubepods/burstable", f"/x/not{UID}"):
-        assert pod_uid_of(cgroup) is None
-
-
 def test_folders_are_read_again_when_they_changed(tmp_path: Path) -> None:
     pods = Pods(Places(root=tmp_path))
     with pytest.raises(SourceAbsent):
@@ -80,6 +61,9 @@ def test_a_runtimes_container_gets_its_pods_names(tmp_path: Path) -> None:
     bare = Container("containerd", "abc", name="abc", cgroup=f"/kubepods/pod{UID}/abc")
     named = index.named(bare)
     assert (named.subject, named.restarts) == ("shop/web-0/app", 2)
+    slice_ = f"/guest/kubepods.slice/kubepods-pod{UID.replace('-', '_')}.slice"
+    by_systemd = Container("containerd", "abc", cgroup=f"{slice_}/cri-containerd-abc.scope")
+    assert index.named(by_systemd).subject == "shop/web-0/app"
     labelled = Container("containerd", "abc", name="app", pod="web-0", namespace="shop", restarts=1)
     assert index.named(labelled).restarts == 2
     other = Container("containerd", "abc", name="app", pod="web-0", namespace="bank", restarts=1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 from pathlib import Path
 
@@ -118,8 +119,33 @@ def test_a_daemon_that_hangs_is_replaced_by_its_files(
     with listening(run / "docker.sock", hang):
         runtimes = Runtimes(Places(root=tmp_path), clock)
         polled = runtimes.poll(NOW)
-        assert polled.failed == {}
+        assert "no answer within" in str(polled.failed["docker"])
         assert set(runtimes.containers) == {("docker", KEEP_ID), ("docker", AGAIN_ID)}
+        runtimes.close()
+
+
+def test_what_two_ways_tell_is_told_once(tmp_path: Path, run: Path, clock: Clock) -> None:
+    """The files had it while the daemon was away; then it tells of it again."""
+    docker_root(tmp_path)
+    runtimes = Runtimes(Places(root=tmp_path), clock)
+    runtimes.poll(NOW)
+    config = tmp_path / "var/lib/docker/containers" / KEEP_ID / "config.v2.json"
+    fields = json.loads(config.read_bytes())
+    fields["State"] |= {"StartedAt": "2026-11-16T12:30:00.5Z", "Pid": 99}
+    config.write_text(json.dumps(fields))
+    clock.now_s += 11
+    kinds = [each.kind for each in runtimes.poll(NOW).happenings]
+    assert kinds == ["exited", "started"]
+    fake = FakeDocker({"/info": INFO, "/containers/json": b"[]"})
+    with listening(run / "docker.sock", fake.talk):
+        clock.now_s += 61
+        runtimes.poll(NOW)
+        fake.say(
+            event("start", KEEP_ID, "keep", 1794832200_500400000),
+            event("start", "a1", "job", 1794832201_000000000),
+        )
+        (started,) = wait_for(lambda: runtimes.poll(NOW).happenings, "a start")
+        assert started.container.name == "job"
         runtimes.close()
 
 

@@ -120,11 +120,14 @@ class Containers:
     def _note_failures(
         self, observation: Observation, failed: Mapping[str, Exception], now_ns: int
     ) -> None:
-        """One runtime that does not answer: said once, and a gap until it does again."""
+        """One runtime that does not answer: said once, and a gap until it does again.
+
+        Its files may tell what there is meanwhile, but not all that happens.
+        """
         for name, error in failed.items():
             if name not in self._failing_since:
                 self._failing_since[name] = now_ns
-                message = f"not observed: {error}"
+                message = f"not followed: {error}"
                 observation.events.append(Event(now_ns, "source_degraded", name, message))
         for name in [name for name in self._failing_since if name not in failed]:
             since = self._failing_since.pop(name)

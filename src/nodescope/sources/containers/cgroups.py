@@ -88,8 +88,10 @@ class Whereabouts:
     def find(self, identifier: str, pid: int | None, expected: str | None) -> str | None:
         """The container's cgroup: of its process if it runs, else where it is expected."""
         seen = None if pid is None else read_process_cgroup(self._proc, pid, identifier)
-        if seen is not None:
-            if expected and expected != "/" and seen.endswith(expected):
-                self._prefix = seen.removesuffix(expected)
+        if seen is not None and (expected is None or seen.endswith(expected)):
+            self._prefix = self._prefix if expected is None else seen.removesuffix(expected)
             return seen
+        if seen is not None and identifier in seen:
+            return seen
+        # gone, or a pid of another pid namespace, which is somebody else's here
         return None if expected is None else f"{self._prefix or ''}{expected}"

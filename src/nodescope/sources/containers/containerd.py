@@ -27,7 +27,7 @@ from nodescope.sources.containers.container import (
 from nodescope.sources.containers.grpc import GrpcConnection
 from nodescope.sources.containers.oci import POD_SANDBOX
 
-TIMEOUT_S = 2.0
+TIMEOUT_S = 5.0
 _MAX_MESSAGE = 32 << 20
 _MAX_EVENTS = 4 << 20
 _MAX_NAMESPACES = 32

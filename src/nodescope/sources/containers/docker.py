@@ -1,8 +1,8 @@
 """dockerd over its socket: the list once, then its stream of events (docs.docker.com/engine/api).
 
 Events carry their own times, so nothing is lost between two polls but what a
-container looked like while it lived; the daemon keeps the last 256 events, which
-also tells what happened before anybody listened.
+container looked like while it lived. The daemon keeps the last 256 events: what
+happened while it did not answer, or before anybody listened, it tells afterwards.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from nodescope.sources.containers.fields import (
 )
 from nodescope.sources.containers.http import HttpConnection, status_error
 
-TIMEOUT_S = 2.0
+TIMEOUT_S = 5.0
 _MAX_LIST = 32 << 20
 _MAX_INSPECT = 4 << 20
 _MAX_LINE = 1 << 20
@@ -150,13 +150,17 @@ class Docker:
         self._whereabouts = Whereabouts(proc)
         self._parents: dict[str, str] = {}  # cgroup parent asked for, by name
         self._runs: dict[str, int] = {}  # when the present run of an id began
+        self._ends: dict[str, int] = {}  # when an id ended, as the last list had it
+        self._since_ns: int | None = None  # what happened before is told
 
     def poll(self, wall_ns: int) -> list[Happening]:
         """What happened since the last time."""
+        if self._since_ns is None:
+            self._since_ns = wall_ns
         try:
-            if not self._following:
-                return self._begin(wall_ns)
-            found = self._take(self._events.read_available(_MAX_EVENTS))
+            came = self._follow() if not self._following else b""
+            came += self._events.read_available(_MAX_EVENTS)
+            found = self._take(came)
             if self._listed_s is None or self._clock() - self._listed_s >= _RELIST_S:
                 found += self._relist(wall_ns)
             return found
@@ -182,15 +186,17 @@ class Docker:
 
     # -- beginning, and making sure ------------------------------------------
 
-    def _begin(self, wall_ns: int) -> list[Happening]:
-        """Follow first and list then, so that nothing falls between."""
+    def _follow(self) -> bytes:
+        """Follow from where we were, and let the next list tell what no event does."""
         info = parse_object(self._get("/info", _MAX_INSPECT), self._path)
         self._driver = text(info, "CgroupDriver")
         self._rest = b""
-        came = self._events.follow(f"/events?filters={_ESCAPED}")
+        since = _seconds(self._since_ns or 0)
+        came = self._events.follow(f"/events?since={since}&filters={_ESCAPED}")
         self._following = True
-        found = self._relist(wall_ns)
-        return found + self._take(came)
+        if self._listed_s is not None:
+            self._listed_s = float("-inf")
+        return came
 
     def _relist(self, wall_ns: int) -> list[Happening]:
         """Compare what we believe with what the daemon has; nothing happened the first time."""
@@ -206,11 +212,14 @@ class Docker:
                 after[identifier] = container
         found = [] if first else find_happenings(self.containers, after, wall_ns)
         self.containers = after
-        self._runs = {
-            id_: container.started_wall_ns
-            for id_, container in after.items()
-            if container.running and container.started_wall_ns is not None
-        }
+        # What began or ended since this poll did will be told by its event.
+        until_ns = wall_ns if first else wall_ns + _SAME_NS
+        self._runs, self._ends = {}, {}
+        for id_, container in after.items():
+            times = self._runs if container.running else self._ends
+            at_ns = container.started_wall_ns if container.running else container.finished_wall_ns
+            if at_ns is not None and at_ns < until_ns:
+                times[id_] = at_ns
         return found
 
     def _state(self, identifier: str) -> str | None:
@@ -270,6 +279,7 @@ class Docker:
 
     def _happenings(self, events: list[DockerEvent]) -> Iterator[Happening]:
         for event in events:
+            self._since_ns = max(self._since_ns or 0, event.wall_ns + 1)
             if self._is_told(event):
                 continue
             happening = _happening(event, self._as_told(event), self._runs)
@@ -280,10 +290,12 @@ class Docker:
 
     def _is_told(self, event: DockerEvent) -> bool:
         """Whether a list that was read since had this already."""
-        run_ns = self._runs.get(event.id)
+        run_ns, end_ns = self._runs.get(event.id), self._ends.get(event.id)
         if event.action == "start":
             return run_ns is not None and event.wall_ns < run_ns + _SAME_NS
-        return event.action == "die" and run_ns is None and event.id in self.containers
+        if event.action == "die" and run_ns is None:
+            return end_ns is not None and event.wall_ns < end_ns + _SAME_NS
+        return False
 
     def _as_told(self, event: DockerEvent) -> Container:
         """The container of an event: as it was looked at, else what the event says of it."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from nodescope.errors import source_error
+from nodescope.sources.cgroup_names import find_owner
 from nodescope.sources.containers.container import MAX_CONTAINERS, Container
 from nodescope.sources.containers.fields import time_of
 from nodescope.sources.places import Places
@@ -123,15 +124,6 @@ def _first_time(path: Path) -> int | None:
     return time_of(start.partition(b" ")[0].decode("ascii", "replace"))
 
 
-def pod_uid_of(cgroup: str | None) -> str | None:
-    """The uid in a cgroup's path, by either driver: `podUID`, or `…-podUID.slice` with `_`."""
-    for part in reversed((cgroup or "").split("/")):
-        _, found, uid = part.removesuffix(".slice").rpartition("pod")
-        if found and len(uid) >= 32 and (part.startswith("pod") or part.endswith(".slice")):
-            return uid.replace("_", "-")
-    return None
-
-
 class PodIndex:
     """Finds the pod's container that a runtime's container is."""
 
@@ -145,7 +137,8 @@ class PodIndex:
 
     def named(self, container: Container) -> Container:
         """A container with the names and restarts that the kubelet's folders have for it."""
-        own = [] if container.pod else self._by_uid.get(pod_uid_of(container.cgroup) or "", [])
+        owner = None if container.pod else find_owner(container.cgroup or "")
+        own = [] if owner is None else self._by_uid.get(owner.pod_uid or "", [])
         if own:
             pod = own[0].pod
             unnamed = container.name in (None, container.id) and len(own) == 1

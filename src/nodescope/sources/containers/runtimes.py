@@ -30,8 +30,11 @@ _CONTAINERD = (
     "/run/k3s/containerd/containerd.sock",
     "/var/snap/microk8s/common/run/containerd.sock",
 )
-_RETRY_S = 60.0
+_RETRY_S = 5.0  # after the first failure; then twice as long each time
+_LONGEST_S = 60.0
 _LIST_S = 10.0
+_SAME_NS = 50_000_000  # one moment, told in two ways; no container starts twice within it
+_MAX_TOLD = 10_000
 
 Clock = Callable[[], float]
 Key = tuple[str, str]
@@ -66,12 +69,31 @@ def _leads_out(places: Places) -> bool:
 
 @dataclass(slots=True)
 class _Way:
-    """One way of asking a runtime: made when it is found, made again after it failed."""
+    """One way of asking a runtime: made when it is found, made again when it has gone."""
 
     make: Callable[[], Runtime]
     pace_s: float = 0.0
     runtime: Runtime | None = None
     due_s: float = 0.0
+    retry_s: float = _RETRY_S
+    error: SourceError | None = None
+
+    def poll(self, wall_ns: int, now_s: float) -> list[Happening] | None:
+        """What happened; None if it cannot be asked now."""
+        if now_s < self.due_s:
+            return None if self.error is not None else []
+        try:
+            if self.runtime is None:
+                self.runtime = self.make()
+            found = self.runtime.poll(wall_ns)
+        except SourceError as error:
+            self.error = error
+            self.due_s, self.retry_s = now_s + self.retry_s, min(2 * self.retry_s, _LONGEST_S)
+            if isinstance(error, SourceAbsent):
+                self.runtime = None  # it may come back elsewhere
+            return None
+        self.due_s, self.retry_s, self.error = now_s + self.pace_s, _RETRY_S, None
+        return found
 
 
 @dataclass(slots=True)
@@ -81,44 +103,43 @@ class _Asked:
     name: str
     ways: tuple[_Way, ...]
     current: Runtime | None = None
-    error: SourceError | None = None
+    told: dict[tuple[str, str], int] = field(default_factory=dict)
 
     @property
     def containers(self) -> Mapping[str, Container]:
         return self.current.containers if self.current is not None else {}
 
+    @property
+    def error(self) -> SourceError | None:
+        """Why it is not seen, or not in the best way that should work here."""
+        errors = [way.error for way in self.ways if way.error is not None]
+        return next((each for each in errors if not isinstance(each, SourceAbsent)), None)
+
     def poll(self, wall_ns: int, now_s: float) -> list[Happening]:
-        """Ask; a failure is kept in `error` and the next way tried."""
-        error: SourceError | None = None
+        """What happened, each told once though two ways may know of it."""
         for way in self.ways:
-            if now_s < way.due_s:
-                if way.runtime is not None:
-                    return []  # it answered a moment ago
-                continue
-            try:
-                if way.runtime is None:
-                    way.runtime = way.make()
-                found = way.runtime.poll(wall_ns)
-            except SourceError as raised:
-                way.due_s = now_s + _RETRY_S
-                if way.runtime is not None and isinstance(raised, SourceAbsent):
-                    way.runtime = None  # it may come back elsewhere
-                if error is None or isinstance(error, SourceAbsent):
-                    error = raised
-                continue
-            way.due_s = now_s + way.pace_s
-            self.current, self.error = way.runtime, None
-            return found
-        if error is not None:
-            self.error = error
-            if isinstance(error, SourceAbsent):
-                self.current = None
+            found = way.poll(wall_ns, now_s)
+            if found is not None:
+                self.current = way.runtime
+                return [each for each in found if self._is_new(each)]
+        if self.error is None:
+            self.current = None  # it is not here
         return []
+
+    def _is_new(self, happening: Happening) -> bool:
+        key = happening.kind.value, happening.container.id
+        told_ns = self.told.get(key)
+        if told_ns is not None and abs(happening.wall_ns - told_ns) < _SAME_NS:
+            return False
+        if len(self.told) >= _MAX_TOLD:
+            self.told.clear()
+        self.told[key] = happening.wall_ns
+        return True
 
 
 @dataclass(slots=True)
 class Polled:
-    """What one round brought: happenings of all, and who could not be asked."""
+    """What one round brought: happenings of all, and who could not be asked as it should be."""
 
     happenings: list[Happening] = field(default_factory=list)
     failed: dict[str, SourceError] = field(default_factory=dict)
@@ -154,7 +175,7 @@ class Runtimes:
         polled = Polled()
         for asked in self._asked:
             polled.happenings += asked.poll(wall_ns, now_s)
-            if asked.error is not None and not isinstance(asked.error, SourceAbsent):
+            if asked.error is not None:
                 polled.failed[asked.name] = asked.error
         if all(asked.current is None for asked in self._asked) and not polled.failed:
             raise SourceAbsent("containers", "no docker, containerd, podman or kubelet here")
@@ -172,8 +193,8 @@ class Runtimes:
             if isinstance(asked.current, Docker | PodmanFiles):
                 try:
                     found += asked.current.read_recent(wall_ns, since_ns)
-                except SourceError as error:
-                    asked.error = error
+                except SourceError:
+                    continue  # it answered a moment ago: what there is now is known
         return found
 
     def close(self) -> None:
