@@ -14,7 +14,8 @@ from nodescope.analysis.container_loops import (
     Loop,
     find_loops,
 )
-from nodescope.analysis.window import Event
+from nodescope.analysis.window import Event, Window, read_events
+from nodescope.archive.reader import Segment
 from nodescope.quantities import format_duration
 from nodescope.sources.containers.container import Container, Happening, Kind
 
@@ -36,6 +37,11 @@ class ContainerVerdict:
     reason: str
     evidence: Mapping[str, Any] = field(default_factory=dict)
     kind: str = "container"
+
+
+def read_happenings(segments: Sequence[Segment], wall_ns: int) -> list[Happening]:
+    """What a recording has of containers, from the time that counts for loops."""
+    return happenings_of(read_events(segments, Window(wall_ns - LOOK_BACK_NS, wall_ns + 1)))
 
 
 def happenings_of(events: Iterable[Event]) -> list[Happening]:

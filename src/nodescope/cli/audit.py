@@ -12,6 +12,7 @@ from nodescope.cli import options
 
 if TYPE_CHECKING:
     from nodescope.analysis.audit import Verdict
+    from nodescope.sources.containers.container import Happening
     from nodescope.sources.places import Places
 
 _WATCH_NS = 20_000_000_000
@@ -27,7 +28,8 @@ def add_parser(commands: options.Commands) -> None:
         description="Look at systemd's units and at containers, and name those that fail, loop,\n"
         "loop inside though they are active, never succeeded since boot, are held back, or\n"
         "run for nobody; with the evidence for each. Healthy ones are not named. Needs no\n"
-        "recording. Exits 0 when there is nothing to say, 1 with findings, 2 if it could not run.",
+        "recording, but takes from one what container runtimes forget. Exits 0 when there is\n"
+        "nothing to say, 1 with findings, 2 if it could not run.",
         examples=[
             ("nodescope audit", "this node, now"),
             ("nodescope audit --root /mnt/image", "a mounted image: what needs no running system"),
@@ -38,6 +40,7 @@ def add_parser(commands: options.Commands) -> None:
             ("nodescope audit --json", "for scripts"),
         ],
     )
+    options.add_archive(parser)
     options.add_places(parser, root=True)
     parser.add_argument(
         "--watch",
@@ -59,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
     places = options.places(args)
     found: list[Verdict] = []
     absent: list[SourceAbsent] = []
-    looks = (partial(_units, places, args.watch), partial(_containers, places))
+    looks = (partial(_units, places, args.watch), partial(_containers, places, args))
     for look in looks:
         try:
             found += look()
@@ -91,7 +94,7 @@ def _units(places: Places, watch_ns: int) -> list[Verdict]:
     return list(audit_units(survey, insides))
 
 
-def _containers(places: Places) -> list[Verdict]:
+def _containers(places: Places, args: argparse.Namespace) -> list[Verdict]:
     """Verdicts on containers; `SourceAbsent` where no runtime is."""
     from nodescope.analysis.audit_containers import audit_containers
     from nodescope.analysis.container_loops import LOOK_BACK_NS
@@ -104,7 +107,28 @@ def _containers(places: Places) -> list[Verdict]:
         recent = runtimes.read_recent(now_ns, now_ns - LOOK_BACK_NS)
         for error in polled.failed.values():
             print(f"nodescope: not seen: {error}", file=sys.stderr)
-        happenings = [*recent, *polled.happenings]
+        happenings = [*recent, *polled.happenings, *_recorded(args, now_ns)]
         return list(audit_containers(list(runtimes.containers.values()), happenings, now_ns))
     finally:
         runtimes.close()
+
+
+def _recorded(args: argparse.Namespace, now_ns: int) -> list[Happening]:
+    """What a recording of this node has of its containers: not every runtime remembers."""
+    if args.root is not None and args.archive is None:
+        return []  # another system's
+    path = options.archive_path(args)
+    if args.archive is None and not path.exists():
+        return []
+
+    from nodescope.analysis.audit_containers import read_happenings
+    from nodescope.archive.reader import Archive
+    from nodescope.errors import ArchiveError
+
+    try:
+        return read_happenings(Archive.open(path).segments(), now_ns)
+    except ArchiveError as error:
+        if args.archive is not None:
+            raise
+        print(f"nodescope: not seen: {error}", file=sys.stderr)
+        return []
