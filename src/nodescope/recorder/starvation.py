@@ -2,7 +2,7 @@
 
 A core is starved when packets wait for it and it serves none. Neither half is
 enough: an idle core serves none, and packets wait for a moment on every busy
-one. That packets wait is known in one of three ways:
+one. That packets wait is known in one of four ways:
 
 * `backlog`: packets lie in the core's own queue (loopback, veth, and what
   another core steered to it);
@@ -13,14 +13,16 @@ one. That packets wait is known in one of three ways:
   A device stays quiet until its packets are polled, so its interrupts alone
   would not tell. A core that runs anything at all has soft interrupts many times
   a second (timers, scheduling, RCU): silence means that they are held off, or
-  that the core takes no interrupts.
+  that the core takes no interrupts;
+* `thread`: the device's packets are served by a thread (threaded NAPI) that wants
+  to run and is hardly let. Then `NET_RX` has no part in it.
 
 That it serves none: `NET_RX` and the packets it processed did not move. Both
 must hold at three readings in a row and for two seconds: the drivers' own
 watchdogs wait for five, and no scheduling delay of a healthy core lasts that
-long. Idle time in between refutes all but a backlog.
+long. Idle time in between refutes an interrupt and silence.
 Cores that are set apart from scheduling (isolcpus, nohz_full) may be silent in
-good health; for them only the backlog counts.
+good health; for them neither interrupt nor silence counts.
 """
 
 from __future__ import annotations
@@ -30,6 +32,7 @@ from dataclasses import dataclass, field
 
 STARVED_NS = 1_900_000_000  # two seconds, less what a round may come early
 REPORT_NS = 10_000_000_000  # an episode that lasts longer is told before it is over
+_REFUTABLE = ("interrupt", "silence")  # by idle time
 _RECENT_NS = 5_000_000_000  # so long ago a device may have interrupted, before the silence
 
 
@@ -43,6 +46,7 @@ class CoreReading:
     softirqs: int  # of every kind
     interrupts: int  # of network devices' receive queues
     backlog: int | None
+    threads: tuple[str, ...] = ()  # that serve packets and were held up since the last reading
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +60,7 @@ class Episode:
     evidence: tuple[str, ...]
     backlog: int  # the most that waited
     interrupts: int  # that came meanwhile
+    threads: tuple[str, ...]  # that were held up
 
     @property
     def length_ns(self) -> int:
@@ -87,6 +92,7 @@ class _Waiting:
     backlog: int = 0
     told: bool = False
     evidence: set[str] = field(default_factory=set)
+    threads: set[str] = field(default_factory=set)
 
     @property
     def length_ns(self) -> int:
@@ -119,7 +125,7 @@ class StarvationWatch:
                 continue
             core.claim = self._find_claim(core, reading)
             core.last = reading
-            if core.claim not in (None, "backlog"):
+            if core.claim in _REFUTABLE:
                 suspects.append(reading.cpu)
         self._gone = [self._cores.pop(cpu) for cpu in self._cores.keys() - seen]  # offline
         return suspects
@@ -130,7 +136,7 @@ class StarvationWatch:
         for cpu, core in self._cores.items():
             before, core.idle_ticks = core.idle_ticks, idle_ticks.get(cpu)
             was_idle = None not in (before, core.idle_ticks) and before != core.idle_ticks
-            if core.claim is not None and (core.claim == "backlog" or not was_idle):
+            if core.claim is not None and not (was_idle and core.claim in _REFUTABLE):
                 waiting = self._go_on(core, core.claim)
                 if _is_news(core) and waiting.length_ns >= REPORT_NS:
                     waiting.told = True
@@ -156,6 +162,8 @@ class StarvationWatch:
             core.silent_since_ns = self._now_ns
         if reading.interrupts > last.interrupts:
             core.interrupted_ns = self._now_ns
+        if reading.threads:
+            return "thread"
         if reading.net_rx != last.net_rx or reading.processed != last.processed:
             return None
         if reading.backlog and last.backlog:
@@ -168,13 +176,14 @@ class StarvationWatch:
 
     def _go_on(self, core: _Core, claim: str) -> _Waiting:
         if core.waiting is None:
-            # Packets in the backlog lay there at the reading before, too.
-            since = core.read_ns if claim == "backlog" else self._now_ns
+            # Packets in the backlog lay there at the reading before, too, and threads waited.
+            since = self._now_ns if claim in _REFUTABLE else core.read_ns
             core.waiting = _Waiting(since, self._now_ns, core.last.interrupts)
         waiting = core.waiting
         waiting.rounds += 1
         waiting.to_ns = self._now_ns
         waiting.evidence.add(claim)
+        waiting.threads.update(core.last.threads)
         waiting.backlog = max(waiting.backlog, core.last.backlog or 0)
         return waiting
 
@@ -193,4 +202,5 @@ def _episode(core: _Core, *, over: bool) -> Episode:
         evidence=tuple(sorted(core.waiting.evidence)),
         backlog=core.waiting.backlog,
         interrupts=core.last.interrupts - core.waiting.interrupts_before,
+        threads=tuple(sorted(core.waiting.threads)),
     )

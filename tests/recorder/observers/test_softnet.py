@@ -167,16 +167,32 @@ def _away_from(core: int) -> Iterator[None]:
         os.sched_setaffinity(0, allowed)
 
 
+def _choose_core() -> int:
+    """The one to be held; another has to be left to observe from."""
+    cores = sorted(os.sched_getaffinity(0))
+    if len(cores) < 2:
+        pytest.skip("needs two cores: one is held, the other observes")
+    return cores[-1]
+
+
+def _wait_for_starvation(tmp_path: Path) -> list[Event]:
+    """Observe until a core starves, however long that takes."""
+    observer = make(Setting(Places(), tmp_path))
+    starved: list[Event] = []
+    deadline = time.monotonic() + 180
+    while not starved and time.monotonic() < deadline:
+        said = observer.observe(time.monotonic_ns())
+        starved += [event for event in said.events if event.kind == "core_starved"]
+        time.sleep(0.5)
+    observer.close()
+    return starved
+
+
 @pytest.mark.live
 @pytest.mark.root
 @pytest.mark.debian("iproute2", "util-linux")
 def test_a_core_held_in_the_kernel_is_starved_of_its_packets_and_no_other(tmp_path: Path) -> None:
-    cores = sorted(os.sched_getaffinity(0))
-    if len(cores) < 2:
-        pytest.skip("needs two cores: one is held, the other observes")
-    held = cores[-1]
-    observer = make(Setting(Places(), tmp_path))
-    starved: list[Event] = []
+    held = _choose_core()
     with (
         _away_from(held),
         _started(
@@ -185,12 +201,26 @@ def test_a_core_held_in_the_kernel_is_starved_of_its_packets_and_no_other(tmp_pa
         ),
         _started("holding", sys.executable, HERE / "held_core.py", str(held), "5"),
     ):  # fmt: skip
-        deadline = time.monotonic() + 180
-        while not starved and time.monotonic() < deadline:
-            said = observer.observe(time.monotonic_ns())
-            starved += [event for event in said.events if event.kind == "core_starved"]
-            time.sleep(0.5)
-    observer.close()
+        starved = _wait_for_starvation(tmp_path)
     assert {event.cpu for event in starved} == {held}
     assert starved[0].details["seconds"] >= 1.9
     assert starved[0].details["backlog"] > 0
+
+
+@pytest.mark.live
+@pytest.mark.root
+@pytest.mark.debian("iproute2", "util-linux")
+def test_a_thread_that_serves_packets_is_held_up_by_a_real_time_task(tmp_path: Path) -> None:
+    held = _choose_core()
+    with (
+        _away_from(held),
+        _started(
+            "sending", "unshare", "--net", "--mount", sys.executable,
+            HERE / "threaded_traffic.py", str(held),
+        ),
+        _started("busy", sys.executable, HERE / "busy_core.py", str(held)),
+    ):  # fmt: skip
+        starved = _wait_for_starvation(tmp_path)
+    assert {event.cpu for event in starved} == {held}
+    assert "thread" in starved[0].details["evidence"]
+    assert starved[0].details["threads"][0].startswith("napi/")

@@ -12,6 +12,7 @@ from pathlib import Path
 from nodescope.errors import MalformedSource, SourceError, UsageError
 from nodescope.quantities import parse_cpu_list
 from nodescope.recorder.interrupt_watch import InterruptWatch
+from nodescope.recorder.napi_watch import NapiWatch
 from nodescope.recorder.observation import SECOND_NS, Event, Observation, Setting
 from nodescope.recorder.starvation import CoreReading, Episode, StarvationWatch
 from nodescope.sources.network.files import KeptFile, read_text
@@ -27,6 +28,7 @@ _WHY = {
     "backlog": "up to {episode.backlog} packets lay in its queue",
     "interrupt": "a device interrupted it and no soft interrupt followed",
     "silence": "no soft interrupt ran on it while it was busy",
+    "thread": "{names} waited for it and was hardly let run",
 }
 
 
@@ -40,6 +42,7 @@ class SoftnetObserver:
         self._places = setting.places
         self._files: tuple[KeptFile, KeptFile] | None = None
         self._interrupts = InterruptWatch(setting.places)
+        self._threads = NapiWatch(setting.places.proc)
         self._watch = StarvationWatch(read_cores_apart(setting.places))
         self._whole = True
         self._lines: list[bytes] = []
@@ -101,6 +104,7 @@ class SoftnetObserver:
         self, now_ns: int, cores: list[SoftnetCore], softirqs: Softirqs, said: Observation
     ) -> None:
         received = self._interrupts.received
+        threads = self._threads.find_held_up(now_ns)
         try:
             readings = [
                 CoreReading(
@@ -110,6 +114,7 @@ class SoftnetObserver:
                     softirqs.every[core.cpu],
                     received[core.cpu],
                     core.backlog,
+                    tuple(threads.get(core.cpu, ())),
                 )
                 for core in cores
             ]
@@ -158,7 +163,8 @@ def read_cores_apart(places: Places) -> set[int]:
 
 def _event(episode: Episode) -> Event:
     seconds = round(episode.length_ns / SECOND_NS, 1)
-    why = "; ".join(_WHY[each].format(episode=episode) for each in episode.evidence)
+    names = ", ".join(episode.threads)
+    why = "; ".join(_WHY[each].format(episode=episode, names=names) for each in episode.evidence)
     still = "" if episode.over else " and still does"
     return Event(
         episode.from_ns,
@@ -173,6 +179,7 @@ def _event(episode: Episode) -> Event:
             "evidence": list(episode.evidence),
             "backlog": episode.backlog,
             "interrupts": episode.interrupts,
+            "threads": list(episode.threads),
         },
     )
 
