@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import time
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple, Protocol
 
@@ -21,6 +22,7 @@ from nodescope.sources.node import read_online_cpus
 from nodescope.sources.perf import event
 from nodescope.sources.perf.ring import Ring
 from nodescope.sources.places import Places
+from nodescope.sources.renamed_processes import RenamedProcesses
 from nodescope.sources.tracefs import open_tracefs
 
 Kind = Literal["made", "removed", "released", "attached"]
@@ -32,7 +34,7 @@ _TRACEPOINTS: dict[str, Kind] = {
 }
 _ALL_RINGS_BYTES = 4 << 20
 _RING_BYTES = (64 << 10, 256 << 10)
-_MAX_NAMES = 4096  # of processes, remembered at once
+_NAMES_RING_BYTES = 64 << 10
 _FOLLOW_NS = 10_000_000_000
 
 
@@ -86,8 +88,8 @@ class ChurnWatch:
             formats = {name: tracefs.read_format("cgroup", name) for name in _TRACEPOINTS}
         self._layouts = {formats[name].number: Layout(formats[name]) for name in _TRACEPOINTS}
         self._hierarchies: dict[int, str] = {}
-        self._comms: dict[int, str] = {}
-        self._rings: dict[int, tuple[Ring, list[int]]] = {}
+        self._processes = RenamedProcesses(self._places.proc)
+        self._cores: dict[int, _Core] = {}
         self._late: list[Hit | Renamed] = []
         self._lost = 0
         self._followed_ns = 0
@@ -100,7 +102,7 @@ class ChurnWatch:
     @property
     def descriptors(self) -> list[int]:
         """To wait on: readable when a ring is half full."""
-        return [ring.descriptor for ring, _ in self._rings.values()]
+        return [core.hits.descriptor for core in self._cores.values()]
 
     @property
     def lost(self) -> int:
@@ -112,44 +114,34 @@ class ChurnWatch:
         # What happens on another core while rings are read one after the other is
         # left for the next time: nothing is told before its cause.
         now = time.monotonic_ns()
-        records, self._late = self._late, []
-        heads = [(ring, ring.head()) for ring, _ in self._rings.values()]
-        for ring, head in heads:
-            found, lost = parse_records(ring.drain(head), self._layouts)
+        heads = [(core, core.hits.head(), core.names.head()) for core in self._cores.values()]
+        found, self._late = self._late, []
+        for core, hits, names in heads:
+            records, lost = parse_records(core.hits.drain(hits), self._layouts)
             self._lost += lost
-            for record in found:
-                (self._late if record.time_ns >= now else records).append(record)
-        records.sort(key=lambda record: record.time_ns)
+            found.extend(records)
+            if drained := core.names.drain(names):
+                self._processes.keep(drained)
         if now - self._followed_ns >= _FOLLOW_NS:
             self._follow(now)
-        return [each for record in records if (each := self._take(record)) is not None]
+        if not found:
+            return []
+        found.extend(self._processes.take_kept())
+        found.sort(key=lambda record: record.time_ns)
+        due = bisect_left(found, now, key=lambda record: record.time_ns)
+        self._late = found[due:]
+        return [each for record in found[:due] if (each := self._take(record)) is not None]
 
     def _take(self, record: Hit | Renamed) -> ChurnEvent | None:
         if isinstance(record, Renamed):
-            self._name(record.pid, record.comm)
+            self._processes.rename(record.pid, record.comm)
             return None
         kind = _TRACEPOINTS[record.tracepoint]
         pid, comm = record.task_pid, record.task_comm
         if kind in ("made", "removed"):
-            pid, comm = record.pid, self._comm(record.pid)
+            pid, comm = record.pid, self._processes.name(record.pid)
         hierarchy = self._hierarchy(record.root)
         return ChurnEvent(record.time_ns, kind, record.path, hierarchy, record.identity, pid, comm)
-
-    def _name(self, pid: int, comm: str) -> None:
-        self._comms.pop(pid, None)
-        self._comms[pid] = comm
-        if len(self._comms) > _MAX_NAMES:
-            del self._comms[next(iter(self._comms))]
-
-    def _comm(self, pid: int) -> str | None:
-        """Its name: as it was announced, else as it is now, if the process still lives."""
-        if pid not in self._comms:
-            try:
-                comm = (self._places.proc / str(pid) / "comm").read_bytes()
-            except OSError:
-                return None
-            self._name(pid, comm.decode("utf-8", "replace").rstrip("\n"))
-        return self._comms[pid]
 
     def _hierarchy(self, number: int) -> str:
         if number not in self._hierarchies:
@@ -160,46 +152,49 @@ class ChurnWatch:
         """Watch exactly the cores that are online."""
         self._followed_ns = now
         online = read_online_cpus(self._places.sys)
-        for cpu in [cpu for cpu in self._rings if cpu not in online]:
-            _close(*self._rings.pop(cpu))
+        for cpu in [cpu for cpu in self._cores if cpu not in online]:
+            self._cores.pop(cpu).close()
         least, most = _RING_BYTES
         size = least
         while size < most and size * 2 * len(online) <= _ALL_RINGS_BYTES:
             size *= 2
         for cpu in online:
-            if cpu not in self._rings:
-                self._rings[cpu] = _open(cpu, list(self._layouts), size)
+            if cpu not in self._cores:
+                self._cores[cpu] = _Core(cpu, list(self._layouts), size)
 
     def close(self) -> None:
         """Give everything back."""
-        while self._rings:
-            _close(*self._rings.popitem()[1])
+        while self._cores:
+            self._cores.popitem()[1].close()
 
 
-def _open(cpu: int, numbers: list[int], size_bytes: int) -> tuple[Ring, list[int]]:
-    """One ring for all tracepoints of a core, and the descriptors of all but the first."""
-    first, *others = numbers
-    ring = Ring(
-        cpu, event.Tracepoint(first, comm=True, watermark_bytes=size_bytes // 2), size_bytes
-    )
-    descriptors: list[int] = []
-    try:
-        for number in others:
-            wanted = event.Tracepoint(number, watermark_bytes=size_bytes // 2)
-            descriptors.append(event.open_event(wanted.attribute(), cpu=cpu))
-            event.redirect(descriptors[-1], ring.descriptor)
-        for descriptor in (ring.descriptor, *descriptors):
-            event.enable(descriptor)
-    except OSError as error:
-        _close(ring, descriptors)
-        raise SourceError(f"tracepoints of CPU {cpu}", error.strerror or str(error)) from error
-    return ring, descriptors
+class _Core:
+    """The rings of one core: hits of all tracepoints, and apart from them, names."""
 
+    def __init__(self, cpu: int, numbers: list[int], size_bytes: int) -> None:
+        wanted = [event.Tracepoint(number, size_bytes // 2) for number in numbers]
+        self._others: list[int] = []
+        self.names = Ring(cpu, event.Renames(_NAMES_RING_BYTES // 2), _NAMES_RING_BYTES)
+        try:
+            self.hits = Ring(cpu, wanted[0], size_bytes)
+        except SourceError:
+            self.names.close()
+            raise
+        try:
+            for other in wanted[1:]:
+                self._others.append(event.open_event(other.attribute(), cpu=cpu))
+                event.redirect(self._others[-1], self.hits.descriptor)
+            for descriptor in (self.names.descriptor, self.hits.descriptor, *self._others):
+                event.enable(descriptor)
+        except OSError as error:
+            self.close()
+            raise SourceError(f"tracepoints of CPU {cpu}", error.strerror or str(error)) from error
 
-def _close(ring: Ring, descriptors: list[int]) -> None:
-    for descriptor in descriptors:
-        os.close(descriptor)
-    ring.close()
+    def close(self) -> None:
+        for descriptor in self._others:
+            os.close(descriptor)
+        self.hits.close()
+        self.names.close()
 
 
 def _read_hierarchy_numbers(places: Places) -> dict[int, str]:

@@ -1,8 +1,7 @@
 """Records of the cgroup tracepoints, as perf rings hold them.
 
-A ring holds hits of tracepoints, with the layout their `format` file describes,
-and beside them what processes are renamed to: a hit tells the process, not its
-name, and by the time it is read a maker such as runc is long gone.
+Some rings hold hits of tracepoints, with the layout their `format` file describes,
+others what processes are renamed to (see `renamed_processes`).
 """
 
 from __future__ import annotations

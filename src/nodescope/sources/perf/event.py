@@ -20,7 +20,7 @@ from nodescope.errors import SourceAbsent, SourceDenied, SourceError
 _SYSCALL_NUMBERS = {"x86_64": 298, "aarch64": 241, "riscv64": 241, "ppc64le": 319, "s390x": 331}
 
 TYPE_HARDWARE, TYPE_SOFTWARE, TYPE_TRACEPOINT = 0, 1, 2
-HARDWARE_CPU_CYCLES, SOFTWARE_CPU_CLOCK = 0, 0
+HARDWARE_CPU_CYCLES, SOFTWARE_CPU_CLOCK, SOFTWARE_DUMMY = 0, 0, 9
 
 SAMPLE_TID, SAMPLE_TIME = 1 << 1, 1 << 2
 SAMPLE_CALLCHAIN, SAMPLE_RAW, SAMPLE_CGROUP = 1 << 5, 1 << 10, 1 << 21
@@ -86,18 +86,31 @@ class Sampler:
 
 @dataclass(frozen=True, slots=True)
 class Tracepoint:
-    """Every hit of a tracepoint, with its record; `comm`: also what processes are renamed to."""
+    """Every hit of a tracepoint, with its record."""
 
     number: int
-    comm: bool = False
     watermark_bytes: int = 0
     lost_counter: bool = False
 
     def attribute(self) -> bytes:
         """The `struct perf_event_attr` that asks for this."""
-        flags = _DISABLED | _SAMPLE_ID_ALL | _USE_CLOCKID | _WATERMARK | (_COMM * self.comm)
+        flags = _DISABLED | _SAMPLE_ID_ALL | _USE_CLOCKID | _WATERMARK
         sample_type = SAMPLE_TID | SAMPLE_TIME | SAMPLE_RAW
         return _pack(TYPE_TRACEPOINT, self.number, 1, sample_type, 0, flags, self.watermark_bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class Renames:
+    """No samples, only what processes are renamed to, by themselves or by exec."""
+
+    watermark_bytes: int = 0
+    lost_counter: bool = False
+
+    def attribute(self) -> bytes:
+        """The `struct perf_event_attr` that asks for this."""
+        flags = _DISABLED | _SAMPLE_ID_ALL | _USE_CLOCKID | _WATERMARK | _COMM
+        sample_type = SAMPLE_TID | SAMPLE_TIME
+        return _pack(TYPE_SOFTWARE, SOFTWARE_DUMMY, 0, sample_type, 0, flags, self.watermark_bytes)
 
 
 def _pack(kind: int, config: int, period: int, *rest: int) -> bytes:

@@ -24,7 +24,7 @@ class Ring:
     """The events of one CPU since it was last drained."""
 
     def __init__(
-        self, cpu: int, sampler: event.Sampler | event.Tracepoint, size_bytes: int
+        self, cpu: int, sampler: event.Sampler | event.Tracepoint | event.Renames, size_bytes: int
     ) -> None:
         self.cpu = cpu
         self.size_bytes = size_bytes
