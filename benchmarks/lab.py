@@ -32,8 +32,8 @@ from nodescope.diagnosis.diagnose import diagnose
 from nodescope.diagnosis.finding import Diagnosis
 from nodescope.lab.catalogue import SCENARIOS
 from nodescope.lab.ground import clean
+from nodescope.lab.judging import judge
 from nodescope.lab.running import run as run_scenario
-from nodescope.lab.scenario import Truth
 
 RUNS = int(os.environ.get("NODESCOPE_BENCH_LAB_RUNS", "20"))
 QUIET_RUNS = 10
@@ -54,29 +54,6 @@ def solve(archive: Path) -> Diagnosis:
     segments = Archive.open(archive).segments()
     extent = Extent(segments)
     return diagnose(segments, Window(extent.from_ns, extent.to_ns))
-
-
-def judge(truth: Truth, found: Diagnosis) -> tuple[bool, float | None, str]:
-    """Whether a diagnosis says the truth; the confidence of its first chain; what it says."""
-    chains = [each.chains[0] for each in found.findings if each.chains]
-    said = "; ".join(f"{c.root.kind} {c.root.name} by {c.mechanism}" for c in chains) or "nothing"
-    blamed = {c.root.name for c in chains} | {c.mechanism for c in chains}
-    if blamed & set(truth.never):
-        return False, chains[0].confidence, said
-    if not truth.finding:
-        if not found.findings:
-            return True, None, said
-        innocent = bool(truth.facts.get("may_find")) and all(
-            c.root.name in truth.roots for c in chains
-        )
-        return innocent, chains[0].confidence if chains else None, said
-    if not chains:
-        return False, None, said
-    first = chains[0]
-    right = first.root.name in truth.roots and (
-        not truth.mechanisms or first.mechanism in truth.mechanisms
-    )
-    return right, first.confidence, said
 
 
 def run(options: Options) -> Result:
@@ -101,11 +78,11 @@ def _one(name: str, *, healthy: bool) -> Outcome:
         archive = Path(folder) / "archive"
         truth = run_scenario(SCENARIOS[name], archive, healthy=healthy)
         started = time.monotonic()
-        right, confidence, said = judge(truth, solve(archive))
+        verdict = judge(truth, solve(archive))
         seconds = time.monotonic() - started
-    outcome = Outcome(name, healthy, right, confidence, seconds, said)
-    word = "right" if right else "WRONG"
-    print(f"{name}{' (healthy)' if healthy else ''}: {word}: {said}", flush=True)
+    outcome = Outcome(name, healthy, verdict.right, verdict.confidence, seconds, verdict.said)
+    word = "right" if verdict.right else "WRONG"
+    print(f"{name}{' (healthy)' if healthy else ''}: {word}: {verdict.said}", flush=True)
     return outcome
 
 

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from nodescope.analysis.cores import CoreShares, derive_shares
+from nodescope.analysis.cores import F64, STATES, CoreReadings, CoreShares, derive_shares
+from nodescope.analysis.tree import I64
 from nodescope.analysis.window import (
     SECOND_NS,
     Event,
@@ -121,12 +122,7 @@ class Case:
         """Cores that were in the kernel for at least that long without a pause."""
         found: list[Held] = []
         for part in read_cores(self.segments, window):
-            same = np.flatnonzero((np.diff(part.cpu) == 0) & (np.diff(part.time_ns) > 0))
-            used = part.ticks[same + 1] - part.ticks[same]
-            total = used.sum(axis=1)
-            # STATES: user nice system idle iowait irq softirq steal
-            kernel = used[:, 2] + used[:, 5] + used[:, 6]
-            ratio = np.divide(kernel, total, out=np.zeros(len(same)), where=total > 0)
+            same, ratio = _kernel_shares(part)
             found += _runs(part.cpu[same], part.time_ns[same], part.time_ns[same + 1], ratio)
         joined = _join(sorted(found, key=lambda each: (each.cpu, each.from_ns)))
         inside = [
@@ -136,6 +132,20 @@ class Case:
         ]
         # Readings are a second apart: the two at the edges saw it only in part.
         return [each for each in inside if each.seconds >= least_s - 1]
+
+    def kernel_seconds(self, window: Window) -> tuple[F64, F64]:
+        """Second by second the share in the kernel: of the busiest core, and of all."""
+        length = max(1, window.length_ns // SECOND_NS)
+        most, total, count = np.full(length, np.nan), np.zeros(length), np.zeros(length)
+        for part in read_cores(self.segments, window):
+            same, ratio = _kernel_shares(part)
+            second = (part.time_ns[same + 1] - window.from_ns) // SECOND_NS
+            inside = (second >= 0) & (second < length)
+            np.fmax.at(most, second[inside], ratio[inside])
+            np.add.at(total, second[inside], ratio[inside])
+            np.add.at(count, second[inside], 1)
+        mean = np.divide(total, count, out=np.full(length, np.nan), where=count > 0)
+        return most, mean
 
     # -- samples -----------------------------------------------------------
 
@@ -152,6 +162,15 @@ class Case:
         """How busy the node was on average."""
         busy = self.shares(window).busy
         return None if np.isnan(busy).all() else float(np.nanmean(busy))
+
+
+def _kernel_shares(part: CoreReadings) -> tuple[I64, F64]:
+    """Rows that have a next one of the same core, and the share in the kernel until it."""
+    same = np.flatnonzero((np.diff(part.cpu) == 0) & (np.diff(part.time_ns) > 0))
+    used = part.ticks[same + 1] - part.ticks[same]
+    total = used.sum(axis=1)
+    kernel = used[:, [STATES.index(state) for state in ("system", "irq", "softirq")]].sum(axis=1)
+    return same, np.divide(kernel, total, out=np.zeros(len(same)), where=total > 0)
 
 
 def _runs(cpu: Any, begin: Any, end: Any, ratio: Any) -> Iterator[Held]:

@@ -10,6 +10,7 @@ from nodescope.diagnosis.case import Case
 from nodescope.diagnosis.chains import Story, build
 from nodescope.diagnosis.finding import Chain, Diagnosis, Finding, Missing
 from nodescope.diagnosis.incidents import ORDER, Incident, at_moment, find_symptoms, group
+from nodescope.diagnosis.recurrence import describe_recurrence
 
 IN_FULL = 3  # incidents that are compared with a baseline: the rest tell the same
 MOST_INCIDENTS = 40
@@ -35,6 +36,8 @@ def diagnose(
         progress(number, len(incidents))
         chains, story = build(case, incident, with_baseline=number < IN_FULL)
         _add(result, _finding(incident, chains, story), story.missing)
+    for finding in result.findings:
+        finding.recurring = describe_recurrence(case, finding)
     result.missing += _missing_tables(case, result)
     return result
 
@@ -42,6 +45,7 @@ def diagnose(
 def _finding(incident: Incident, chains: list[Chain], story: Story) -> Finding:
     finding = Finding(incident.first, chains, incident.symptoms[1:], story.ruled_out)
     core = next((link for chain in chains for link in chain.links if link.kind == "core"), None)
+    finding.p_values = [] if story.p is None else [story.p]
     finding.hidden = core.statement if core is not None else None
     return finding
 
@@ -55,6 +59,7 @@ def _add(result: Diagnosis, finding: Finding, missing: Sequence[Missing]) -> Non
     for known in result.findings:
         if key is not None and _key(known) == key:
             known.repeats.append(finding.symptom.time_ns)
+            known.p_values += finding.p_values
             return
     result.findings.append(finding)
 

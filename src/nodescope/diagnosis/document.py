@@ -28,6 +28,7 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "symptom": _symptom(finding.symptom),
         "also": [_symptom(each) for each in finding.also[:20]],
         "repeats": [iso(time_ns) for time_ns in finding.repeats],
+        "recurring": finding.recurring,
         "hidden": finding.hidden,
         "chains": [_chain(each) for each in finding.chains],
         "ruled_out": [

@@ -89,6 +89,8 @@ class Finding:
     ruled_out: list[RuledOut] = field(default_factory=list)
     hidden: str | None = None  # what the averages did not show
     repeats: list[int] = field(default_factory=list)  # when the same happened again
+    recurring: list[str] = field(default_factory=list)  # what all of these times share
+    p_values: list[float] = field(default_factory=list)  # of the task against its baseline
 
 
 @dataclass(frozen=True, slots=True)

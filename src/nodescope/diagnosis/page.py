@@ -50,6 +50,8 @@ def _finding(number: int, finding: Finding) -> Iterator[str]:
     yield f"<h2>{number}. {_text(symptom.subject)}: {_text(symptom.statement)}</h2>"
     again = "".join(f", the same at {iso(time_ns)}" for time_ns in finding.repeats)
     yield f"<p>At {iso(symptom.time_ns)}{again}.</p>"
+    if finding.recurring:
+        yield "<ul>" + "".join(f"<li>{_text(line)}</li>" for line in finding.recurring) + "</ul>"
     for place, chain in enumerate(finding.chains):
         yield from _chain(place, chain)
     if not finding.chains:

@@ -51,6 +51,8 @@ def _text_finding(number: int, finding: Finding, width: int) -> Iterator[str]:
         times = ", ".join(iso(time_ns) for time_ns in finding.repeats[:5])
         more = "" if len(finding.repeats) <= 5 else f" and {len(finding.repeats) - 5} more"
         yield f"   the same at {times}{more}"
+        for line in finding.recurring:
+            yield from _wrapped(line, width, "   ")
     if not finding.chains:
         yield "   no cause could be shown from this recording"
     for place, chain in enumerate(finding.chains):
@@ -126,6 +128,9 @@ def _markdown_finding(number: int, finding: Finding) -> Iterator[str]:
     again = "".join(f", and the same at {iso(time_ns)}" for time_ns in finding.repeats)
     yield f"At {iso(symptom.time_ns)}{again}."
     yield ""
+    if finding.recurring:
+        yield from (f"- {_plain(line)}" for line in finding.recurring)
+        yield ""
     for place, chain in enumerate(finding.chains):
         word = "Cause" if place == 0 else "Or"
         yield (

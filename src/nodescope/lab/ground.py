@@ -47,6 +47,7 @@ class Ground:
     def __init__(self) -> None:
         self.name = f"{PREFIX}{os.getpid()}"
         self.memory = Path(find_memory_hierarchy(Places()).mount)
+        self._started: list[subprocess.Popen[bytes]] = []
         self._ledger = Ledger(os.getpid(), read_start_time(os.getpid()) or 0)
         LEDGERS.mkdir(mode=0o700, exist_ok=True)
         self._path = LEDGERS / f"{self.name}.json"
@@ -98,6 +99,7 @@ class Ground:
         """A process of ours, killed at the end with all it started."""
         process = subprocess.Popen(command, start_new_session=True, **more)  # type: ignore[call-overload]
         self.adopt(process.pid)
+        self._started.append(process)
         return process  # type: ignore[no-any-return]
 
     def adopt(self, pid: int) -> None:
@@ -114,6 +116,8 @@ class Ground:
     def undo(self) -> None:
         """Take down everything; what resists is named."""
         left = take_down(self._ledger)
+        for process in self._started:
+            process.wait()
         if not left:
             self._path.unlink(missing_ok=True)
         else:

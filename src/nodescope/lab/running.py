@@ -49,6 +49,8 @@ def run(
     *,
     strength: int | None = None,
     healthy: bool = False,
+    before_s: float = BEFORE_S,
+    after_s: float = AFTER_S,
     say: Callable[[str], None] = lambda message: None,
 ) -> Truth:
     """Prepare, record, act, and clean up whatever happens."""
@@ -60,10 +62,10 @@ def run(
         say(f"recording to {archive}")
         recorder = _start_recorder(archive, stage.recorder)
         try:
-            time.sleep(BEFORE_S)
+            time.sleep(before_s)
             say(scenario.help if not healthy else f"the healthy twin of: {scenario.help}")
             truth = scenario.act(stage)
-            time.sleep(AFTER_S)
+            time.sleep(after_s)
         finally:
             recorder.terminate()
             recorder.wait()

@@ -1,0 +1,39 @@
+"""Whether a diagnosis says the truth of a scenario."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from nodescope.diagnosis.finding import Diagnosis
+from nodescope.lab.scenario import Truth
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Right or not, how sure it was, and what it said."""
+
+    right: bool
+    confidence: float | None
+    said: str
+
+
+def judge(truth: Truth, found: Diagnosis) -> Verdict:
+    """Right is: the true root and mechanism first, or silence where there is nothing to find.
+
+    A decoy that does hold a core may be told, by the program's own name.
+    """
+    chains = [each.chains[0] for each in found.findings if each.chains]
+    said = "; ".join(f"{c.root.kind} {c.root.name} by {c.mechanism}" for c in chains) or (
+        "a symptom without a cause" if found.findings else "nothing"
+    )
+    sure = chains[0].confidence if chains else None
+    blamed = {c.root.name for c in chains} | {c.mechanism for c in chains}
+    if blamed & set(truth.never):
+        return Verdict(False, sure, said)
+    if not truth.finding:
+        told = bool(truth.facts.get("may_find")) and all(c.root.name in truth.roots for c in chains)
+        return Verdict(not found.findings or told, sure, said)
+    if not chains:
+        return Verdict(False, None, said)
+    fits = not truth.mechanisms or chains[0].mechanism in truth.mechanisms
+    return Verdict(chains[0].root.name in truth.roots and fits, sure, said)

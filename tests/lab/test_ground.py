@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.waiting import wait_for
+
+from nodescope.errors import UsageError
+from nodescope.lab import ground as ground_module
+from nodescope.lab.catalogue import SCENARIOS, find_scenario
+from nodescope.lab.ground import LEDGERS, Ground, clean, read_start_time
+from nodescope.lab.running import check
+
+MAKES_AND_WAITS = """
+import time
+from nodescope.lab.ground import Ground
+ground = Ground()
+ground.folder("pins", tmpfs="4m")
+ground.cgroup("inner")
+ground.start(["sleep", "1000"])
+print(ground.name, flush=True)
+time.sleep(1000)
+"""
+
+
+@pytest.mark.root
+@pytest.mark.live
+def test_leaving_takes_everything_down(tmp_path: Path) -> None:
+    setting = tmp_path / "setting"
+    setting.write_text("5\n")
+    with Ground() as ground:
+        folder = ground.folder("pins", tmpfs="4m")
+        assert os.path.ismount(folder)
+        cgroup = ground.cgroup("inner")
+        process = ground.start(["sleep", "1000"])
+        (cgroup / "cgroup.procs").write_text(str(process.pid))
+        ground.write(setting, "7")
+        assert setting.read_text() == "7"
+    assert not folder.exists()
+    assert not cgroup.exists()
+    assert not cgroup.parent.exists()
+    assert read_start_time(process.pid) is None
+    assert setting.read_text() == "5"
+    assert not list(LEDGERS.glob(f"{ground.name}*"))
+
+
+@pytest.mark.root
+@pytest.mark.live
+def test_what_a_killed_run_left_is_found_and_taken_down() -> None:
+    run = subprocess.Popen([sys.executable, "-c", MAKES_AND_WAITS], stdout=subprocess.PIPE)
+    assert run.stdout is not None
+    name = run.stdout.readline().decode().strip()
+    folder = LEDGERS / f"{name}-pins"
+    assert folder.exists()
+    run.send_signal(signal.SIGKILL)
+    run.wait()
+    run.stdout.close()
+    found = wait_for(clean, "the leftovers are found")
+    assert any(str(run.pid) in each for each in found)
+    assert not folder.exists()
+    assert not list(Path("/sys/fs/cgroup").glob(f"*/{name}*"))
+    assert clean() == []
+
+
+@pytest.mark.root
+def test_a_run_that_still_runs_is_left_alone() -> None:
+    with Ground() as ground:
+        folder = ground.folder("mine")
+        clean()
+        assert folder.exists()
+
+
+def test_a_ledger_that_is_no_ledger_is_dropped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ground_module, "LEDGERS", tmp_path)
+    (tmp_path / "a.json").write_text("{nonsense")
+    (tmp_path / "b.json").write_text('{"owner": 1}')
+    clean()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_scenario_is_known_by_name() -> None:
+    assert find_scenario("zombies").name == "zombies"
+    with pytest.raises(UsageError, match="no scenario 'nonsense'"):
+        find_scenario("nonsense")
+    assert sum(each.decoy for each in SCENARIOS.values()) == 8
+
+
+def test_too_much_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    with pytest.raises(UsageError, match="strength"):
+        check(SCENARIOS["zombies"], 1_000_000, consent=True)
+
+
+def test_without_root_it_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    with pytest.raises(UsageError, match="needs root"):
+        check(SCENARIOS["zombies"], 100, consent=True)

@@ -1,0 +1,54 @@
+"""Every scenario run for real, at small strength, and diagnosed from its recording alone."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from nodescope.analysis.window import Extent, Window
+from nodescope.archive.reader import Archive
+from nodescope.diagnosis.diagnose import diagnose
+from nodescope.diagnosis.finding import Diagnosis
+from nodescope.lab import guest
+from nodescope.lab.catalogue import SCENARIOS
+from nodescope.lab.judging import judge
+from nodescope.lab.running import run, truth_path
+
+pytestmark = [pytest.mark.root, pytest.mark.live]
+
+STRENGTHS = {"zombies": 4000, "zombie-agent": 4000, "unwalked-zombies": 1000,
+             "loop-without-leak": 3}  # fmt: skip
+WITH_SYSTEMD = ("zombies", "zombie-agent", "loop-without-leak")
+TWINS = ("zombie-agent", "starved-nic")  # the rest: `python -m benchmarks lab`
+
+
+def solve(archive: Path) -> Diagnosis:
+    segments = Archive.open(archive).segments()
+    extent = Extent(segments)
+    return diagnose(segments, Window(extent.from_ns, extent.to_ns))
+
+
+def run_and_judge(name: str, archive: Path, *, healthy: bool) -> None:
+    if name in WITH_SYSTEMD and (lacks := guest.missing()):
+        pytest.skip(f"needs systemd: {lacks}")
+    scenario = SCENARIOS[name]
+    truth = run(
+        scenario, archive, strength=STRENGTHS.get(name), healthy=healthy, before_s=3, after_s=1.5
+    )
+    verdict = judge(truth, solve(archive))
+    assert verdict.right, verdict.said
+    assert json.loads(truth_path(archive).read_text())["scenario"] == name
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_the_right_cause_or_none_is_named(name: str, tmp_path: Path) -> None:
+    run_and_judge(name, tmp_path / "archive", healthy=False)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", TWINS)
+def test_a_healthy_twin_is_silent(name: str, tmp_path: Path) -> None:
+    run_and_judge(name, tmp_path / "archive", healthy=True)
