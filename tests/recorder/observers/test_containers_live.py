@@ -244,9 +244,9 @@ def recording(host: ContainerHost) -> Iterator[Path]:
             recorder.communicate(timeout=240)
 
 
-def audit(host: ContainerHost) -> dict[str, Any]:
+def audit(host: ContainerHost, *options: str) -> dict[str, Any]:
     """What the command says of each container, from outside."""
-    command = [NODESCOPE, "audit", f"--root={host.places.root}", "--json", "--watch=1s"]
+    command = [NODESCOPE, "audit", f"--root={host.places.root}", "--json", "--watch=1s", *options]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 1, done.stderr
     found = json.loads(done.stdout)
@@ -270,6 +270,9 @@ def test_the_recorder_and_the_audit(host: ContainerHost) -> None:
         assert verdicts[looping]["evidence"]["exit_codes"] == [9]
         assert verdicts[looping]["evidence"]["cgroup_parent"] == f"{host.cgroup}/docker"
         assert steady not in verdicts
+        with_recording = audit(host, f"--archive={archive}")  # tells of the same: counted once
+        assert with_recording[looping]["evidence"]["ids"] == 4
+        assert with_recording[looping]["evidence"]["starts"] == 4
 
 
 def _recorded(archive: Path, kind: str) -> list[RecordedEvent]:
