@@ -22,15 +22,16 @@ from nodescope.sources.access.privileges import Privileges, read_privileges
 from nodescope.sources.access.verdict import Access, Attempt, State
 from nodescope.sources.cgroup_paths import find_default_hierarchy
 from nodescope.sources.node import read_online_cpus
-from nodescope.sources.perf.event import Sampler, open_event
+from nodescope.sources.perf.event import Sampler, Tracepoint, open_event
 from nodescope.sources.perf.ring import Ring
+from nodescope.sources.places import Places
+from nodescope.sources.tracefs import open_tracefs
 
 _PLAIN = Sampler(cgroup=False, kernel_symbols=False, lost_counter=False)
 _PROBE_RING_BYTES = 64 << 10
 _DELIVERY_SECONDS = 0.5
 _RECORD_SAMPLE = 9
 _CONTEXT_KERNEL = struct.pack("<q", -128)  # PERF_CONTEXT_KERNEL opens the kernel part of a chain
-_TYPE_TRACEPOINT = 2
 _MAX_PROCESSES = 2000
 
 
@@ -244,20 +245,20 @@ def _check_tracepoints(privileges: Privileges, cpu: int) -> Access:
         known = "tracefs" in Path("/proc/filesystems").read_text().split()
     except OSError:
         known = True  # hidden; the mount then tells
-    mounted = next((point for point, _ in _mounts("tracefs")), None)
+    where = next((point for point, _ in _mounts("tracefs")), None)
     read, opened = Attempt(), Attempt()
-    if mounted is not None:
+    try:
+        with open_tracefs(Places()) as tracefs:  # mounted for us for a moment, if need be
+            where = tracefs.where
+            number = tracefs.read_format("cgroup", "cgroup_mkdir").number
         try:
-            number = int(Path(mounted, "events/sched/sched_switch/id").read_text())
-            attribute = struct.pack("<IIQQ", _TYPE_TRACEPOINT, 128, number, 1).ljust(40, b"\0")
-            attribute += struct.pack("<Q", 1)  # disabled
-            try:
-                os.close(open_event(attribute.ljust(128, b"\0"), cpu=cpu))
-            except OSError as error:
-                opened = _attempt(error)
+            os.close(open_event(Tracepoint(number).attribute(), cpu=cpu))
         except OSError as error:
-            read = _attempt(error)
-    return perf_verdicts.judge_tracepoints(privileges, known, mounted, read, opened)
+            opened = _attempt(error)
+    except SourceError as error:
+        cause = error.__cause__
+        read = _attempt(cause) if isinstance(cause, OSError) else Attempt(errno.EIO)
+    return perf_verdicts.judge_tracepoints(privileges, known, where, read, opened)
 
 
 def _attempt_kernel_log() -> Attempt:
