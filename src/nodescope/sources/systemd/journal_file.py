@@ -24,7 +24,6 @@ from nodescope.sources.systemd.journal_compression import decompress
 
 MAX_FIELD_BYTES = 64 << 10
 _MAX_ITEMS = 1024  # fields of an entry
-_MAX_CHAIN = 1 << 16
 _MAX_BUCKETS = 1 << 16
 _NEAR = 256  # most data objects are smaller: one read for the whole of them
 _SIGNATURE = b"LPKSHHRH"
@@ -148,17 +147,16 @@ class JournalFile:
         if count > _MAX_BUCKETS:
             raise MalformedSource(self.path, "its table of fields is too large")
         table = self._pread(offset, count * 16)
-        budget = _MAX_CHAIN
         for bucket in range(count):
             at: int = _OFFSET.unpack_from(table, bucket * 16)[0]
             while at:
-                budget -= 1
-                if budget < 0:
-                    raise MalformedSource(self.path, "its table of fields runs in a circle")
                 size = self._object(at, _FIELD, 40)
                 if size - 40 == len(name) and self._pread(at + 40, len(name)) == name:
                     return at
-                at = self._offset_at(at + 24)
+                following = self._offset_at(at + 24)
+                if following and following <= at:  # what is later in a chain was written later
+                    raise MalformedSource(self.path, "its table of fields runs in a circle")
+                at = following
         return None
 
     def head_of(self, field: int) -> int:
@@ -167,13 +165,13 @@ class JournalFile:
 
     def values_of(self, field: int, stop: int = 0) -> Iterator[tuple[int, bytes]]:
         """The values of a field with their offsets, newest first, down to `stop`."""
-        at, budget = self.head_of(field), _MAX_CHAIN
+        at = self.head_of(field)
         while at and at != stop:
-            budget -= 1
-            if budget < 0:
-                raise MalformedSource(self.path, "its list of values runs in a circle")
             yield at, self.read_data(at)
-            at = self._offset_at(at + 32)
+            before = self._offset_at(at + 32)
+            if before >= at:
+                raise MalformedSource(self.path, "its list of values runs in a circle")
+            at = before
 
     # -- entries -----------------------------------------------------------
 

@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from tests.sources.systemd import journal_files
+
+from nodescope.errors import SourceAbsent, SourceDenied
+from nodescope.sources.places import Places
+from nodescope.sources.systemd.happenings import MESSAGE_IDS
+from nodescope.sources.systemd.journal import Journal, journal_folders, read_boot_id
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    journal_files.write(tmp_path / "0123456789abcdef0123456789abcdef", "compact")
+    return tmp_path
+
+
+def test_messages_come_in_order_with_the_time_of_who_logged_them(folder: Path) -> None:
+    journal = Journal([folder], None, 1000)
+    messages = journal.take_new(MESSAGE_IDS)
+    journal.close()
+    times = [message.time_us for message in messages]
+    assert len(messages) == journal_files.OURS
+    assert sorted(message.wall_us for message in messages) == [m.wall_us for m in messages]
+    for message in messages:
+        assert message.wall_us == int(message.fields["_SOURCE_REALTIME_TIMESTAMP"])
+    assert times[0] > 0
+
+
+def test_what_was_taken_is_not_taken_again(folder: Path) -> None:
+    journal = Journal([folder], None, 1000)
+    assert journal.take_new(MESSAGE_IDS)
+    assert journal.take_new(MESSAGE_IDS) == []
+    journal.close()
+
+
+def test_a_file_that_comes_later_is_read_whole(folder: Path) -> None:
+    journal = Journal([folder], None, 0)
+    assert journal.take_new(MESSAGE_IDS) == []  # no history was asked for
+    whole = next(folder.iterdir())
+    shutil.copy(whole / "system.journal", whole / "system@later.journal")
+    assert len(journal.take_new(MESSAGE_IDS)) == journal_files.OURS
+    journal.close()
+
+
+def test_only_the_boot_that_runs_is_read(folder: Path) -> None:
+    journal = Journal([folder], "00" * 16, 1000)
+    assert journal.take_new(MESSAGE_IDS) == []
+    journal.close()
+
+
+def test_files_of_users_are_passed_over(tmp_path: Path) -> None:
+    journal_files.write(tmp_path, "compact").rename(tmp_path / "user-1000.journal")
+    with pytest.raises(SourceAbsent, match="no journal here"):
+        Journal([tmp_path], None, 1000)
+
+
+def test_a_damaged_file_is_named_and_the_others_are_read(folder: Path) -> None:
+    (folder / "broken.journal").write_bytes(b"LPKSHHRH" + bytes(100))
+    journal = Journal([folder], None, 1000)
+    assert len(journal.take_new(MESSAGE_IDS)) == journal_files.OURS
+    assert list(journal.damaged) == [str(folder / "broken.journal")]
+    journal.close()
+
+
+def test_nothing_but_damaged_files_is_said_aloud(tmp_path: Path) -> None:
+    (tmp_path / "broken.journal").write_bytes(b"something else" * 50)
+    with pytest.raises(SourceDenied, match="not a journal file"):
+        Journal([tmp_path], None, 1000)
+
+
+def test_the_latest_lines_of_a_unit_are_found(folder: Path) -> None:
+    journal = Journal([folder], None, 1000)
+    lines = [line.fields["MESSAGE"] for line in journal.read_lines("inside.service", 3)]
+    journal.close()
+    assert lines == ["Agent exited with code 4"] * 2 + [lines[-1]]
+
+
+def test_where_the_journal_lies(tmp_path: Path) -> None:
+    assert journal_folders(Places(journal=tmp_path)) == [tmp_path]
+    assert journal_folders(Places(root=tmp_path)) == [
+        tmp_path / "var/log/journal",
+        tmp_path / "run/log/journal",
+    ]
+
+
+def test_the_boot_is_written_as_the_journal_does(tmp_path: Path) -> None:
+    assert read_boot_id(tmp_path) is None
+    file = tmp_path / "sys/kernel/random/boot_id"
+    file.parent.mkdir(parents=True)
+    file.write_text("3abe481f-da6d-4d18-99a2-7f5d2760c0b5\n")
+    assert read_boot_id(tmp_path) == "3abe481fda6d4d1899a27f5d2760c0b5"

@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.sources.systemd import journal_files
+
+from nodescope.sources.systemd import happenings
+from nodescope.sources.systemd.happenings import MESSAGE_IDS, Happening, parse_message
+from nodescope.sources.systemd.journal import Journal, Message
+from nodescope.sources.systemd.lives import Lives
+
+_S = 1_000_000
+
+
+def _runs(
+    count: int, *, every_us: int = 2 * _S, lasts_us: int = 1000, status: int = 3
+) -> list[Happening]:
+    told = []
+    for number in range(count):
+        at, run = number * every_us, f"run{number}"
+        told.append(happenings.started("x.service", at, run))
+        told.append(happenings.exited("x.service", at + lasts_us, run, "exited", status))
+        if status:
+            told.append(happenings.failed("x.service", at + lasts_us, run, "exit-code"))
+        told.append(happenings.restarted("x.service", at + every_us, run, number + 1))
+    return told
+
+
+def test_a_run_is_completed_by_what_is_told_of_it() -> None:
+    told = Lives().take(_runs(1))
+    assert [each.kind for each in told] == ["started", "exit", "failed", "restart"]
+    assert told[1].details["ran_s"] == 0.001
+    assert (told[3].details["exit_code"], told[3].details["exit_status"]) == ("exited", 3)
+
+
+def test_two_witnesses_tell_one_thing_once() -> None:
+    lives = Lives()
+    assert len(lives.take([*_runs(2), *_runs(2)])) == 8
+    assert lives.take(_runs(2)) == []
+    life = lives.of["x.service"]
+    assert (life.starts, life.failures, life.successes, life.restarts) == (2, 2, 0, 2)
+
+
+def test_of_two_times_the_exact_one_is_taken() -> None:
+    late = happenings.restarted("x.service", 9 * _S, "run", 1, exact=False)
+    exact = happenings.restarted("x.service", 2 * _S, "run", 1)
+    assert [each.time_us for each in Lives().take([late, exact])] == [2 * _S]
+
+
+def test_a_loop_is_told_once_while_it_lasts() -> None:
+    lives = Lives()
+    loops = [each for each in lives.take(_runs(9)) if each.kind == "loop"]
+    assert len(loops) == 1
+    assert loops[0].details["restarts"] == 3
+    assert lives.of["x.service"].looping_since_us == loops[0].time_us
+
+
+def test_long_good_runs_are_no_loop() -> None:
+    told = Lives().take(_runs(9, every_us=121 * _S, lasts_us=120 * _S, status=0))
+    assert "loop" not in {each.kind for each in told}
+
+
+def test_short_runs_that_end_well_are_a_loop_all_the_same() -> None:
+    assert "loop" in {each.kind for each in Lives().take(_runs(9, status=0))}
+
+
+def test_rare_restarts_are_no_loop() -> None:
+    told = Lives().take(_runs(9, every_us=400 * _S))
+    assert "loop" not in {each.kind for each in told}
+
+
+def test_what_only_looks_like_systemd_is_not_believed() -> None:
+    fields = {
+        "UNIT": "x.service",
+        "MESSAGE_ID": "5eb03494b6584870a536b337290809b3",
+        "_PID": "4711",
+        "N_RESTARTS": "7",
+    }
+    assert parse_message(Message(1, 1, "", fields)) is None
+    told = parse_message(Message(1, 1, "", {**fields, "_PID": "1"}))
+    assert told is not None
+    assert told.details["restarts"] == 7
+
+
+def test_a_unit_that_was_skipped_did_not_start() -> None:
+    """systemd says `started` of a unit whose condition is not met, but gives it no run."""
+    fields = {
+        "UNIT": "x.service",
+        "MESSAGE_ID": "39f53479d3a045ac8e11786248231fbf",
+        "MESSAGE": "x.service was skipped because of an unmet condition check",
+        "INVOCATION_ID": "",
+    }
+    assert parse_message(Message(1, 1, "", fields)) is None
+
+
+def test_a_real_journal_tells_the_lives_of_its_units(tmp_path: Path) -> None:
+    journal_files.write(tmp_path, "regular")
+    journal = Journal([tmp_path], None, 1000)
+    lives = Lives()
+    told = (parse_message(message) for message in journal.take_new(MESSAGE_IDS))
+    new = lives.take(each for each in told if each is not None)
+    journal.close()
+    limited = lives.of["limit.service"]
+    assert (limited.starts, limited.failures, limited.restarts) == (5, 5, 5)
+    assert lives.of["held.service"].start_failures == {"dependency": 1}
+    assert lives.of["asserted.service"].start_failures == {"assert": 1}
+    last = lives.of["noexec.service"].last
+    assert last is not None
+    assert (last.exit_code, last.exit_status) == ("exited", 203)
+    assert "conditioned.service" not in lives.of
+    assert {each.unit for each in new if each.kind == "loop"} == {"limit.service", "crash.service"}
