@@ -1,16 +1,33 @@
-"""One target per parser of a text format: anything in, nothing but our own errors out.
+"""One target per parser: anything in, nothing but our own errors out.
 
-`SEEDS` are what to begin with. `run_text_targets` runs them under atheris.
+`SEEDS` are what to begin with. `run_targets` runs them under atheris.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+from tests.exchange import perf_files
 
 from nodescope.errors import NodescopeError
-from nodescope.exchange import folded, journal, kernel_log, mpstat, perf_script, pprof, sar
+from nodescope.exchange import (
+    folded,
+    journal,
+    kernel_log,
+    mpstat,
+    perf_data,
+    perf_script,
+    pprof,
+    sar,
+)
+from nodescope.exchange.formats import Capture, SampleRows
+from nodescope.exchange.formats import Names as SampleNames
+from nodescope.exchange.glance import read_glance
 from nodescope.exchange.parsed import (
     MAX_TIME_NS,
     Event,
@@ -135,7 +152,68 @@ def fuzz_journal(data: bytes) -> None:
         check_notes(notes, len(data))
 
 
+class CheckingSink:
+    """Takes an importer's rows, and holds them to what the archive relies on."""
+
+    def __init__(self) -> None:
+        self.begun = False
+        self.samples_seen = 0
+
+    def begin(self, capture: Capture) -> None:
+        assert not self.begun
+        assert capture.tick_ns > 0
+        self.begun = True
+
+    def samples(self, rows: SampleRows, names: SampleNames) -> None:
+        assert self.begun
+        self.samples_seen += len(rows.time_ns)
+        for column, most in (
+            (rows.cpu, 1 << 15),
+            (rows.pid, 1 << 32),
+            (rows.tid, 1 << 32),
+            (rows.comm, len(names.comms)),
+            (rows.kernel_mode, 2),
+            (rows.user, len(names.paths)),
+            (rows.kernel, len(names.paths)),
+        ):
+            assert len(column) == len(rows.time_ns)
+            assert not len(column) or -1 <= int(column.min()) <= int(column.max()) < most
+        for path in names.paths:
+            assert all(0 <= frame < len(names.frames) for frame in path)
+
+    def append(self, table: str, columns: Mapping[str, Any]) -> None:
+        assert table in ("events", "gaps", "cores")
+        assert len({len(values) for values in columns.values()}) == 1
+
+    def lost(self, records: int) -> None:
+        assert records >= 0
+
+
+_MEMORY_FILE = os.memfd_create("fuzzed")
+
+
+def fuzz_perf_data(data: bytes) -> None:
+    os.ftruncate(_MEMORY_FILE, 0)
+    os.pwrite(_MEMORY_FILE, data, 0)
+    path = Path(f"/proc/self/fd/{_MEMORY_FILE}")
+    sink = CheckingSink()
+    try:
+        report = perf_data.FORMAT.import_(path, sink, lambda done: None)
+    except NodescopeError:
+        report = None
+    if report is not None:
+        assert report.malformed >= 0
+        assert report.stopped_at is None or 0 <= report.stopped_at <= len(data)
+    try:
+        glance = read_glance(path)
+    except NodescopeError:
+        assert report is None
+        return
+    assert np.all(glance.time_ns < 1 << 63)
+
+
 TARGETS: dict[str, Callable[[bytes], None]] = {
+    "perf_data": fuzz_perf_data,
     "perf_script": fuzz_perf_script,
     "folded": fuzz_folded,
     "pprof": fuzz_pprof,
@@ -147,7 +225,24 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
 
 _LOAD = {"cpu": "0", "usr": 1.5, "sys": 98.5, "idle": 0.0}
 _ENTRY = {"__REALTIME_TIMESTAMP": "1794798502123456", "_TRANSPORT": "kernel", "MESSAGE": [104, 27]}
+_CLOCK = perf_files.Event()
+_RECORDS = (
+    _CLOCK.comm(10, 0, "python3")
+    + _CLOCK.mmap2(10, 0, 0x400000, 0x9000, "/nowhere/x")
+    + _CLOCK.mmap2(10, 0, 0x600000, 0x9000, "/nowhere/z", build_id=b"\1" * 20)
+    + b"".join(
+        _CLOCK.sample(10, 5 * 10**12 + i * 1000, kernel=[0xFFFFFFFF81000010], user=[0x401000 + i])
+        for i in range(9)
+    )
+    + _CLOCK.fork(11, 10, 5 * 10**12 + 500)
+    + _CLOCK.comm(11, 5 * 10**12 + 600, "ls", executed=True)
+    + _CLOCK.sample(11, 5 * 10**12 + 700, user=[0x401000])
+    + _CLOCK.lost(3, 5 * 10**12 + 900)
+    + perf_files.FINISHED_ROUND
+)
+_CAPTURE = perf_files.File([_CLOCK], _RECORDS, clock=(5 * 10**12, 17 * 10**17))
 SEEDS: dict[str, tuple[bytes, ...]] = {
+    "perf_data": (_CAPTURE.content(), _CAPTURE.pipe()),
     "perf_script": ((
         b"# hostname : x\nWeb Content 12/13 [003] KE 5.000001: 99 cycles:ppp: \n"
         b"\tffffffff81000001 f+0x1 ([kernel.kallsyms])\n\t 7f00 g (inlined)\n"
