@@ -234,7 +234,7 @@ class _Folder:
 
 def _hashed(texts: Sequence[str]) -> U64:
     """Python's own hash: 64 bits, and remembered by each string."""
-    return np.fromiter((hash(text) for text in texts), np.int64, len(texts)).view(np.uint64)
+    return np.fromiter(map(hash, texts), np.int64, len(texts)).view(np.uint64)
 
 
 def _id(kind: Kind, *parts: U64) -> U64:

@@ -167,7 +167,7 @@ def _grouped_counts(
             return leaf, np.zeros(len(row), np.int64), counts, [""]
         return leaf, columns.profile_comm[row], counts, columns.comms
     passing = chosen.samples(columns)
-    keys = {"cpu": columns.cpu, "pid": columns.pid, "cgroup": columns.cgroup}[group]
+    keys: I64 = getattr(columns, group)
     profile = columns.profile
     if passing is not None:
         keys, profile = keys[passing], profile[passing]

@@ -30,29 +30,44 @@ class Entry:
 
 def rank(parts: Iterable[Columns], chosen: Filter, by: By) -> list[Entry]:
     """All entries, most samples first."""
-    totals: Counter[tuple[str, str]] = Counter()
-    own: Counter[tuple[str, str]] = Counter()
+    if by == "function":
+        return _rank_functions(parts, chosen)
+    totals: Counter[str] = Counter()
+    for part in parts:
+        totals.update(_count(part, chosen, by))
+    whole = max(1, totals.total())
+    ordered = sorted(totals.items(), key=lambda item: (-item[1], item[0]))
+    return [Entry(name, count, count / whole) for name, count in ordered]
+
+
+def _rank_functions(parts: Iterable[Columns], chosen: Filter) -> list[Entry]:
+    number_of: dict[tuple[str, str], int] = {}
+    totals = own = np.zeros(0, np.int64)
     whole = 0
     for part in parts:
-        if by == "function":
-            counts = chosen.counts(part)
-            whole += int(counts.sum())
-            _count_functions(part, counts, totals, own)
-        else:
-            found = _count(part, chosen, by)
-            whole += sum(found.values())
-            totals.update({(name, ""): count for name, count in found.items()})
-    ordered = sorted(totals.items(), key=lambda item: (-item[1], item[0]))
+        counts = chosen.counts(part)
+        whole += int(counts.sum())
+        modules = map(part.modules.__getitem__, part.frame_module.tolist())
+        keys = zip(part.frame_names, modules, strict=True)
+        numbers = np.array([number_of.setdefault(key, len(number_of)) for key in keys], np.int64)
+        total_here, own_here = _count_functions(part, counts)
+        totals = _added(totals, numbers, total_here, len(number_of))
+        own = _added(own, numbers, own_here, len(number_of))
+    ordered = sorted(
+        ((int(totals[number]), key, int(own[number])) for key, number in number_of.items()),
+        key=lambda each: (-each[0], each[1]),
+    )
     return [
-        Entry(
-            name=key[0],
-            samples=count,
-            share=count / whole if whole else 0.0,
-            own=own[key] if by == "function" else None,
-            module=key[1] if by == "function" else None,
-        )
-        for key, count in ordered
+        Entry(name, total, total / whole, self_samples, module)
+        for total, (name, module), self_samples in ordered
+        if total
     ]
+
+
+def _added(before: I64, numbers: I64, sums: I64, size: int) -> I64:
+    more = np.bincount(numbers, sums, size).astype(np.int64)
+    more[: len(before)] += before
+    return more
 
 
 def _count(part: Columns, chosen: Filter, by: By) -> Counter[str]:
@@ -64,7 +79,7 @@ def _count(part: Columns, chosen: Filter, by: By) -> Counter[str]:
         keys, counts = count_values(part.second_cpu, part.second_samples)
     else:
         passing = chosen.samples(part)
-        values = {"cpu": part.cpu, "pid": part.pid, "cgroup": part.cgroup}[by]
+        values: I64 = getattr(part, by)
         keys, counts = count_values(values if passing is None else values[passing])
     names = (
         [part.cgroups[key] if key >= 0 else "[unknown]" for key in keys.tolist()]
@@ -85,15 +100,10 @@ def function_totals(depth: Small, function: Integers, leaf: I64, count: I64, fun
     return np.bincount(found, total.take(piece), functions).astype(np.int64)
 
 
-def _count_functions(
-    part: Columns, counts: I64, totals: Counter[tuple[str, str]], own: Counter[tuple[str, str]]
-) -> None:
+def _count_functions(part: Columns, counts: I64) -> tuple[I64, I64]:
+    """Samples by row of `frames`: of stacks with that function, and of its own."""
     rows = np.flatnonzero(counts)
     leaf, count = part.profile_stack[rows], counts[rows]
-    names, modules, module_of = part.frame_names, part.modules, part.frame_module.tolist()
-    sums = function_totals(part.depth, part.frame, leaf, count, len(names))
-    selves = np.bincount(part.frame[leaf], count, len(names)).astype(np.int64)
-    for number in np.flatnonzero(sums).tolist():
-        totals[names[number], modules[module_of[number]]] += int(sums[number])
-    for number in np.flatnonzero(selves).tolist():
-        own[names[number], modules[module_of[number]]] += int(selves[number])
+    functions = len(part.frame_names)
+    own = np.bincount(part.frame[leaf], count, functions).astype(np.int64)
+    return function_totals(part.depth, part.frame, leaf, count, functions), own
