@@ -25,12 +25,12 @@ from nodescope.sources.places import Places
 
 _SCRIPT = Path(__file__).with_name("container_host.sh")
 _CGROUPS = Path("/sys/fs/cgroup")
-_START_S = 180.0
+_START_S = 300.0
 
 
 class _UnixConnection(http.client.HTTPConnection):
     def __init__(self, path: str) -> None:
-        super().__init__("localhost", timeout=120)
+        super().__init__("localhost", timeout=_START_S)
         self._path = path
 
     def connect(self) -> None:
@@ -92,7 +92,7 @@ class ContainerHost:
     def run(self, *command: str, check: bool = True) -> str:
         """A command inside the host."""
         inside = ["nsenter", "-t", str(self.pid), "-a", "--wd=/", *command]
-        done = subprocess.run(inside, capture_output=True, text=True, timeout=240, check=False)
+        done = subprocess.run(inside, capture_output=True, text=True, timeout=_START_S, check=False)
         if check and done.returncode:
             raise AssertionError(f"{command}: {done.returncode} {done.stderr}")
         return done.stdout
@@ -126,7 +126,7 @@ def container_host(folder: Path) -> Iterator[ContainerHost]:
             outer.wait()
     finally:
         for cgroup in made:
-            wait_for(partial(_remove_tree, cgroup), f"{cgroup} removed", 120)
+            wait_for(partial(_remove_tree, cgroup), f"{cgroup} removed", _START_S)
 
 
 def _make_cgroups(name: str) -> list[Path]:

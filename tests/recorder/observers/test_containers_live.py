@@ -30,6 +30,7 @@ from nodescope.sources.containers.runtimes import Runtimes
 pytestmark = [
     pytest.mark.live,
     pytest.mark.root,
+    pytest.mark.timeout(1200),  # waits end as soon as they can, however slow the machine is
     pytest.mark.debian("docker.io", "containerd", "busybox-static", "iproute2"),
 ]
 
@@ -44,6 +45,9 @@ def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ContainerHost]:
 def _own_sockets(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("DOCKER_HOST", raising=False)
     monkeypatch.delenv("CONTAINERD_ADDRESS", raising=False)
+
+
+PATIENCE_S = 300.0
 
 
 class Watched:
@@ -69,14 +73,14 @@ class Watched:
             found = self.of(kind, subject)
             return found if len(found) >= count else []
 
-        return wait_for(enough, f"{count} {kind} of {subject}", 120)
+        return wait_for(enough, f"{count} {kind} of {subject}", PATIENCE_S)
 
     def wait_for_row(self, identifier: str) -> None:
         def there() -> bool:
             self.ask()
             return any(row["id"] == identifier for row in self.rows)
 
-        wait_for(there, f"a row of {identifier}", 120)
+        wait_for(there, f"a row of {identifier}", PATIENCE_S)
 
 
 @pytest.fixture
@@ -257,10 +261,14 @@ def test_the_recorder_and_the_audit(host: ContainerHost) -> None:
     """Both where a node has them: what is recorded, and what is still remembered."""
     looping, steady = unique("looping"), unique("healthy")
     with running(host, steady, ["sleep", "100000"]), recording(host) as archive:
-        wait_for(lambda: steady in _names(archive), "the recorder follows docker", 120)
+        wait_for(lambda: steady in _names(archive), "the recorder follows docker", PATIENCE_S)
         for _ in range(4):
             run_and_remove(host, looping, 9)
-        wait_for(lambda: _subjects(archive, "container_exit").count(looping) == 4, "every end", 120)
+        wait_for(
+            lambda: _subjects(archive, "container_exit").count(looping) == 4,
+            "every end",
+            PATIENCE_S,
+        )
         (loop,) = _recorded(archive, "container_loop")
         assert loop.subject == looping
         assert loop.details["cgroup_parent"] == "/docker"

@@ -66,6 +66,7 @@ class FakeDocker:
 
     def __init__(self, answers: Mapping[str, bytes]) -> None:
         self.answers = dict(answers)
+        self.asked = 0
         self.queries: list[dict[str, str]] = []  # of the streams that were asked for
         self._streams: list[socket.socket] = []
 
@@ -80,6 +81,7 @@ class FakeDocker:
 
     def talk(self, connection: socket.socket) -> None:
         while request := connection.recv(65536):
+            self.asked += 1
             target = request.split()[1].decode()
             path, _, query = target.partition("?")
             if path == "/events" and "until=" not in query:

@@ -318,3 +318,16 @@ def test_the_data_root_as_configured(tmp_path: Path) -> None:
     (tmp_path / "etc/docker").mkdir(parents=True)
     (tmp_path / "etc/docker/daemon.json").write_text('{"data-root": "/elsewhere"}')
     assert len(DockerFiles(places).read()) == 2
+
+
+def test_a_storm_of_events_is_told_and_costs_few_questions(
+    socket_path: Path, fake: FakeDocker, tmp_path: Path
+) -> None:
+    docker = Docker(socket_path, tmp_path / "proc")
+    docker.poll(NOW)
+    before = fake.asked
+    storm = [event("start", f"id{n}", "job", n) for n in range(300)]
+    found = docker._take(b"\n".join(storm) + b"\n")
+    assert len(found) == 300
+    assert fake.asked - before < 50
+    docker.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import socket
 from pathlib import Path
 
@@ -121,6 +122,10 @@ def test_a_daemon_that_hangs_is_replaced_by_its_files(
         polled = runtimes.poll(NOW)
         assert "no answer within" in str(polled.failed["docker"])
         assert set(runtimes.containers) == {("docker", KEEP_ID), ("docker", AGAIN_ID)}
+        shutil.rmtree(tmp_path / "var/lib/docker/containers" / KEEP_ID)
+        clock.now_s += 11
+        assert runtimes.poll(NOW).happenings == []  # the daemon will tell, when it does again
+        assert set(runtimes.containers) == {("docker", AGAIN_ID)}
         runtimes.close()
 
 

@@ -33,6 +33,7 @@ _MAX_EVENTS = 4 << 20
 _MAX_NAMESPACES = 32
 _RELIST_S = 60.0
 _SAME_NS = 2_000_000_000
+_MAX_LOOKED_AT = 16  # new ones at one poll: in a storm events tell enough by themselves
 _DOCKERS = ("moby", "plugins.moby")
 
 Key = tuple[str, str]
@@ -52,6 +53,7 @@ class Containerd:
         self._whereabouts = Whereabouts(proc)
         self._described: dict[Key, messages.Described] = {}
         self._runs: dict[str, int] = {}
+        self._looks_left = 0
 
     @property
     def containers(self) -> dict[str, Container]:
@@ -168,6 +170,7 @@ class Containerd:
 
     def _take(self) -> list[Happening]:
         assert self._stream is not None
+        self._looks_left = _MAX_LOOKED_AT
         found: list[Happening] = []
         for data in self._daemon.take(self._stream, _MAX_EVENTS):
             event = messages.parse_event(data, self._path)
@@ -246,9 +249,12 @@ class Containerd:
             return None  # a sandbox
         if len(self._known) >= MAX_CONTAINERS:
             return None
-        question = protobuf.encode_text(1, event.container)
-        answer = self._call(messages.CONTAINER, event.namespace, question)
-        if answer is None:  # gone already
+        answer = None
+        if self._looks_left > 0:
+            self._looks_left -= 1
+            question = protobuf.encode_text(1, event.container)
+            answer = self._call(messages.CONTAINER, event.namespace, question)
+        if answer is None:  # gone already, or one of too many
             return Container("containerd", event.container, name=event.container)
         described = messages.parse_container(answer, self._path)
         self._described[event.namespace, event.container] = described

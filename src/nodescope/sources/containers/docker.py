@@ -39,7 +39,8 @@ _MAX_LIST = 32 << 20
 _MAX_INSPECT = 4 << 20
 _MAX_LINE = 1 << 20
 _MAX_EVENTS = 4 << 20  # bytes taken at one poll
-_MAX_INSPECTED = 500  # at one poll; of the rest the list tells enough
+_MAX_INSPECTED = 500  # of a list; of the rest only events tell
+_MAX_LOOKED_AT = 16  # of a batch of events: in a storm they tell enough by themselves
 _RELIST_S = 60.0
 _SAME_NS = 2_000_000_000  # a start's time in a list and in its event differ by milliseconds
 _ACTIONS = ("create", "start", "die", "destroy", "rename", "pause", "unpause")
@@ -271,7 +272,9 @@ class Docker:
             raise MalformedSource(self._path, f"an event of more than {_MAX_LINE} bytes")
         parsed = [parse_event(line, self._path) for line in lines if line.strip()]
         events = [event for event in parsed if event is not None]
-        for identifier in list(dict.fromkeys(event.id for event in events))[:_MAX_INSPECTED]:
+        gone = {event.id for event in events if event.action == "destroy"}
+        there = [id_ for id_ in dict.fromkeys(event.id for event in events) if id_ not in gone]
+        for identifier in there[-_MAX_LOOKED_AT:]:
             container = self._inspect(identifier)
             if container is not None and len(self.containers) < MAX_CONTAINERS:
                 self.containers[identifier] = container

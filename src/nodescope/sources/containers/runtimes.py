@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from nodescope.errors import SourceAbsent, SourceError
+from nodescope.errors import SourceAbsent, SourceDenied, SourceError
 from nodescope.sources.containers.container import Container, Happening, Runtime
 from nodescope.sources.containers.containerd import Containerd
 from nodescope.sources.containers.cri_files import CriFiles
@@ -116,12 +116,18 @@ class _Asked:
         return next((each for each in errors if not isinstance(each, SourceAbsent)), None)
 
     def poll(self, wall_ns: int, now_s: float) -> list[Happening]:
-        """What happened, each told once though two ways may know of it."""
+        """What happened, each told once though two ways may know of it.
+
+        A daemon that does not answer tells when it does again, and better than its
+        files: until then they say what there is, not what happened.
+        """
+        will_tell = False
         for way in self.ways:
             found = way.poll(wall_ns, now_s)
             if found is not None:
                 self.current = way.runtime
-                return [each for each in found if self._is_new(each)]
+                return [] if will_tell else [each for each in found if self._is_new(each)]
+            will_tell = will_tell or not isinstance(way.error, SourceAbsent | SourceDenied)
         if self.error is None:
             self.current = None  # it is not here
         return []
