@@ -105,7 +105,23 @@ def _make_plain(values: Any, wanted: Any) -> Any:
         if values.dtype != numbers.dtype and (numbers != values).any():
             raise OverflowError(f"a value does not fit into {wanted}")
         return pa.array(numbers)
-    return pa.array(values, wanted)
+    return _make_strings(values) if wanted == pa.string() else pa.array(values, wanted)
+
+
+def _make_strings(values: Any) -> Any:
+    """Names come from users: one that is not Unicode is told as well as can be."""
+    try:
+        return pa.array(values, pa.string())
+    except UnicodeEncodeError:
+        return pa.array([text and _writable(text) for text in values], pa.string())
+
+
+def _writable(text: str) -> str:
+    """What is no character, kept by Python as a lone surrogate, gives way to a mark."""
+    try:
+        return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    except UnicodeEncodeError:  # surrogates of another origin, such as JSON
+        return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _make_text(values: Any) -> Any:
@@ -120,7 +136,7 @@ def _make_text(values: Any) -> Any:
 
 def make_text(indices: NDArray[np.integer[Any]], values: Sequence[str] | Any) -> Any:
     """A text column of row numbers of `values`; -1 is null."""
-    dictionary = values if isinstance(values, pa.Array) else pa.array(values, pa.string())
+    dictionary = values if isinstance(values, pa.Array) else _make_strings(values)
     absent = indices < 0
     mask = absent if absent.any() else None
     # safe=True: an index beyond the dictionary is the caller's mistake, found here.
