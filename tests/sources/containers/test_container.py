@@ -30,6 +30,10 @@ def test_a_new_one_that_ended_already_did_both() -> None:
     assert kinds(None, ENDED) == [("started", 100), ("exited", 300)]
 
 
+def test_a_start_that_is_not_told_is_not_after_its_end() -> None:
+    assert kinds(None, replace(ENDED, started_wall_ns=None)) == [("started", 300), ("exited", 300)]
+
+
 def test_an_end_has_its_code_and_how_long_it_ran() -> None:
     (end,) = find_happenings({"1": RUNS}, {"1": ENDED}, NOW)
     assert (end.kind, end.container.exit_code, end.ran_ns) == (Kind.EXITED, 3, 200)

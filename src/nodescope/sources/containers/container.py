@@ -118,7 +118,9 @@ def _began_again(before: Container, after: Container) -> bool:
 
 def _start(container: Container, wall_ns: int) -> Happening:
     when = container.started_wall_ns
-    return Happening(Kind.STARTED, wall_ns if when is None else when, container)
+    if when is None:  # not told: no later than its end
+        when = wall_ns if container.running else container.finished_wall_ns or wall_ns
+    return Happening(Kind.STARTED, when, container)
 
 
 def _end(container: Container, wall_ns: int) -> Happening:
