@@ -89,22 +89,31 @@ class Bus:
         try:
             self._socket.settimeout(_TIMEOUT_S)
             self._socket.connect(path)
-            authenticator = Authenticator()
-            for line in authenticator:
-                self._socket.sendall(line)
-                received = self._socket.recv(4096)
-                if not received:
-                    raise SourceDenied(self.address, "the bus hung up")
-                authenticator.feed(received)
-            self._socket.sendall(BEGIN)
+        except ConnectionRefusedError as error:
+            raise SourceAbsent(self.address, "nobody listens there") from error
+        except TimeoutError as error:
+            raise SourceError(self.address, "the bus does not answer") from error
+        except OSError as error:
+            raise source_error(self.address, error) from error
+        try:
+            self._greet()
         except AuthenticationError as error:
             raise SourceDenied(self.address, f"the bus does not accept us: {error}") from error
         except TimeoutError as error:
             raise SourceError(self.address, "the bus does not answer") from error
-        except ConnectionError as error:
-            raise SourceAbsent(self.address, error.strerror or str(error)) from error
         except OSError as error:
-            raise source_error(self.address, error) from error
+            raise SourceDenied(self.address, f"the bus hung up: {error}") from error
+
+    def _greet(self) -> None:
+        authenticator = Authenticator()
+        for line in authenticator:
+            if line:
+                self._socket.sendall(line)
+            received = self._socket.recv(4096)
+            if not received:
+                raise SourceDenied(self.address, "the bus hung up")
+            authenticator.feed(received)
+        self._socket.sendall(BEGIN)
 
     @property
     def peer_pid(self) -> int | None:

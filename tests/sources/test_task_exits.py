@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import struct
+import subprocess
+
+import pytest
+from tests.waiting import wait_for
+
+from nodescope.errors import SourceError
+from nodescope.sources.task_exits import TaskExit, TaskExits, parse_task_exits
+
+
+def _datagram(status: int) -> bytes:
+    stats = bytearray(328)
+    struct.pack_into("=I", stats, 4, status)
+    stats[80:85] = b"agent"
+    struct.pack_into("=II", stats, 128, 4711, 4700)
+    struct.pack_into("=Q", stats, 144, 2_500_000)
+    pid = struct.pack("=HHI", 8, 1, 4711)
+    inner = pid + struct.pack("=HH", 4 + len(stats), 3) + stats
+    outer = struct.pack("=HH", 4 + len(inner), 4) + inner
+    body = struct.pack("=BBH", 2, 1, 0) + outer
+    return struct.pack("=IHHII", 16 + len(body), 31, 0, 0, 0) + body
+
+
+def test_an_end_is_read() -> None:
+    (end,) = parse_task_exits(_datagram(3 << 8))
+    assert end == TaskExit(4711, 4700, "agent", 768, 2_500_000)
+    assert (end.exit_code, end.signal) == (3, 0)
+    (killed,) = parse_task_exits(_datagram(9))
+    assert (killed.exit_code, killed.signal) == (0, 9)
+
+
+def test_what_is_cut_off_says_nothing() -> None:
+    whole = _datagram(256)
+    for end in range(len(whole)):
+        assert parse_task_exits(whole[:end]) == []
+
+
+@pytest.mark.root
+@pytest.mark.live
+def test_a_child_that_fails_is_heard_of() -> None:
+    try:
+        exits = TaskExits()
+    except SourceError as error:
+        pytest.skip(f"needs taskstats: {error}")
+    child = subprocess.Popen(["sh", "-c", "exit 7"])
+    heard: list[TaskExit] = []
+
+    def look() -> bool:
+        child.poll()
+        heard.extend(exits.take())
+        return any(each.pid == child.pid for each in heard)
+
+    try:
+        wait_for(look, "the kernel told of the child's end")
+    finally:
+        child.wait()
+        exits.close()
+    (end,) = [each for each in heard if each.pid == child.pid]
+    assert (end.exit_code, end.comm) == (7, "sh")
