@@ -23,6 +23,7 @@ BENCHMARKS = {
     "crashes": "Kills, a full disk, a stepped clock, a stopped recorder (bar 5)",
     "core_view": "One core held in the kernel (bar 6)",
     "views": "Import, look, compare, export: time travel (its bars 1 to 6)",
+    "node_cost": "The recorder with every observer on (issue 4, bar 6)",
     "lab": "Incidents made for real, and who is blamed (issue 5, bar 1)",
     "story": "The synthetic story of a 96-core node (issue 5, bar 2)",
     "zombies": "Removed memory cgroups that are still held (bar 1 of issue 4)",
