@@ -60,6 +60,15 @@ def test_a_loop_with_rate_parent_and_age() -> None:
     assert found.evidence["ids"] == 4
     assert found.evidence["youngest_s"] == 2.0
     assert "4 ids under one name" in found.reason
+    assert "the last 10 s ago" in found.reason
+
+
+def test_a_loop_that_is_over_is_none_any_more() -> None:
+    happened = [replace(each, wall_ns=each.wall_ns - 11 * MINUTE_NS) for each in ends(5, 5, 5, 5)]
+    assert verdicts([RUNS], happened) == []
+    (found,) = audit_containers([], happened, NOW)
+    assert found.verdict == "never_succeeded"
+    assert found.reason == "all 4 runs failed, the last with exit code 5; it is gone now"
 
 
 def test_a_counter_that_rose_is_a_loop_though_nobody_watched() -> None:

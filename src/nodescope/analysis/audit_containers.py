@@ -84,7 +84,7 @@ def audit_containers(
 ) -> list[ContainerVerdict]:
     """One verdict at most for each name: from what there is now, and what happened before."""
     happenings = _once(happenings)
-    loops = find_loops(happenings, wall_ns)
+    loops = [loop for loop in find_loops(happenings, wall_ns) if loop.lasts(wall_ns)]
     verdicts = {loop.subject: _looping(loop, containers, wall_ns) for loop in loops}
     in_loops = {name for loop in loops for name in _names_of(loop, happenings)}
     by_name: dict[str, list[Container]] = defaultdict(list)
@@ -133,7 +133,7 @@ def _looping(loop: Loop, containers: Sequence[Container], wall_ns: int) -> Conta
         if each.running and each.started_wall_ns is not None and each.subject == loop.subject
     ]
     youngest = max(0, min(ages)) if ages else None
-    reason = loop.describe()
+    reason = f"{loop.describe()}, the last{_ago(wall_ns - loop.last_ns)}"
     if youngest is not None:
         reason += f"; the one that runs is {format_duration(youngest)} old"
     evidence = {
@@ -167,7 +167,8 @@ def _judge(
         return None  # how it goes on remains to be seen
     if len(failed) >= 2 and len(failed) == len(codes) and not steady:
         evidence = (_evidence(now) if now else {}) | {"exit_codes": sorted(set(failed))}
-        reason = f"all {len(failed)} runs failed, the last with exit code {failed[-1]}"
+        gone = "; it is gone now" if now is None else ""
+        reason = f"all {len(failed)} runs failed, the last with exit code {failed[-1]}{gone}"
         return ContainerVerdict(name, "never_succeeded", reason, evidence)
     last = now.exit_code if now is not None else None
     if now is not None and last is not None and last not in STOPPED:

@@ -16,6 +16,7 @@ from nodescope.sources.containers.container import Container, Happening, Kind
 
 MINUTE_NS = 60_000_000_000
 LOOK_BACK_NS = 30 * MINUTE_NS  # the kubelet waits up to five minutes between restarts
+CALM_NS = 10 * MINUTE_NS  # a loop that rested so long, and three of its rounds, is over
 LEAST_STARTS = 3
 LEAST_STARTS_WELL = 6  # of runs that all ended well: a job that is run again is no loop yet
 STOPPED = (0, 130, 137, 143)  # ended well, or by somebody's wish: INT, KILL, TERM
@@ -50,6 +51,11 @@ class Loop:
     def new_ids(self) -> bool:
         """Whether it is made anew rather than restarted."""
         return self.ids > 1
+
+    def lasts(self, wall_ns: int) -> bool:
+        """Whether it goes on at that time, as far as can be told."""
+        round_ns = (self.last_ns - self.first_ns) // (self.starts - 1)
+        return wall_ns - self.last_ns < max(3 * round_ns, CALM_NS)
 
     def describe(self) -> str:
         """The loop in words."""

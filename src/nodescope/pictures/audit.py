@@ -27,12 +27,12 @@ def _shown(finding: Verdict) -> list[str]:
     """The evidence a person would ask for next."""
     evidence = finding.evidence
     parts = []
-    if evidence.get("starts"):
+    if evidence.get("starts") and finding.kind == "unit":
         parts.append(
             f"{evidence['starts']} starts since boot, {evidence.get('failures', 0)} failures, "
             f"{evidence.get('successes', 0)} successes"
         )
-    asked = ("command", "last_line", "dependency", "cgroup", "fragment")
+    asked = ("command", "last_line", "dependency", "cgroup", "fragment", "cgroup_parent")
     shown = {name: evidence[name] for name in asked if evidence.get(name)}
     return parts + [f"{name.replace('_', ' ')}: {value}" for name, value in shown.items()]
 
