@@ -62,11 +62,11 @@ def test_on_a_node_that_has_nothing_each_is_absent_or_has_nothing_to_tell(tmp_pa
         Setting(Places(tmp_path / "root"), tmp_path / "archive"), read_privileges()
     )
     assert [access.source for access in judged] == list(NAMES)
-    assert not [access for access in judged if "defect" in access.why]
+    assert [access for access in judged if "defect" in access.why] == []
     assert not (tmp_path / "archive").exists()
 
 
 @pytest.mark.live
 def test_on_this_node_none_has_a_defect(tmp_path: Path) -> None:
     judged = try_observers(Setting(Places(), tmp_path / "archive"), read_privileges())
-    assert not [access for access in judged if "defect" in access.why]
+    assert [access for access in judged if "defect" in access.why] == []

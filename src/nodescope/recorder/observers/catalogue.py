@@ -7,7 +7,6 @@ when the recorder starts, not before: one that is left out costs nothing.
 from __future__ import annotations
 
 import importlib
-import importlib.util
 from collections.abc import Collection
 from dataclasses import dataclass
 
@@ -51,11 +50,7 @@ def make_observers(setting: Setting, without: Collection[str] = ()) -> dict[str,
     if unknown:
         raise UsageError(f"no observer {unknown[0]!r}", hint=f"there are {', '.join(NAMES)}")
     wanted = () if "all" in without else [name for name in NAMES if name not in without]
-    return {name: _make(name, setting) for name in wanted if _exists(name)}
-
-
-def _exists(name: str) -> bool:  # while they are being written
-    return importlib.util.find_spec(f"nodescope.recorder.observers.{name}") is not None
+    return {name: _make(name, setting) for name in wanted}
 
 
 def _make(name: str, setting: Setting) -> Observer:
