@@ -57,7 +57,7 @@ def test_the_kernel_is_heard_when_it_spoke() -> None:
     }
     event = parse_entry(entry)
     assert event is not None
-    assert (event.kind, event.subject) == ("kernel_log", "ena")
+    assert (event.kind, event.subject) == ("kernel", "ena")
     assert event.time_ns == WALL_NS - 1_000_000_000
 
 
@@ -112,10 +112,10 @@ def test_short_iso_in_both_precisions() -> None:
 2026-11-16T04:08:23+01:00 node-7 systemd[1]: ecs.service: Scheduled restart job.
 """
     first, second, third = text_events(text, notes)
-    assert first == Event(
+    assert first[:4] == (
         1_794_798_502_000_000_000,
-        "kernel_log",
-        "ena",
+        "nic_reset",
+        "eth0",
         "ena 0000:90:00.0 eth0: Trigger reset is on",
     )
     assert second == Event(

@@ -38,6 +38,7 @@ from nodescope.exchange.parsed import (
 )
 from nodescope.exchange.spread import spread
 from nodescope.exchange.text import MAX_LINE_BYTES
+from nodescope.records import EVENT_KINDS
 
 NOWHERE = Path("fuzzed")
 
@@ -69,7 +70,9 @@ def is_clean(text: str) -> bool:
 def check_events(events: list[Event]) -> None:
     for event in events:
         assert 0 <= event.time_ns <= MAX_TIME_NS
-        assert event.kind in ("kernel_log", "journal")
+        assert event.kind in EVENT_KINDS
+        assert event.cpu is None or 0 <= event.cpu < 1 << 15
+        json.dumps(event.details, allow_nan=False)
         assert event.subject
         assert is_clean(event.subject)
         assert is_clean(event.message)

@@ -3,7 +3,8 @@
 JSON is one object a line; a field that is not text comes as an array of bytes,
 one that occurs several times as an array, one that is too large as null. What
 the kernel said keeps the time the kernel gave it, not that of its arrival, and
-is an event of kind `kernel_log`, like that of a kernel's own log.
+becomes an event like a line of a kernel's own log; what systemd says of its units
+becomes `unit_exit`, `unit_restart` and the like. All else is of kind `journal`.
 """
 
 from __future__ import annotations
@@ -11,17 +12,18 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from nodescope.exchange import kernel_log
 from nodescope.exchange.formats import Format, ImportReport, Progress, Sink
+from nodescope.exchange.log_events import JOURNAL, KERNEL, KernelEvents, UnitEvents
 from nodescope.exchange.log_times import parse_iso
 from nodescope.exchange.parsed import MAX_TIME_NS, Event, Notes
 from nodescope.exchange.text import MAX_LINE_BYTES, clean, clean_text, split_lines
 from nodescope.exchange.text_import import detects, import_wall_events, peek_events
 
-KIND = "journal"
 MAX_OBJECT_BYTES = 1 << 20  # a coredump's entry carries its stack trace
 _SHORT = re.compile(
     r" (?P<host>\S{1,255}) (?P<who>[^\s:\[]{1,128}(?: [^\s:\[]{1,64}){0,2})"
@@ -48,6 +50,7 @@ def looks_like_journal_text(head: bytes) -> bool:
 def parse_journal_json(blocks: Iterable[bytes], notes: Notes) -> Iterator[list[Event]]:
     """Events in batches, on the wall clock."""
     events: list[Event] = []
+    kernel, units = KernelEvents(), UnitEvents()
     for offset, raw, whole in split_lines(blocks, MAX_OBJECT_BYTES):
         line = raw.strip(b"\x1e \t\r\0")
         notes.offset = offset + len(raw)
@@ -67,11 +70,19 @@ def parse_journal_json(blocks: Iterable[bytes], notes: Notes) -> Iterator[list[E
             continue
         if isinstance(entry.get("_HOSTNAME"), str):
             notes.facts.setdefault("nodename", clean_text(entry["_HOSTNAME"], 255))
-        events.append(event)
+        if event.kind == KERNEL:
+            by_user = field_text(entry.get("SYSLOG_FACILITY")) not in ("", "0")
+            kernel.add(events, event, by_user=by_user)
+        else:
+            units.add(events, event, partial(_field, entry))
         if len(events) >= kernel_log.BATCH:
             yield events
             events = []
     yield events
+
+
+def _field(entry: dict[str, Any], name: str) -> str:
+    return field_text(entry.get(name))
 
 
 def parse_entry(entry: Any) -> Event | None:
@@ -87,9 +98,8 @@ def parse_entry(entry: Any) -> Event | None:
         said = _microseconds(entry.get("_SOURCE_MONOTONIC_TIMESTAMP"))
         if arrived is not None and said is not None and 0 <= arrived - said <= time_ns:
             time_ns -= arrived - said
-        subject = kernel_log.subject_of(message, "kern")
-        return Event(time_ns, kernel_log.KIND, clean_text(subject, 64), message)
-    return Event(time_ns, KIND, _subject(entry), message)
+        return kernel_log.plain_event(time_ns, message)
+    return Event(time_ns, JOURNAL, _subject(entry), message)
 
 
 def _subject(entry: dict[str, Any]) -> str:
@@ -100,7 +110,7 @@ def _subject(entry: dict[str, Any]) -> str:
     for name in names:
         if text := field_text(entry.get(name)):
             return text[:255]
-    return KIND
+    return JOURNAL
 
 
 def field_text(value: Any) -> str:
@@ -131,6 +141,7 @@ def _microseconds(value: Any) -> int | None:
 def parse_journal_text(blocks: Iterable[bytes], notes: Notes) -> Iterator[list[Event]]:
     """Events in batches, on the wall clock; an indented line goes on with the one before."""
     events: list[Event] = []
+    kernel = KernelEvents()
     more: list[str] = []  # lines that go on with the last event
     for offset, raw, _ in split_lines(blocks):
         text = raw.decode("utf-8", "replace")
@@ -154,7 +165,10 @@ def parse_journal_text(blocks: Iterable[bytes], notes: Notes) -> Iterator[list[E
         if len(events) >= kernel_log.BATCH:
             yield events
             events = []
-        events.append(event)
+        if event.kind == KERNEL:
+            kernel.add(events, event)
+        else:
+            events.append(event)
     _go_on(events, more)
     yield events
 
@@ -178,9 +192,8 @@ def _parse_short(text: str) -> tuple[Event, bool, str] | None:
     if who == "kernel":
         line = kernel_log.parse_line(message)  # rsyslog keeps the kernel's stamp in front
         message = line.message if line is not None and line.clock == kernel_log.BOOT else message
-        subject = kernel_log.subject_of(message, "kern")
-        return Event(stamp[0], kernel_log.KIND, subject, message), stamp[1], host
-    return Event(stamp[0], KIND, who, message), stamp[1], host
+        return kernel_log.plain_event(stamp[0], message), stamp[1], host
+    return Event(stamp[0], JOURNAL, who, message), stamp[1], host
 
 
 def _import_json(path: Path, sink: Sink, progress: Progress) -> ImportReport:

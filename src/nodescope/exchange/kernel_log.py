@@ -9,7 +9,8 @@
 
 Seconds since boot are the kernel's own clock, which stops in suspend. A line
 without a stamp goes on with the message before it; properties of a device, which
-`/dev/kmsg` adds, are left out.
+`/dev/kmsg` adds, are left out. What went wrong becomes an event of its own kind, as
+the recorder would have made it; every other line is one of kind `kernel`.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from typing import NamedTuple
 
 from nodescope.clock import ClockPair
 from nodescope.exchange.formats import Capture, Format, ImportReport, Peek, Progress, Sink
+from nodescope.exchange.log_events import KERNEL, KernelEvents
 from nodescope.exchange.log_times import parse_ctime, parse_iso
 from nodescope.exchange.parsed import MAX_TIME_NS, Event, Notes
 from nodescope.exchange.streams import read_head
@@ -35,7 +37,6 @@ from nodescope.exchange.text_import import (
     whole_blocks,
 )
 
-KIND = "kernel_log"
 BATCH = 4096
 MAX_MORE_LINES = 256
 BOOT, WALL = "boot", "wall"
@@ -52,7 +53,7 @@ _DECORATION = re.compile(
 )
 _SINCE_BOOT = re.compile(r"\[ *(\d{1,10})\.(\d{1,9})\](?:\[ *[TC]\d{1,10}\])? ?", re.ASCII)
 _BRACKETED = re.compile(r"\[([A-Z][a-z]{2} [A-Z][a-z]{2} [^\]]{1,20})\] ?")
-_KMSG = re.compile(r"(\d{1,6}),\d{1,20},(\d{1,19}),[^;]{0,80};(.*)", re.DOTALL | re.ASCII)
+_KMSG = re.compile(r"(\d{1,6}),(\d{1,18}),(\d{1,19}),[^;]{0,80};(.*)", re.DOTALL | re.ASCII)
 _PROPERTY = re.compile(r" [A-Z_]{1,64}=")
 _DRIVER = re.compile(
     r"([A-Za-z_][\w.+-]{0,31}(?:/[\w.]{1,31})?)(?:\[\d{1,10}\])?(?: \S{0,40}?[\d(]\S{0,40}){0,3}: ",
@@ -69,13 +70,14 @@ class Line(NamedTuple):
     zoned: bool
     facility: str
     message: str
+    sequence: int | None = None
 
 
 def parse_line(text: str) -> Line | None:
     """One line in any of the forms; None if it has no stamp."""
     if match := _KMSG.match(text):
         facility = _facility(int(match[1]) >> 3)
-        return Line(BOOT, int(match[2]) * 1000, True, facility, match[3])
+        return Line(BOOT, int(match[3]) * 1000, True, facility, match[4], int(match[2]))
     facility = "kern"
     if match := _PRIORITY.match(text):
         facility, text = _facility(int(match[1]) >> 3), text[match.end() :]
@@ -118,6 +120,7 @@ def looks_like_kernel_log(head: bytes) -> bool:
 def parse_kernel_log(blocks: Iterable[bytes], notes: Notes) -> Iterator[list[Event]]:
     """Events in batches; `notes.facts["clock"]` tells which clock their times are on."""
     events: list[Event] = []
+    told = KernelEvents()
     held: Line | None = None
     more: list[str] = []  # lines that go on with it
     for offset, raw, whole in split_lines(blocks):
@@ -141,19 +144,26 @@ def parse_kernel_log(blocks: Iterable[bytes], notes: Notes) -> Iterator[list[Eve
         if not line.zoned:
             notes.remark(NO_ZONE)
         if held is not None:
-            events.append(_event(held, more))
+            _tell(told, events, held, more)
         held, more = line, []
         if len(events) >= BATCH:
             yield events
             events = []
     if held is not None:
-        events.append(_event(held, more))
+        _tell(told, events, held, more)
     yield events
 
 
-def _event(line: Line, more: list[str]) -> Event:
-    message = clean_text("\n".join([line.message, *more]))
-    return Event(line.time_ns, KIND, clean_text(subject_of(message, line.facility), 64), message)
+def _tell(told: KernelEvents, events: list[Event], line: Line, more: list[str]) -> None:
+    by_user = line.facility != "kern"
+    event = plain_event(line.time_ns, "\n".join([line.message, *more]), line.facility)
+    told.add(events, event, sequence=line.sequence, by_user=by_user)
+
+
+def plain_event(time_ns: int, text: str, facility: str = "kern") -> Event:
+    """A line as an event, whatever it says."""
+    message = clean_text(text)
+    return Event(time_ns, KERNEL, clean_text(subject_of(message, facility), 64), message)
 
 
 def _peek(path: Path) -> Peek:

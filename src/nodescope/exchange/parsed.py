@@ -8,8 +8,9 @@ the file: of whatever clock the tool read, or of the wall.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -109,6 +110,8 @@ class Event(NamedTuple):
     kind: str
     subject: str
     message: str
+    cpu: int | None = None
+    details: Mapping[str, Any] | None = None
 
 
 STATES = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
@@ -105,8 +106,15 @@ def add_events(sink: Sink, events: Sequence[Event]) -> None:
     """Hand events on."""
     if not events:
         return
-    time_ns, kind, subject, message = zip(*events, strict=True)
-    columns = {"time_ns": time_ns, "kind": kind, "subject": subject, "message": message}
+    time_ns, kind, subject, message, cpu, details = zip(*events, strict=True)
+    columns = {
+        "time_ns": time_ns,
+        "kind": kind,
+        "subject": subject,
+        "message": message,
+        "cpu": cpu,
+        "details": [json.dumps(each, ensure_ascii=False) if each else None for each in details],
+    }
     sink.append("events", {name: list(values) for name, values in columns.items()})
 
 
