@@ -11,6 +11,7 @@ from tests.sources.network.synthetic_ena import FIRST_IRQ, QUEUES, SyntheticEtht
 from nodescope.errors import SourceAbsent
 from nodescope.recorder.observation import SECOND_NS, Event, Observation, Setting
 from nodescope.recorder.observers.nics import NicsObserver, make
+from nodescope.sources.network.ethtool import DriverInfo
 from nodescope.sources.network.nics import list_nics
 from nodescope.sources.places import Places
 
@@ -148,6 +149,14 @@ def test_a_device_that_goes_away_and_another_that_comes(host: Host) -> None:
         host.next()
     (host.root / "sys/class/net/eth7").symlink_to(target)
     assert [row["nic"] for row in host.next().rows["nics"]] == ["eth7"]
+
+
+def test_another_namespaces_device_of_the_same_name_is_not_asked(host: Host) -> None:
+    host.ethtool.info = DriverInfo("veth", "1.0", None, None)
+    said = host.next()
+    assert "nic_statistics" not in said.rows
+    (nic,) = said.rows["nics"]
+    assert (nic["driver"], nic["version"]) == ("ena", None)
 
 
 @pytest.mark.live

@@ -129,6 +129,15 @@ def test_a_device_that_gets_other_interrupts_is_found_again(tmp_path: Path) -> N
     second.observer.close()
 
 
+def test_cores_are_told_of_where_devices_are_not_to_be_seen(tmp_path: Path) -> None:
+    host = SyntheticHost(tmp_path)
+    (tmp_path / "sys").rename(tmp_path / "hidden")
+    observer = make(Setting(Places(root=host.root), host.root))
+    said = observer.observe(SECOND_NS)
+    assert list(said.rows) == ["softnet"]
+    observer.close()
+
+
 def test_a_node_without_the_files_is_not_a_failure(tmp_path: Path) -> None:
     observer = make(Setting(Places(root=tmp_path), tmp_path))
     with pytest.raises(SourceAbsent):

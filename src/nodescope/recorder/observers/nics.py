@@ -59,7 +59,8 @@ class NicsObserver:
         nics = [read_nic(self._places.sys, name) for name in names]
         for nic in nics:
             self._say_nic(now_ns, nic, said)
-            self._say_statistics(now_ns, nic.nic, said)
+            if self._drivers[nic.nic] is not None:
+                self._say_statistics(now_ns, nic.nic, said)
         self._say_queues(now_ns, nics, said)
         for name in self._nics.keys() - set(names):
             self._forget(name)
@@ -89,12 +90,22 @@ class NicsObserver:
             self._ethtool = KernelEthtool()
         return self._ethtool
 
+    def _driver(self, nic: Nic) -> DriverInfo | None:
+        """What the driver says of itself; None if it is asked about another device.
+
+        The kernel answers for the network namespace we are in. In a container of its own
+        the node's sysfs shows `eth0`, and ours is the end of a veth.
+        """
+        if nic.nic in self._drivers:
+            return self._drivers[nic.nic]
+        info = self._ask().driver(nic.nic)
+        on_pci = nic.bus is not None and nic.bus.count(":") == 2
+        return None if info is None or (on_pci and info.bus != nic.bus) else info
+
     # -- the devices ---------------------------------------------------------
 
     def _say_nic(self, now_ns: int, nic: Nic, said: Observation) -> None:
-        if nic.nic not in self._drivers:
-            self._drivers[nic.nic] = self._ask().driver(nic.nic)
-        driver = self._drivers[nic.nic]
+        driver = self._drivers[nic.nic] = self._driver(nic)
         row = {
             "nic": nic.nic,
             "driver": nic.driver or (driver.driver if driver else None),
