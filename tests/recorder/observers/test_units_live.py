@@ -117,23 +117,28 @@ def test_a_recording_has_every_restart_with_its_time_and_exit_code(
 ) -> None:
     archive = tmp_path / "archive"
     without = [name for name in catalogue.NAMES if name != "units"]
-    recorder = subprocess.Popen(
-        [
-            *(sys.executable, "-m", "nodescope.cli.main", "record", "--archive", str(archive)),
-            *("--systemd-bus", guest.bus, "--journal", str(guest.journal)),
-            *(option for name in without for option in ("--without", name)),
-        ],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-    )
-    try:
-        wait_for(
-            lambda: len(_recorded(archive, "unit_restart")) >= 4, "four restarts are recorded", 180
+    log = tmp_path / "log"
+    with open(log, "wb") as said:
+        recorder = subprocess.Popen(
+            [
+                *(sys.executable, "-m", "nodescope.cli.main", "record", "--archive", str(archive)),
+                *("--systemd-bus", guest.bus, "--journal", str(guest.journal)),
+                *(option for name in without for option in ("--without", name)),
+            ],
+            stdout=said,
+            stderr=said,
         )
+
+    def is_recorded() -> bool:
+        assert recorder.poll() is None, f"the recorder ended:\n{log.read_text()}"
+        return len(_recorded(archive, "unit_restart")) >= 4
+
+    try:
+        wait_for(is_recorded, "four restarts are recorded", 180)
     finally:
         recorder.send_signal(signal.SIGTERM)
-        _, said = recorder.communicate(timeout=120)
-    assert recorder.returncode == 0, said.decode()
+        recorder.wait(120)
+    assert recorder.returncode == 0, log.read_text()
     restarts = _recorded(archive, "unit_restart")
     details = [json.loads(event["details"]) for event in restarts]
     _check_restarts(guest, "crashing.service", details)
