@@ -17,6 +17,7 @@ from tests.sources.kernel_messages.formats import FORMATS
 from tests.waiting import wait_for
 
 from nodescope.archive.reader import Archive
+from nodescope.archive.retention import read_frozen
 from nodescope.archive.writer import ArchiveWriter
 from nodescope.clock import SystemClock
 from nodescope.errors import ArchiveError
@@ -214,6 +215,9 @@ def test_restarts_tell_every_line_once_even_after_kill_9(tmp_path: Path) -> None
     events = Counter(_texts(archive, "events", "message"))
     assert {text: lines[text] for text in written} == dict.fromkeys(written, 1)
     assert {text: events[text] for text in written} == dict.fromkeys(written, 1)
+    # Resets are serious: what surrounds them is kept, and that is told.
+    assert {frozen.id[:5] for frozen in read_frozen(archive)} == {"auto-"}
+    assert "frozen" in _texts(archive, "events", "kind")
 
 
 def _texts(archive: Path, table: str, column: str) -> list[str]:
