@@ -51,17 +51,20 @@ class Image:
     module: I32
     since: I64  # when it was mapped; 0 if before it was known
     left: Image | None = None
+    latest_ns: int = 0  # when the last of them was mapped
     serial: int = field(default_factory=itertools.count(1).__next__)
 
     def part(self, rows: slice | npt.NDArray[np.bool_], left: Image | None = None) -> Image:
         """Some of its mappings, as an image of their own."""
+        since = self.since[rows]
         return Image(
             self.start[rows],
             self.end[rows],
             self.offset[rows],
             self.module[rows],
-            self.since[rows],
+            since,
             left and replace(left, left=left.left and replace(left.left, left=None)),
+            int(since.max(initial=0)),
         )
 
     def with_mappings(self, other: Image) -> Image:
@@ -78,6 +81,7 @@ class Image:
             np.concatenate((self.module[keep], other.module))[order],
             np.concatenate((self.since[keep], other.since))[order],
             self.left if keep.all() else replace(self, left=None),
+            max(self.latest_ns, int(other.since.max(initial=0))),
         )
 
 
@@ -126,19 +130,26 @@ class AddressSpaces:
 
     def count_later(self, number: I64, time_ns: I64) -> I64:
         """How many mappings a space had not yet at a time: 0 for nearly all."""
+        count = np.zeros(len(number), np.int64)
         first_ns = int(time_ns.min(initial=1 << 62))
-        parts = [(self._number, self._rows.since)]
+        late = np.flatnonzero(self._rows.since > first_ns)
+        parts = [(self._number[late], self._rows.since[late])]
         for place, image in enumerate(self.lasting, self.made):
-            if image.since.max(initial=0) > first_ns:
+            if image.latest_ns > first_ns:
                 parts.append((np.full(len(image.since), place, np.int64), image.since))
         owner = np.concatenate([numbers for numbers, _ in parts])
-        since = np.concatenate([times for _, times in parts])
-        moments = np.unique(since)
-        step = len(moments) + 1
-        keys = np.sort(owner * step + np.searchsorted(moments, since))
-        passed = np.searchsorted(moments, time_ns, "right")
-        later: I64 = np.searchsorted(keys, (number + 1) * step)
-        return later - np.searchsorted(keys, number * step + passed)
+        touched = np.zeros(self.made + len(self.lasting) + 1, bool)
+        touched[owner] = True
+        rows = np.flatnonzero(touched[number])
+        if len(rows):
+            since = np.concatenate([times for _, times in parts])
+            moments = np.unique(since)
+            step = len(moments) + 1
+            keys = np.sort(owner * step + np.searchsorted(moments, since))
+            passed = np.searchsorted(moments, time_ns[rows], "right")
+            count[rows] = np.searchsorted(keys, (number[rows] + 1) * step)
+            count[rows] -= np.searchsorted(keys, number[rows] * step + passed)
+        return count
 
     def _locate_now(self, number: I64, address: U64, time_ns: I64) -> tuple[I32, U64]:
         parts = [(self._number, self._rows)]
