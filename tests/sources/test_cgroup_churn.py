@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import itertools
 import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -70,29 +72,45 @@ def test_without_tracepoints_directories_are_scanned(tmp_path: Path) -> None:
 # -- the live kernel -------------------------------------------------------
 
 
-class Listener:
-    """All events of one watch below one cgroup, as far as they have come."""
+_NUMBERS = itertools.count()
 
-    def __init__(self, watch: ChurnWatch, below: str) -> None:
-        self.watch, self.below = watch, below
+
+class Listener:
+    """All events of one watch below one cgroup, by name of the cgroup, as far as they came.
+
+    An event may be lost, when a ring is full or a core goes offline. So each test
+    tries again and again, with a new cgroup each time, until one was seen whole.
+    """
+
+    def __init__(self, watch: ChurnWatch, parent: Path) -> None:
+        self.watch, self.parent = watch, parent
         self.events: list[ChurnEvent] = []
 
-    def poll(self) -> list[ChurnEvent]:
-        self.events += [each for each in self.watch.read() if each.path.startswith(self.below)]
-        return self.events
+    def poll(self) -> dict[str, dict[str, ChurnEvent]]:
+        below = f"/{self.parent.name}/"
+        self.events += [each for each in self.watch.read() if each.path.startswith(below)]
+        seen: dict[str, dict[str, ChurnEvent]] = {}
+        for each in self.events:
+            seen.setdefault(each.path.removeprefix(below), {})[each.kind] = each
+        return seen
 
-    def wait(self, kind: str, path: str) -> ChurnEvent:
-        def found() -> list[ChurnEvent]:
-            return [each for each in self.poll() if (each.kind, each.path) == (kind, path)]
+    def try_until(self, act: Callable[[Path], None], *kinds: str) -> dict[str, ChurnEvent]:
+        """The events of the first cgroup of which all these kinds were seen."""
+        names = (f"try{number}" for number in itertools.count())
 
-        return wait_for(found, f"{path} is {kind}")[0]
+        def seen() -> list[dict[str, ChurnEvent]]:
+            act(self.parent / next(names))
+            return [each for each in self.poll().values() if set(kinds) <= set(each)]
+
+        return wait_for(seen, f"one is {', '.join(kinds)}")[0]
 
 
 @pytest.fixture
 def parent() -> Iterator[Path]:
     """A cgroup of our own in the memory hierarchy; whatever is left in it goes with it."""
     hierarchy = next(each for each in read_hierarchies(Places()) if "memory" in each.controllers)
-    folder = hierarchy.mount / f"nodescope-churn-{os.getpid()}"
+    # A new name each time: releases of an earlier test's may still come.
+    folder = hierarchy.mount / f"nodescope-churn-{os.getpid()}-{next(_NUMBERS)}"
     folder.mkdir()
     if hierarchy.version == 2:
         (hierarchy.mount / "cgroup.subtree_control").write_text("+memory")
@@ -107,7 +125,7 @@ def parent() -> Iterator[Path]:
 @pytest.fixture
 def listener(parent: Path) -> Iterator[Listener]:
     watch = ChurnWatch()
-    yield Listener(watch, f"/{parent.name}/")
+    yield Listener(watch, parent)
     watch.close()
 
 
@@ -138,17 +156,18 @@ def _remove(cgroup: Path) -> None:
     wait_for(removed, f"{cgroup} can be removed")
 
 
+def _make_and_remove(cgroup: Path) -> None:
+    cgroup.mkdir()
+    cgroup.rmdir()
+
+
 @pytest.mark.root
 @pytest.mark.live
 def test_a_cgroup_that_never_held_anything_is_made_removed_and_released(
-    parent: Path, listener: Listener
+    listener: Listener,
 ) -> None:
-    child = parent / "empty"
-    child.mkdir()
-    child.rmdir()
-    path = f"/{parent.name}/empty"
-    released = listener.wait("released", path)
-    made, removed = listener.wait("made", path), listener.wait("removed", path)
+    seen = listener.try_until(_make_and_remove, "made", "removed", "released")
+    made, removed, released = seen["made"], seen["removed"], seen["released"]
     assert made.identity == removed.identity == released.identity
     assert made.time_ns <= removed.time_ns <= released.time_ns
     assert (made.pid, removed.pid) == (os.getpid(), os.getpid())
@@ -159,46 +178,55 @@ def test_a_cgroup_that_never_held_anything_is_made_removed_and_released(
 
 @pytest.mark.root
 @pytest.mark.live
-def test_the_maker_is_known_after_it_is_gone(parent: Path, listener: Listener) -> None:
-    maker = subprocess.Popen(["mkdir", str(parent / "short")])
-    assert maker.wait() == 0
-    made = listener.wait("made", f"/{parent.name}/short")
-    assert (made.pid, made.comm) == (maker.pid, "mkdir")
+def test_the_maker_is_known_after_it_is_gone(listener: Listener) -> None:
+    pids = set()
+
+    def make(cgroup: Path) -> None:
+        maker = subprocess.Popen(["mkdir", str(cgroup)])
+        assert maker.wait() == 0
+        pids.add(maker.pid)
+
+    made = listener.try_until(make, "made")["made"]
+    assert made.pid in pids
+    assert made.comm == "mkdir"
 
 
 @pytest.mark.root
 @pytest.mark.live
-def test_a_cgroup_pinned_by_a_file_is_removed_and_not_released(
-    parent: Path, listener: Listener
-) -> None:
-    child = parent / "pinned"
-    child.mkdir()
-    with tempfile.NamedTemporaryFile(dir="/dev/shm") as file:  # tmpfs: its pages stay charged
-        _run_inside(child, file.name)
-        _remove(child)
-        (parent / "after").mkdir()
-        (parent / "after").rmdir()
-        # Long enough for a release to come, were it not held; it must not come, ever.
-        listener.wait("released", f"/{parent.name}/after")
-        listener.wait("removed", f"/{parent.name}/pinned")
-        attached = listener.wait("attached", f"/{parent.name}/pinned")
+def test_a_cgroup_pinned_by_a_file_is_removed_and_not_released(listener: Listener) -> None:
+    with ExitStack() as files:
+
+        def pin(cgroup: Path) -> None:
+            # tmpfs: its page stays charged to the cgroup of whoever wrote it
+            file = files.enter_context(tempfile.NamedTemporaryFile(dir="/dev/shm"))
+            cgroup.mkdir()
+            _run_inside(cgroup, file.name)
+            _remove(cgroup)
+
+        attached = listener.try_until(pin, "made", "attached", "removed")["attached"]
         assert attached.comm is not None
         assert attached.comm.startswith("python")
-        kinds = {each.kind for each in listener.poll() if each.path.endswith("/pinned")}
-        assert kinds == {"made", "removed", "attached"}
+        pinned = set(listener.poll())
+
+        def other_is_released() -> bool:  # long enough for a release to come, were it to come
+            _make_and_remove(listener.parent / "other")
+            return "released" in listener.poll().get("other", {})
+
+        wait_for(other_is_released, "another is released")
+        seen = listener.poll()
+        assert not any("released" in seen[name] for name in pinned)
 
 
 @pytest.mark.root
 @pytest.mark.live
-def test_many_at_once_are_told_in_the_order_of_time(parent: Path, listener: Listener) -> None:
-    for number in range(200):
-        (parent / f"many{number}").mkdir()
-        (parent / f"many{number}").rmdir()
-        listener.poll()
+def test_many_at_once_are_told_in_the_order_of_time(listener: Listener) -> None:
+    names = (f"many{number}" for number in itertools.count())
 
-    def all_released() -> bool:
-        return sum(each.kind == "released" for each in listener.poll()) == 200
+    def released() -> bool:
+        for name in itertools.islice(names, 40):
+            _make_and_remove(listener.parent / name)
+        return sum("released" in each for each in listener.poll().values()) >= 200
 
-    wait_for(all_released, "all are released")
+    wait_for(released, "200 are released")
     times = [each.time_ns for each in listener.events]
     assert times == sorted(times)

@@ -10,6 +10,7 @@ nothing that came and went between two looks.
 from __future__ import annotations
 
 import os
+import select
 import time
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
@@ -90,6 +91,7 @@ class ChurnWatch:
         self._hierarchies: dict[int, str] = {}
         self._processes = RenamedProcesses(self._places.proc)
         self._cores: dict[int, _Core] = {}
+        self._poller = select.poll()
         self._late: list[Hit | Renamed] = []
         self._lost = 0
         self._followed_ns = 0
@@ -122,7 +124,7 @@ class ChurnWatch:
             found.extend(records)
             if drained := core.names.drain(names):
                 self._processes.keep(drained)
-        if now - self._followed_ns >= _FOLLOW_NS:
+        if now - self._followed_ns >= _FOLLOW_NS or self._hung_up():
             self._follow(now)
         if not found:
             return []
@@ -148,24 +150,40 @@ class ChurnWatch:
             self._hierarchies |= _read_hierarchy_numbers(self._places)
         return self._hierarchies.setdefault(number, str(number))
 
+    def _hung_up(self) -> bool:
+        """Whether a core went offline: its events are dead, also when it comes back."""
+        hung_up = {
+            descriptor for descriptor, event in self._poller.poll(0) if event & select.POLLHUP
+        }
+        for cpu, core in list(self._cores.items()):
+            if core.hits.descriptor in hung_up:
+                self._drop(cpu)
+        return bool(hung_up)
+
+    def _drop(self, cpu: int) -> None:
+        core = self._cores.pop(cpu)
+        self._poller.unregister(core.hits.descriptor)
+        core.close()
+
     def _follow(self, now: int) -> None:
         """Watch exactly the cores that are online."""
         self._followed_ns = now
         online = read_online_cpus(self._places.sys)
         for cpu in [cpu for cpu in self._cores if cpu not in online]:
-            self._cores.pop(cpu).close()
+            self._drop(cpu)
         least, most = _RING_BYTES
         size = least
         while size < most and size * 2 * len(online) <= _ALL_RINGS_BYTES:
             size *= 2
         for cpu in online:
             if cpu not in self._cores:
-                self._cores[cpu] = _Core(cpu, list(self._layouts), size)
+                core = self._cores[cpu] = _Core(cpu, list(self._layouts), size)
+                self._poller.register(core.hits.descriptor, 0)  # only for its end
 
     def close(self) -> None:
         """Give everything back."""
-        while self._cores:
-            self._cores.popitem()[1].close()
+        for cpu in list(self._cores):
+            self._drop(cpu)
 
 
 class _Core:
