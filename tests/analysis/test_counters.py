@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from nodescope.analysis.counters import Counters, groups, latest_rows
+import numpy as np
+
+from nodescope.analysis.counters import Array, Counters, groups, latest_rows
 from nodescope.analysis.window import Window
 
 
@@ -13,9 +15,11 @@ class Rows:
     def __init__(self, *rows: tuple[int, str, int | None]) -> None:
         self.rows = rows
 
-    def columns(self, table: str, names: Sequence[str]) -> Mapping[str, Sequence[Any]]:
-        of = {"time_ns": 0, "nic": 1, "value": 2}
-        return {name: [row[of[name]] for row in self.rows] for name in names}
+    def columns(self, table: str, names: Sequence[str]) -> Mapping[str, Array]:
+        of = {"time_ns": (0, np.int64), "nic": (1, object), "value": (2, np.float64)}
+        return {
+            name: np.array([row[of[name][0]] for row in self.rows], of[name][1]) for name in names
+        }
 
 
 def rise(window: Window, *parts: Rows) -> dict[Any, dict[str, int]]:
@@ -54,5 +58,6 @@ def test_the_last_row_before_a_moment() -> None:
 
 
 def test_runs_of_equal_keys() -> None:
-    assert list(groups([[1, 1, 2], ["x", "x", "x"]])) == [((1, "x"), 0, 2), ((2, "x"), 2, 3)]
-    assert list(groups([[]])) == []
+    names = np.array(["x", "x", None], object)
+    assert list(groups([np.array([1, 1, 1]), names])) == [((1, "x"), 0, 2), ((1, None), 2, 3)]
+    assert list(groups([np.array([])])) == []

@@ -17,14 +17,14 @@ from nodescope.analysis.window import Window
 from nodescope.archive.reader import Segment
 
 Key = tuple[Any, ...]
-Floats = npt.NDArray[np.float64]
+Array = npt.NDArray[Any]
 
 
 class Tables(Protocol):
     """Something to read tables from, sorted as the archive sorts them."""
 
-    def columns(self, table: str, names: Sequence[str]) -> Mapping[str, Sequence[Any]]:
-        """Columns as lists; `time_ns` in wall time."""
+    def columns(self, table: str, names: Sequence[str]) -> Mapping[str, Array]:
+        """Columns as numpy has them, null as NaN or None; `time_ns` in wall time."""
         ...
 
 
@@ -34,12 +34,11 @@ class SegmentTables:
     def __init__(self, segment: Segment) -> None:
         self._segment = segment
 
-    def columns(self, table: str, names: Sequence[str]) -> Mapping[str, Sequence[Any]]:
+    def columns(self, table: str, names: Sequence[str]) -> Mapping[str, Array]:
         content = self._segment.read(table, names)
-        found = {name: content.column(name).to_pylist() for name in names}
+        found = {name: content.column(name).to_numpy() for name in names}
         if len(content):
-            times = np.array(found["time_ns"], np.int64)
-            found["time_ns"] = self._segment.wall_ns(times).tolist()
+            found["time_ns"] = self._segment.wall_ns(found["time_ns"])
         return found
 
 
@@ -58,16 +57,14 @@ class Counters:
         """Take the rows of one segment; segments come in the order of time."""
         names = ["time_ns", *self._keys, *self._counters]
         columns = tables.columns(self._table, names)
-        times = np.array(columns["time_ns"], np.int64)
-        values = {name: np.array(columns[name], np.float64) for name in self._counters}
+        times = columns["time_ns"]
+        values = {name: columns[name].astype(np.float64) for name in self._counters}
         for key, start, end in groups([columns[name] for name in self._keys]):
             within = slice(start, start + int(np.searchsorted(times[start:end], window.to_ns)))
             for name in self._counters:
                 self._rise(key, name, times[within], values[name][within], window.from_ns)
 
-    def _rise(
-        self, key: Key, name: str, times: npt.NDArray[np.int64], values: Floats, from_ns: int
-    ) -> None:
+    def _rise(self, key: Key, name: str, times: Array, values: Array, from_ns: int) -> None:
         known = ~np.isnan(values)
         if not known.any():
             return
@@ -79,14 +76,22 @@ class Counters:
         rises[name] = rises.get(name, 0) + int(steps[times >= from_ns].sum())
 
 
-def groups(keys: Sequence[Sequence[Any]]) -> Iterator[tuple[Key, int, int]]:
+def groups(keys: Sequence[Array]) -> Iterator[tuple[Key, int, int]]:
     """Runs of equal keys in sorted columns: the key, and from which row to which."""
-    start = 0
-    rows = list(zip(*keys, strict=True))
-    for end in range(1, len(rows) + 1):
-        if end == len(rows) or rows[end] != rows[start]:
-            yield rows[start], start, end
-            start = end
+    length = len(keys[0])
+    if not length:
+        return
+    begins = np.ones(length, bool)
+    begins[1:] = np.any([column[1:] != column[:-1] for column in keys], axis=0)
+    starts = np.flatnonzero(begins).tolist()
+    for start, end in zip(starts, [*starts[1:], length], strict=True):
+        yield tuple(_plain(column[start]) for column in keys), start, end
+
+
+def _plain(value: Any) -> Any:
+    """A value as Python has it; what is not known is None."""
+    plain = value.item() if isinstance(value, np.generic) else value
+    return None if plain != plain else plain
 
 
 def latest_rows(
@@ -96,7 +101,8 @@ def latest_rows(
     columns = tables.columns(table, ["time_ns", *keys, *names])
     found: dict[Key, dict[str, Any]] = {}
     for key, start, end in groups([columns[name] for name in keys]):
-        rows = [row for row in range(start, end) if columns["time_ns"][row] < to_ns]
-        if rows:
-            found[key] = {name: columns[name][rows[-1]] for name in (*keys, *names)}
+        last = start + int(np.searchsorted(columns["time_ns"][start:end], to_ns)) - 1
+        if last >= start:
+            found[key] = dict(zip(keys, key, strict=True))
+            found[key] |= {name: _plain(columns[name][last]) for name in names}
     return found

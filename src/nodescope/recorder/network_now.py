@@ -7,6 +7,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from nodescope.analysis.counters import Array
 from nodescope.analysis.network import Network, derive_network
 from nodescope.analysis.window import Event, Window
 from nodescope.errors import SourceAbsent
@@ -22,10 +25,18 @@ class _Said:
     def __init__(self) -> None:
         self.rows: dict[str, list[Mapping[str, Any]]] = {}
 
-    def columns(self, table: str, names: Sequence[str]) -> Mapping[str, Sequence[Any]]:
+    def columns(self, table: str, names: Sequence[str]) -> Mapping[str, Array]:
         order = TABLES[table].order
         rows = sorted(self.rows.get(table, []), key=lambda row: [row[name] for name in order])
-        return {name: [row.get(name) for row in rows] for name in names}
+        return {name: _array([row.get(name) for row in rows]) for name in names}
+
+
+def _array(values: list[Any]) -> Array:
+    """As a segment would give it: numbers with NaN for null, or objects."""
+    if all(value is None or type(value) is int for value in values):
+        whole = None not in values
+        return np.array(values, np.int64 if whole else np.float64)
+    return np.array(values, object)
 
 
 def observe_network(places: Places, length_ns: int) -> Network:
