@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.sources.systemd import journal_files
 
 from nodescope.cli.main import main
 
@@ -50,6 +51,26 @@ def test_an_image_is_judged_by_its_files(image: Path, capsys: pytest.CaptureFixt
         "conditioned.service": "held_back",
         "preset.service": "unused",
     }
+
+
+def test_the_journal_of_an_image_tells_how_its_units_fared(
+    image: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _enable(image, "held.service", f"[Unit]\nRequires=base.service\n{_SERVICE}")
+    journal_files.write(image / "var/log/journal/0123456789abcdef0123456789abcdef", "regular")
+    assert main(["audit", "--json", "--root", str(image)]) == 1
+    found = {each["name"]: each for each in json.loads(capsys.readouterr().out)}
+    assert {name: each["verdict"] for name, each in found.items()} == {
+        "crash.service": "looping",
+        "limit.service": "failing",
+        "base.service": "failing",
+        "noexec.service": "failing",
+        "held.service": "held_back",
+        "asserted.service": "held_back",
+        "preset.service": "unused",
+    }
+    assert "base.service" in found["held.service"]["reason"]
+    assert "gave up" in found["limit.service"]["reason"]
 
 
 def test_a_socket_makes_a_unit_used(image: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -31,7 +31,7 @@ def audit_units(survey: Survey, insides: Insides) -> list[Finding]:
 
 def _audit(unit: Unit, survey: Survey, insides: Insides) -> Finding | None:
     life = survey.lives.of.get(unit.name)
-    if unit.load in ("masked", "not-found") and unit.active in (None, "inactive"):
+    if unit.load in ("masked", "not-found") and unit.active in (None, "inactive") and not life:
         return None
     if unit.suffix != "service":
         return _failed(unit, life) if unit.active == "failed" else None
@@ -42,6 +42,7 @@ def _audit(unit: Unit, survey: Survey, insides: Insides) -> Finding | None:
         or _hidden(unit, inside, survey, insides)
         or _still_starting(unit, life, survey.now_us)
         or _held_back(unit, survey)
+        or _held_by_journal(unit, survey)
         or _unused(unit, survey, inside)
     )
 
@@ -52,7 +53,7 @@ def _audit(unit: Unit, survey: Survey, insides: Insides) -> Finding | None:
 def _looping(unit: Unit, life: Life | None, now_us: int) -> Finding | None:
     waits = (unit.sub or "").startswith("auto-restart")
     count = unit.restarts if unit.restarts is not None else life.counter if life else None
-    if unit.active == "failed":
+    if unit.active == "failed" or (unit.active is None and life is not None and life.gave_up):
         return None  # systemd gave up: it fails
     told = life is not None and unit.restarts != 0 and life.is_looping(now_us)
     since = unit.active_since_us
@@ -83,7 +84,9 @@ def _failed(unit: Unit, life: Life | None) -> Finding | None:
     if life is not None and life.starts - life.restarts >= 2 and not life.successes:
         reason = f"tried {life.starts} times since boot, never with success: {_end(evidence)}"
         return Finding(unit.name, "never_succeeded", reason, evidence)
-    gave_up = ", and systemd gave up" if unit.why_not_started == "start_limit" else ""
+    told = by_journal and life is not None and life.restarts > 0 and life.gave_up
+    limited = told or unit.why_not_started == "start_limit"
+    gave_up = ", and systemd gave up" if limited else ""
     return Finding(unit.name, "failing", f"failed{gave_up}: {_end(evidence)}", evidence)
 
 
@@ -132,6 +135,25 @@ def _held_back(unit: Unit, survey: Survey) -> Finding | None:
     life = survey.lives.of.get(unit.name)
     if life is not None and life.start_failures:
         evidence["start_failures"] = dict(life.start_failures)
+    return Finding(unit.name, "held_back", reason, evidence)
+
+
+def _held_by_journal(unit: Unit, survey: Survey) -> Finding | None:
+    """Where only the journal tells: it was to be started, and never was."""
+    life = survey.lives.of.get(unit.name)
+    if unit.active is not None or life is None or life.starts:
+        return None
+    evidence = {"start_failures": dict(life.start_failures), "wanted_by": list(unit.wanted_by)}
+    if "assert" in life.start_failures:
+        return Finding(
+            unit.name, "held_back", "not started: an assertion of it is not met", evidence
+        )
+    if "dependency" not in life.start_failures:
+        return None
+    lives = (survey.lives.of.get(name) for name in unit.requires)
+    culprits = [each.unit for each in lives if each is not None and each.failures]
+    what = culprits[0] if culprits else "something"
+    reason = f"not started: it requires {what}, which could not be started"
     return Finding(unit.name, "held_back", reason, evidence)
 
 

@@ -63,6 +63,7 @@ class Life:
     runs: deque[Run] = field(default_factory=lambda: deque(maxlen=_KEPT))
     restarted_us: deque[int] = field(default_factory=lambda: deque(maxlen=_KEPT))
     looping_since_us: int | None = None
+    gave_up: bool = False  # the last that was heard is that it could not be started
 
     @property
     def last(self) -> Run | None:
@@ -155,6 +156,7 @@ def _ordered(happenings: Iterable[Happening]) -> list[Happening]:
 
 def _started(life: Life, happening: Happening) -> Happening:
     life.starts += 1
+    life.gave_up = False
     invocation = str(happening.details["invocation"])
     known = life.run(invocation) or Run(invocation)
     life.put(replace(known, started_us=happening.time_us))
@@ -191,6 +193,7 @@ def _failed(life: Life, happening: Happening) -> Happening:
 def _start_failed(life: Life, happening: Happening) -> Happening:
     result = str(happening.details["result"])
     life.start_failures[result] = life.start_failures.get(result, 0) + 1
+    life.gave_up = True
     return happening
 
 

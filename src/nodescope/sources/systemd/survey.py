@@ -140,8 +140,8 @@ def _read_journal(places: Places, survey: Survey) -> None:
         survey.missing += [f"{path}: {reason}" for path, reason in journal.damaged.items()]
         if not messages:
             return
-        if messages[-1].boot_id != read_boot_id(Path("/proc")):
-            survey.now_us = messages[-1].time_us  # of a system that does not run here
+        if messages[-1].boot_id != read_boot_id(places.proc):
+            survey.now_us = messages[-1].time_us  # of a system that does not run now
         told = (parse_message(message) for message in messages)
         survey.lives.take(each for each in told if each is not None)
         for name in survey.lives.of:
