@@ -73,9 +73,9 @@ def run(options: Options) -> Result:
         (name, *(f"{cost.get(name, 0.0):.3%}" for cost in costs))
         for name in sorted(costs[1] | costs[0], key=lambda each: -costs[1].get(each, 0.0))
     )
+    in_force = f"{rates[0]} Hz here, {rates[1]} Hz with {CGROUPS:,} cgroups"
     notes = (
-        f"Sampling rates in force: {rates[0]} Hz here, {rates[1]} Hz with {CGROUPS:,} cgroups "
-        f"({many.peak_bytes / 1e6:.1f} MB).",
+        f"Sampling rates in force: {in_force} ({many.peak_bytes / 1e6:.1f} MB).",
         f"Without the first 30 s: {here.steady_ratio(30):.3%} and {many.steady_ratio(30):.3%}.",
     )
     grid = Grid("By observer, of one core", ("observer", "here", "2,000 cgroups"), rows)

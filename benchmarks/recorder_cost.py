@@ -281,7 +281,7 @@ def _throughput(folder: Path, seconds: int, rounds: int) -> dict[str, list[float
                     with _perf_recording(folder):
                         values.append(_forks_per_second(seconds))
                 else:
-                    with recording(folder / f"turn{turn}" / "archive"):
+                    with recording(folder / f"turn{turn}" / "archive", "--without", "all"):
                         values.append(_forks_per_second(seconds))
     return found
 
