@@ -10,7 +10,6 @@ nothing that came and went between two looks.
 from __future__ import annotations
 
 import os
-import select
 import time
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
@@ -19,7 +18,7 @@ from typing import Literal, NamedTuple, Protocol
 from nodescope.errors import SourceError
 from nodescope.sources.cgroup_trace import Hit, Layout, Renamed, parse_records
 from nodescope.sources.cgroup_tree import UNIFIED, Hierarchy, read_hierarchies, walk
-from nodescope.sources.node import read_online_cpus
+from nodescope.sources.node import read_core_lives
 from nodescope.sources.perf import event
 from nodescope.sources.perf.ring import Ring
 from nodescope.sources.places import Places
@@ -91,7 +90,6 @@ class ChurnWatch:
         self._hierarchies: dict[int, str] = {}
         self._processes = RenamedProcesses(self._places.proc)
         self._cores: dict[int, _Core] = {}
-        self._poller = select.poll()
         self._late: list[Hit | Renamed] = []
         self._lost = 0
         self._followed_ns = 0
@@ -124,8 +122,11 @@ class ChurnWatch:
             found.extend(records)
             if drained := core.names.drain(names):
                 self._processes.keep(drained)
-        if now - self._followed_ns >= _FOLLOW_NS or self._hung_up():
-            self._follow(now)
+        if now - self._followed_ns >= _FOLLOW_NS:
+            try:
+                self._follow(now)
+            except SourceError:
+                pass  # a core went while it was opened: it is looked at again
         if not found:
             return []
         found.extend(self._processes.take_kept())
@@ -150,46 +151,31 @@ class ChurnWatch:
             self._hierarchies |= _read_hierarchy_numbers(self._places)
         return self._hierarchies.setdefault(number, str(number))
 
-    def _hung_up(self) -> bool:
-        """Whether a core went offline: its events are dead, also when it comes back."""
-        hung_up = {
-            descriptor for descriptor, event in self._poller.poll(0) if event & select.POLLHUP
-        }
-        for cpu, core in list(self._cores.items()):
-            if core.hits.descriptor in hung_up:
-                self._drop(cpu)
-        return bool(hung_up)
-
-    def _drop(self, cpu: int) -> None:
-        core = self._cores.pop(cpu)
-        self._poller.unregister(core.hits.descriptor)
-        core.close()
-
     def _follow(self, now: int) -> None:
-        """Watch exactly the cores that are online."""
+        """Watch exactly the cores that are online, and those anew that were offline."""
         self._followed_ns = now
-        online = read_online_cpus(self._places.sys)
-        for cpu in [cpu for cpu in self._cores if cpu not in online]:
-            self._drop(cpu)
+        lives = read_core_lives(self._places.sys)
+        for cpu in [cpu for cpu, core in self._cores.items() if lives.get(cpu) != core.life]:
+            self._cores.pop(cpu).close()
         least, most = _RING_BYTES
         size = least
-        while size < most and size * 2 * len(online) <= _ALL_RINGS_BYTES:
+        while size < most and size * 2 * len(lives) <= _ALL_RINGS_BYTES:
             size *= 2
-        for cpu in online:
+        for cpu, life in lives.items():
             if cpu not in self._cores:
-                core = self._cores[cpu] = _Core(cpu, list(self._layouts), size)
-                self._poller.register(core.hits.descriptor, 0)  # only for its end
+                self._cores[cpu] = _Core(cpu, life, list(self._layouts), size)
 
     def close(self) -> None:
         """Give everything back."""
-        for cpu in list(self._cores):
-            self._drop(cpu)
+        while self._cores:
+            self._cores.popitem()[1].close()
 
 
 class _Core:
     """The rings of one core: hits of all tracepoints, and apart from them, names."""
 
-    def __init__(self, cpu: int, numbers: list[int], size_bytes: int) -> None:
+    def __init__(self, cpu: int, life: int, numbers: list[int], size_bytes: int) -> None:
+        self.life = life
         wanted = [event.Tracepoint(number, size_bytes // 2) for number in numbers]
         self._others: list[int] = []
         self.names = Ring(cpu, event.Renames(_NAMES_RING_BYTES // 2), _NAMES_RING_BYTES)

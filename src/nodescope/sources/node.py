@@ -50,3 +50,19 @@ def read_online_cpus(sys: Path = Path("/sys")) -> list[int]:
     except (UsageError, UnicodeDecodeError) as error:
         raise SourceError(path, str(error)) from error
     return cpus
+
+
+def read_core_lives(sys: Path = Path("/sys")) -> dict[int, int]:
+    """The cores that are online, each with a number that is another after it was offline.
+
+    Events of a core are dead once it was offline, however shortly, and nothing says so
+    (no POLLHUP, enabling them succeeds). But its `topology` folder is made anew.
+    """
+    folder = sys / "devices/system/cpu"
+    lives = {}
+    for cpu in read_online_cpus(sys):
+        try:
+            lives[cpu] = os.stat(folder / f"cpu{cpu}/topology").st_ino
+        except OSError:
+            lives[cpu] = 0  # no such folder on this architecture
+    return lives
