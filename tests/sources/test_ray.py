@@ -26,7 +26,8 @@ JOBS: list[dict[str, Any]] = [
     {
         "type": "SUBMISSION", "job_id": "02000000", "submission_id": "raysubmit_A",
         "driver_info": None, "status": "FAILED", "entrypoint": "python train.py",
-        "message": "Job entrypoint command failed with exit code 137", "error_type": None,
+        "message": "Job entrypoint command failed with exit code 137, last available logs "
+        "(truncated to 20,000 chars):\nsome lines", "error_type": None,
         "start_time": 1790000000123, "end_time": 1790000060456, "metadata": {},
         "runtime_env": {}, "driver_exit_code": 137,
     },
@@ -134,6 +135,13 @@ def test_logs_are_read_on_from_where_they_were_left(session: Path) -> None:
     assert logs.read(session) == []
     log.write_bytes(event("c", "FAILED", " x") + b"\n")  # begun anew
     assert [job.id for job in logs.read(session)] == ["c"]
+
+
+def test_the_jobs_own_log_is_read_however_many_workers_there_are(session: Path) -> None:
+    for worker in range(100):
+        (session / f"logs/events/event_CORE_WORKER_{worker}.log").touch()
+    (session / "logs/events/event_JOBS.log").write_bytes(event("a", "FAILED") + b"\n")
+    assert [(job.id, job.message) for job in EventLogs().read(session)] == [("a", "failed")]
 
 
 def test_nothing_in_the_folder_is_followed_or_waited_for(session: Path, tmp_path: Path) -> None:

@@ -30,6 +30,7 @@ _LOG_BYTES = 1 << 20
 _MOST_LOGS = 64
 _MOST_CHARACTERS = 1000
 _ADDRESS = re.compile(rb"Dashboard head http address: \S+:(\d{1,5})\b")
+_AND_LOGS = ", last available logs"  # and then the end of what the job printed
 _COMPLETED = re.compile(r"Completed a ray job (\S+) with a status FAILED\.\s*(.*)", re.DOTALL)
 
 
@@ -98,7 +99,7 @@ def _parse_job(job: dict[str, Any]) -> FailedJob | None:
     return FailedJob(
         name,
         int(ended * 1_000_000),
-        _text(job.get("message")) or "failed",
+        _text(str(job.get("message") or "").partition(_AND_LOGS)[0]) or "failed",
         _text(job.get("entrypoint")),
         _text(job.get("error_type")),
         code if type(code) is int else None,
@@ -152,6 +153,7 @@ class EventLogs:
             raise source_error(folder, error) from error
         jobs: list[FailedJob] = []
         wanted = [name for name in names if name.startswith("event_") and name.endswith(".log")]
+        wanted.sort(key=lambda name: "JOBS" not in name)  # each worker has a log, too
         for name in wanted[:_MOST_LOGS]:
             path = folder / name
             try:
