@@ -46,3 +46,5 @@ def test_all_go_to_the_only_parent() -> None:
 
 def test_without_kernel_memory_pages_decide() -> None:
     assert share_out(400, [Candidate(100, None), Candidate(300, None)], EACH) == [100, 300]
+    parents = [Candidate(7_000, None), Candidate(500, None), Candidate(104, None)]
+    assert share_out(600, parents, EACH) == [1, 495, 104]

@@ -43,7 +43,8 @@ def share_out(total: int, candidates: Sequence[Candidate], each_bytes: int) -> l
         key=lambda at: (
             candidates[at].kernel_bytes is None,
             candidates[at].pages / likely[at],
-            -likely[at],
+            # Where nothing but pages is known, those with few are more likely to be many.
+            likely[at] if candidates[at].kernel_bytes is None else -likely[at],
         ),
     )
     counts = [0] * len(candidates)
