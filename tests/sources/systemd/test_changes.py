@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from nodescope.sources.systemd.changes import Watched
-from nodescope.sources.systemd.manager import Changed, JobRemoved
+from nodescope.sources.systemd.manager import Changed, JobRemoved, Removed
 from nodescope.sources.systemd.unit import Unit
 
 _UNIT = "x.service"
@@ -135,3 +135,9 @@ def test_jobs_that_fail_are_told() -> None:
     assert [(each.kind, each.unit, each.details["result"]) for each in told] == [
         ("start_failed", "y.service", "dependency")
     ]
+
+
+def test_a_unit_that_systemd_forgot_is_forgotten() -> None:
+    watched = _watched()
+    watched.follow([Removed(_UNIT)], now_us=5)
+    assert watched.units == {}

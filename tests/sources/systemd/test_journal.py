@@ -46,6 +46,28 @@ def test_a_file_that_comes_later_is_read_whole(folder: Path) -> None:
     journal.close()
 
 
+def test_history_is_bounded_over_all_files(folder: Path) -> None:
+    only = next(folder.iterdir())
+    shutil.copy(only / "system.journal", only / "system@older.journal")
+    restarts = {"5eb03494b6584870a536b337290809b3"}
+    journal = Journal([folder], None, 3)
+    assert len(journal.take_new(restarts)) == 3
+    journal.close()
+
+
+def test_a_file_is_followed_until_it_is_archived(folder: Path) -> None:
+    """journald goes offline whenever it has nothing to write: that is no end."""
+    path = next(folder.iterdir()) / "system.journal"
+    for state, open_files in ((0, 1), (1, 1), (2, 0)):
+        data = bytearray(journal_files.content("compact"))
+        data[16] = state
+        path.write_bytes(data)
+        journal = Journal([folder], None, 1000)
+        journal.take_new(MESSAGE_IDS)
+        assert len(journal._followed) == open_files
+        journal.close()
+
+
 def test_only_the_boot_that_runs_is_read(folder: Path) -> None:
     journal = Journal([folder], "00" * 16, 1000)
     assert journal.take_new(MESSAGE_IDS) == []

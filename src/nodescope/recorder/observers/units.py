@@ -267,7 +267,10 @@ class Units:
         rows = []
         for name in sorted(names):
             unit = units.get(name)
-            if unit is None or unit.load == "not-found" or not _is_followed(name, unit.active):
+            if unit is None:
+                self._said.pop(name, None)
+                continue
+            if unit.load == "not-found" or not _is_followed(name, unit.active):
                 continue
             row = unit_row(self._complete(unit, units), self._lives.of.get(name))
             if self._said.get(name) != row:

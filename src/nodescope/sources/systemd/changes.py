@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from nodescope.sources.systemd import happenings
 from nodescope.sources.systemd.happenings import Happening
-from nodescope.sources.systemd.manager import Change, Changed, JobRemoved, unit_of
+from nodescope.sources.systemd.manager import Change, Changed, JobRemoved, Removed, unit_of
 from nodescope.sources.systemd.unit import Unit
 
 _START_FAILED = ("failed", "dependency", "timeout", "assert", "unsupported", "invalid")
@@ -37,10 +37,13 @@ class Watched:
                 self.unknown.discard(unit.name)
                 self.changed.add(unit.name)
 
-    def forget(self, name: str) -> None:
-        """A unit that is no more."""
+    def _forget(self, name: str) -> None:
+        """A unit that is no more: transient ones come and go without end."""
         self.units.pop(name, None)
         self._before.pop(name, None)
+        self._restarts.pop(name, None)
+        self.unknown.discard(name)
+        self.changed.add(name)
 
     def follow(self, changes: Iterable[Change], now_us: int) -> list[Happening]:
         """What these changes tell; their order is that in which they were said."""
@@ -55,6 +58,8 @@ class Watched:
                     )
             elif isinstance(change, Changed):
                 told += self._changed(change, now_us)
+            elif isinstance(change, Removed):
+                self._forget(change.unit)
         return [*told, *self._restarts.values()]
 
     def _changed(self, change: Changed, now_us: int) -> list[Happening]:

@@ -8,6 +8,7 @@ named in `damaged`; the others are still read.
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -61,10 +62,11 @@ class Journal:
     """Follows the journal; `close` it in the end."""
 
     def __init__(self, folders: Collection[Path], boot_id: str | None, history: int) -> None:
-        """Read `history` entries of each kind from before, of that boot; None: of any."""
+        """Read the latest `history` entries of each kind, of that boot; None: of any."""
         self._folders = tuple(folders)
         self._boot_id = boot_id
         self._history: int | None = history
+        self._booted_us = 0 if boot_id is None else _boot_wall_us()
         self._followed: dict[int, _Followed] = {}
         self._finished: set[int] = set()
         self._seen_ns: dict[Path, int] = {}
@@ -129,35 +131,57 @@ class Journal:
     def take_new(self, ids: Collection[str]) -> list[Message]:
         """The entries with one of these message ids since the last call, in order."""
         messages: list[Message] = []
-        for inode, followed in list(self._followed.items()):
-            messages += self._take(inode, followed, ids)
+        left = dict.fromkeys(ids, self._history) if self._history is not None else None
+        for inode, followed in self._latest_first():
+            messages += self._take(inode, followed, ids, left)
         known = len(self._followed)
         self._look_for_files()
         if len(self._followed) != known:  # rotated: what came into the new file belongs here
-            for inode, followed in list(self._followed.items()):
-                messages += self._take(inode, followed, ids)
+            for inode, followed in self._latest_first():
+                messages += self._take(inode, followed, ids, None)
         self._history = None
         messages.sort(key=lambda each: (each.wall_us, each.time_us))
         return messages
 
-    def _take(self, inode: int, followed: _Followed, ids: Collection[str]) -> list[Message]:
+    def _latest_first(self) -> list[tuple[int, _Followed]]:
+        """So that history is taken from where it is freshest."""
+        return sorted(
+            self._followed.items(), key=lambda each: -each[1].file.header.head_realtime_us
+        )
+
+    def _take(
+        self,
+        inode: int,
+        followed: _Followed,
+        ids: Collection[str],
+        left: dict[str, int] | None,
+    ) -> list[Message]:
+        """New entries of one file; of history, only so many of each kind as are `left`."""
         messages: list[Message] = []
         try:
-            ended = not followed.file.read_header().online
+            header = followed.file.read_header()
+            if header.archived and header.tail_realtime_us < self._booted_us:
+                self._finish(inode)
+                return []
             self._find_values(followed, ids)
-            for cursor in followed.cursors.values():
-                if self._history is not None:
-                    followed.file.skip_to(cursor, self._history)
+            for name, cursor in followed.cursors.items():
+                if left is not None:
+                    followed.file.skip_to(cursor, left[name])
                 while offsets := followed.file.take_new(cursor):
                     messages += self._read(followed, offsets)
+                    if left is not None:
+                        left[name] = max(0, left[name] - len(offsets))
         except SourceError as error:
             self._set_aside(inode, followed.file.path, error)
             return messages
-        if ended:
-            self._finished.add(inode)
-            followed.file.close()
-            del self._followed[inode]
+        if header.archived:
+            self._finish(inode)
         return messages
+
+    def _finish(self, inode: int) -> None:
+        """A file to which nothing will be added was read."""
+        self._finished.add(inode)
+        self._followed.pop(inode).file.close()
 
     def _find_values(self, followed: _Followed, ids: Collection[str]) -> None:
         """Notice message ids that the file has only now."""
@@ -215,6 +239,12 @@ class Journal:
                 self._set_aside(inode, followed.file.path, error)
         messages.sort(key=lambda each: (each.wall_us, each.time_us))
         return messages[-limit:]
+
+
+def _boot_wall_us() -> int:
+    """When this machine was booted, on the wall clock, and an hour before: it may be set."""
+    wall = time.clock_gettime_ns(time.CLOCK_REALTIME) - time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+    return wall // 1000 - 3_600_000_000
 
 
 def _message(entry: Entry, fields: dict[str, str]) -> Message:

@@ -35,7 +35,7 @@ _OBJECT = struct.Struct("<BB6xQ")
 _DATA_HEAD = struct.Struct("<BB6xQ6Q")
 _ENTRY_HEAD = struct.Struct("<BB6xQQQQ16sQ")
 _OFFSET = struct.Struct("<Q")
-_ONLINE = 1
+_ARCHIVED = 2  # 0 is no end: journald goes offline whenever it has nothing to write
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Header:
 
     file_id: bytes
     compact: bool
-    online: bool
+    archived: bool  # nothing will be added any more
     header_bytes: int
     end: int
     field_table: tuple[int, int]
@@ -121,7 +121,7 @@ class JournalFile:
         self.header = Header(
             file_id=file_id,
             compact=bool(incompatible & _COMPACT),
-            online=state == _ONLINE,
+            archived=state == _ARCHIVED,
             header_bytes=header_bytes,
             end=min(self._size, header_bytes + arena),
             field_table=(numbers[4], numbers[5]),

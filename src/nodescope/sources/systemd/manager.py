@@ -71,7 +71,14 @@ class Reloaded:
     """Unit files were read anew, or links changed."""
 
 
-Change = Changed | JobRemoved | Reloaded
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """Systemd forgot a unit."""
+
+    unit: str
+
+
+Change = Changed | JobRemoved | Reloaded | Removed
 
 
 def bus_addresses(places: Places) -> list[str]:
@@ -122,7 +129,7 @@ class Manager:
             self.bus.match(
                 f"{sender},interface='{_PROPERTIES}',member='PropertiesChanged',arg0='{interface}'"
             )
-        for member in ("JobRemoved", "Reloading", "UnitFilesChanged"):
+        for member in ("JobRemoved", "Reloading", "UnitFilesChanged", "UnitRemoved"):
             self.bus.match(f"{sender},interface='{_MANAGER}',member='{member}'")
         self.bus.call(Call(_PATH, _MANAGER, "Subscribe"))
 
@@ -192,6 +199,8 @@ def _change_of(signal: Signal) -> Change | None:
         return None
     if signal.member == "JobRemoved" and len(signal.body) == 4:
         return JobRemoved(signal.body[2], signal.body[0], signal.body[3])
+    if signal.member == "UnitRemoved" and signal.body:
+        return Removed(signal.body[0])
     done = signal.member == "Reloading" and signal.body and not signal.body[0]
     if done or signal.member == "UnitFilesChanged":
         return Reloaded()

@@ -23,7 +23,7 @@ from nodescope.sources.systemd.unit_files import UnitFiles, vendor_of
 from nodescope.sources.systemd.whereabouts import unit_root
 from nodescope.sources.systemd.why_not_started import why_not_started
 
-_HISTORY = 20_000
+_HISTORY = 5_000
 _LINES = 200
 
 
