@@ -142,11 +142,11 @@ class Stacks:
         if highest >= len(self._kernel_frames):
             more = np.full(highest + 1 - len(self._kernel_frames), -1, np.int32)
             self._kernel_frames = np.concatenate((self._kernel_frames, more))
-        for row in np.unique(rows[named]).tolist():
-            if self._kernel_frames[row] < 0:
-                assert self._kernel is not None
-                module, name = self._kernel.frame(row)
-                self._kernel_frames[row] = self._number(Frame(module, name, True))
+        met = rows[named]
+        for row in np.unique(met[self._kernel_frames[met] < 0]).tolist():
+            assert self._kernel is not None
+            module, name = self._kernel.frame(row)
+            self._kernel_frames[row] = self._number(Frame(module, name, True))
         frames[named] = self._kernel_frames[rows[named]]
         frames[~named] = [
             self._number(Frame(KERNEL_MODULE, f"+{address:#x}", True))
