@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from nodescope.sources.memory_cgroups.watching import Heard
 
 _MAIN_PARENTS = 5  # that advice is given for
+FORECAST_NS = 600_000_000_000  # a shorter trend is no forecast
 _MANY = 100  # dying ones: fewer are on every node
 _WORTH = 0.01  # of all dying ones: a parent of fewer is not worth advice
 
@@ -59,7 +60,8 @@ def assess(look: Look, history: History | None = None) -> Report:
     if count.dying is not None and look.uptime_ns:
         since_boot = count.dying / look.uptime_ns * HOUR_NS
     to_critical = None
-    if count.dying is not None and recorded is not None:  # two looks are no forecast
+    long_enough = recorded is not None and recorded.over_ns >= FORECAST_NS
+    if count.dying is not None and long_enough:
         to_critical = time_to_critical_ns(count.dying, recorded, verdict.critical_at)
     worth = _WORTH * (count.dying or 0)
     main = [parent for parent in look.parents if parent.dying is None or parent.dying >= worth]

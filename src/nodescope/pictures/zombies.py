@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from nodescope.sources.memory_cgroups.residual import Parent
 
 _FEW = 5
+_RATE_NS = 60_000_000_000  # of a shorter time a rate per hour says nothing
 _MANY = 40
 _NAMED_FILES = 3  # of a folder
 _PATH_WIDTH = 56
@@ -78,7 +79,7 @@ def _trend(report: Report) -> str:
     where = "recorded" if report.recorded else "two looks"
     change = trend.last - trend.first
     parts.append(f"{change:+,} in {format_duration(trend.over_ns)} ({where})")
-    if report.recorded:
+    if report.recorded and trend.over_ns >= _RATE_NS:
         parts.append(f"{trend.per_hour:+,.0f} per hour")
     if report.to_critical_ns:
         parts.append(f"critical in {format_duration(report.to_critical_ns)}")

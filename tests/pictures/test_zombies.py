@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.sources.memory_cgroups.trees import PAGE, V1Tree
+
+from nodescope.analysis.zombie_history import History
+from nodescope.analysis.zombie_makers import Maker
+from nodescope.analysis.zombie_report import Report, assess
+from nodescope.pictures.zombies import group_files, render_report, report_document
+from nodescope.sources.memory_cgroups.hierarchy import find_memory_hierarchy
+from nodescope.sources.memory_cgroups.looking import take_look
+from nodescope.sources.memory_cgroups.pins import PinningFile, PinSearch
+from nodescope.sources.memory_cgroups.watching import Heard
+
+MINUTE = 60_000_000_000
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> V1Tree:
+    tree = V1Tree(tmp_path)
+    tree.group("/", {}, {"cache": 4_000 * PAGE, "shmem": 3_000 * PAGE})
+    tree.group("/pods", {}, {"cache": 3_000 * PAGE, "shmem": 3_000 * PAGE})
+    tree.group("/batch", {}, {"cache": 1_000 * PAGE})
+    tree.track(4_000)
+    return tree
+
+
+def _report(tree: V1Tree, history: History | None = None) -> Report:
+    return assess(take_look(find_memory_hierarchy(tree.places), apart_s=0), history)
+
+
+def test_a_recorded_hour_says_when_it_becomes_critical(tree: V1Tree) -> None:
+    times = [minute * MINUTE for minute in range(61)]
+    history = History(times, [1_000 + 50 * minute for minute in range(61)], 3_000, 3_000)
+    report = _report(tree, history)
+    text = render_report(report)
+    assert "+3,000 in 1h (recorded); +3,000 per hour; critical in 2h; a leak" in text
+    trend = report_document(report)["trend"]
+    assert trend["source"] == "recording"
+    assert trend["time_to_critical_ns"] == 120 * MINUTE
+    assert trend["nature"] == "leak"
+
+
+def test_a_recorded_moment_is_no_forecast(tree: V1Tree) -> None:
+    history = History([0, 20_000_000_000], [3_990, 4_000], 0, 0)
+    report = _report(tree, history)
+    assert report.to_critical_ns is None
+    assert "per hour;" not in render_report(report)
+
+
+def test_makers_are_named(tree: V1Tree) -> None:
+    report = _report(tree)
+    report.heard = Heard(60.0, 0, "tracepoints", 3)
+    maker = Maker("/pods", "run-*", "agent", {812}, made=3, removed=3, unreleased=2)
+    maker.ran["sh"] += 3
+    report.makers = [maker, Maker("/ok", "x", "harmless", made=9, removed=9)]
+    text = render_report(report)
+    expected = "agent (pid 812) makes /pods/run-*: 3 per minute, 2 of 3 removed still held; ran sh"
+    assert expected in text
+    assert "harmless" not in text
+    assert "3 events came too fast" in text
+    makers = report_document(report)["watch"]["makers"]
+    assert [each["unreleased"] for each in makers] == [2, 0]
+
+
+def test_a_watch_that_heard_nothing_says_so(tree: V1Tree) -> None:
+    report = _report(tree)
+    report.heard = Heard(60.0, 0, "tracepoints", 0)
+    assert "In 60 s nobody made or removed a memory cgroup." in render_report(report)
+
+
+def test_files_stand_by_folder_and_holder(tree: V1Tree) -> None:
+    files = [PinningFile("/pods", f"/dev/shm/a/{n}", "shmem", PAGE) for n in range(9)]
+    files.append(PinningFile("/pods", "/memfd:x", "deleted", 5 * PAGE, 7, "holder"))
+    report = _report(tree)
+    report.search = PinSearch(files, looked_at=12, complete=False, not_searched=["/data"])
+    text = render_report(report)
+    assert "/pods: 36 KiB of tmpfs in 9 files in /dev/shm/a\n      0, 1, 2, …" in text
+    assert "memfd:x held open by holder (pid 7)" in text
+    assert "The time was up before all was searched: not /data" in text
+    assert [len(group) for _, group in group_files(files)] == [9, 1]
+    document = report_document(report)
+    assert len(document["files"]) == 10
+    assert document["files_complete"] is False
+
+
+def test_pages_by_cgroup(tree: V1Tree) -> None:
+    report = _report(tree)
+    report.pages, report.pages_one_in = {"/pods": {"shmem": 8192, "file": 4096}}, 16
+    assert "/pods: shmem 8 KiB, file 4 KiB" in render_report(report)
+    assert report_document(report)["pages"]["one_in"] == 16
