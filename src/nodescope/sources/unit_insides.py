@@ -87,6 +87,9 @@ def watch_insides(
                 _look(insides.of[unit], f"{root}{cgroup}", places.proc, ticks)
             if exits is not None:
                 _assign(insides, exits.take())
+                if exits.lost:
+                    insides.sees_exits = False
+                    insides.why_no_exits = "more processes ended than could be heard of"
             insides.until_us = time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1000
             insides.watched_us = (time.monotonic_ns() - began) // 1000
             if insides.watched_us * 1000 >= longest_ns or is_settled(insides):

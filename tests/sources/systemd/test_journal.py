@@ -9,7 +9,8 @@ from tests.sources.systemd import journal_files
 from nodescope.errors import SourceAbsent, SourceDenied
 from nodescope.sources.places import Places
 from nodescope.sources.systemd.happenings import MESSAGE_IDS
-from nodescope.sources.systemd.journal import Journal, journal_folders, read_boot_id
+from nodescope.sources.systemd.journal import Journal, read_boot_id
+from nodescope.sources.systemd.whereabouts import bus_addresses, journal_folders
 
 
 @pytest.fixture
@@ -107,6 +108,22 @@ def test_where_the_journal_lies(tmp_path: Path) -> None:
         tmp_path / "var/log/journal",
         tmp_path / "run/log/journal",
     ]
+
+
+def test_two_systems_are_not_told_as_one(tmp_path: Path) -> None:
+    """The rest of a system that was pointed at is where that system is, or nowhere."""
+    bus = f"{tmp_path}/run/dbus/system_bus_socket"
+    assert journal_folders(Places(systemd_bus=f"unix:path={bus}"))[0] == (
+        tmp_path / "var/log/journal"
+    )
+    assert journal_folders(Places(systemd_bus="unix:abstract=x")) == []
+    with pytest.raises(SourceAbsent, match="not known"):
+        Journal.open(Places(systemd_bus="unix:abstract=x"))
+    elsewhere = Places(journal=tmp_path / "var/log/journal")
+    assert bus_addresses(elsewhere) == []
+    Path(bus).parent.mkdir(parents=True)
+    Path(bus).touch()
+    assert bus_addresses(elsewhere) == [f"unix:path={bus}"]
 
 
 def test_the_boot_is_written_as_the_journal_does(tmp_path: Path) -> None:

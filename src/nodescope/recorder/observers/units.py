@@ -22,7 +22,7 @@ from nodescope.sources.systemd.journal import Journal
 from nodescope.sources.systemd.lives import Lives
 from nodescope.sources.systemd.unit import Unit
 from nodescope.sources.systemd.unit_files import UnitFiles, vendor_of
-from nodescope.sources.systemd.whereabouts import unit_root
+from nodescope.sources.systemd.whereabouts import bus_addresses, unit_root
 from nodescope.sources.systemd.why_not_started import why_not_started
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ class Units:
         return opened
 
     def _open_bus(self) -> Manager:
-        if not self._places.systemd_bus and not self._has_socket():
+        if not bus_addresses(self._places):
             raise SourceAbsent(self._places.inside("run/dbus"), "no bus here")
         # imported here: a node without a bus does without the client, too
         from nodescope.sources.systemd.changes import Watched
@@ -156,10 +156,6 @@ class Units:
         ]
         self._prefix = find_prefix(self._places, manager.bus.peer_pid, ())
         return manager
-
-    def _has_socket(self) -> bool:
-        sockets = ("run/dbus/system_bus_socket", "run/systemd/private")
-        return any(self._places.inside(path).exists() for path in sockets)
 
     def _ask_bus(self, now_us: int) -> list[Happening]:
         if self._manager is None or self._watched is None:

@@ -16,8 +16,8 @@ from pathlib import Path
 from nodescope.errors import SourceAbsent, SourceDenied, SourceError
 from nodescope.sources.places import Places
 from nodescope.sources.systemd.journal_file import Cursor, Entry, JournalFile
+from nodescope.sources.systemd.whereabouts import journal_folders
 
-_FOLDERS = ("var/log/journal", "run/log/journal")
 _MAX_FILES = 256
 _MAX_CACHED = 2048
 _MAX_CACHED_BYTES = 512
@@ -41,13 +41,6 @@ class _Followed:
     head: int = 0
     cursors: dict[str, Cursor] = field(default_factory=dict)
     cache: dict[int, bytes] = field(default_factory=dict)
-
-
-def journal_folders(places: Places) -> list[Path]:
-    """Where the journal's files may lie."""
-    if places.journal is not None:
-        return [places.journal]
-    return [places.inside(folder) for folder in _FOLDERS]
 
 
 def read_boot_id(proc: Path) -> str | None:
@@ -81,11 +74,12 @@ class Journal:
         return cls(journal_folders(places), read_boot_id(places.proc), history)
 
     def _complain(self) -> None:
+        hint = "--journal DIR names another folder"
+        if not self._folders:
+            raise SourceAbsent("journal", "where that systemd has its root is not known", hint=hint)
         for reason in self.damaged.values():
             raise SourceDenied(self._folders[0], f"no file of the journal can be read: {reason}")
-        raise SourceAbsent(
-            self._folders[0], "no journal here", hint="--journal DIR names another folder"
-        )
+        raise SourceAbsent(self._folders[0], "no journal here", hint=hint)
 
     def close(self) -> None:
         """Close every file."""

@@ -16,6 +16,7 @@ from nodescope.errors import SourceAbsent, SourceError
 from nodescope.sources.places import Places
 from nodescope.sources.systemd.bus import Bus, Call, Signal
 from nodescope.sources.systemd.unit import Check, Unit, describe_end, slice_path
+from nodescope.sources.systemd.whereabouts import bus_addresses
 
 _SERVICE = "org.freedesktop.systemd1"
 _PATH = "/org/freedesktop/systemd1"
@@ -24,7 +25,6 @@ _PROPERTIES = "org.freedesktop.DBus.Properties"
 _UNIT_INTERFACE = "org.freedesktop.systemd1.Unit"
 _SERVICE_INTERFACE = "org.freedesktop.systemd1.Service"
 _UNIT_PATH = f"{_PATH}/unit/"
-_SOCKETS = ("run/dbus/system_bus_socket", "run/systemd/private")
 _NEEDED_BY = (
     "Before",
     "RequiredBy",
@@ -81,14 +81,6 @@ class Removed:
 Change = Changed | JobRemoved | Reloaded | Removed
 
 
-def bus_addresses(places: Places) -> list[str]:
-    """Where to ask, first choice first: the address given, or the sockets of the root."""
-    if places.systemd_bus:
-        return [places.systemd_bus]
-    sockets = [places.inside(path) for path in _SOCKETS]
-    return [f"unix:path={path}" for path in sockets if path.exists()]
-
-
 class Manager:
     """A conversation with one systemd."""
 
@@ -100,7 +92,7 @@ class Manager:
     def open(cls, places: Places) -> Manager:
         """Connect to the first address that answers and has a systemd behind it."""
         last: SourceError = SourceAbsent(
-            places.inside(_SOCKETS[0]), "no bus here", hint="--systemd-bus ADDRESS names another"
+            places.inside("run/dbus"), "no bus here", hint="--systemd-bus ADDRESS names another"
         )
         for address in bus_addresses(places):
             try:

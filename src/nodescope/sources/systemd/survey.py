@@ -15,12 +15,12 @@ from nodescope.errors import SourceAbsent, SourceError
 from nodescope.sources.places import Places
 from nodescope.sources.systemd.control_groups import find_prefix
 from nodescope.sources.systemd.happenings import MESSAGE_IDS, parse_message
-from nodescope.sources.systemd.journal import Journal, Message, journal_folders, read_boot_id
+from nodescope.sources.systemd.journal import Journal, Message, read_boot_id
 from nodescope.sources.systemd.lives import Lives
 from nodescope.sources.systemd.unit import Unit
 from nodescope.sources.systemd.unit_conditions import try_checks
 from nodescope.sources.systemd.unit_files import UnitFiles, vendor_of
-from nodescope.sources.systemd.whereabouts import unit_root
+from nodescope.sources.systemd.whereabouts import journal_folders, unit_root
 from nodescope.sources.systemd.why_not_started import why_not_started
 
 _HISTORY = 5_000

@@ -1,4 +1,9 @@
-"""Which root the units of a systemd belong to, when it is not this machine's own."""
+"""Where a systemd's bus, journal and unit files are, when it is not this machine's own.
+
+A bus or a journal that is pointed at by hand may be another system's. The rest
+of that system is then looked for below the root it belongs to, never in ours:
+two systems must not be told as one.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +12,12 @@ from pathlib import Path
 from nodescope.sources.places import Places
 
 _BUS = "/run/dbus/system_bus_socket"
+_PRIVATE = "/run/systemd/private"
 _JOURNALS = ("/var/log/journal", "/run/log/journal")
 
 
 def unit_root(places: Places) -> Path | None:
-    """The root below which its unit files lie; None if that cannot be told.
-
-    A bus or a journal that was pointed at may be another system's: its unit
-    files are then looked for where that system has its root, not in ours.
-    """
+    """The root below which its files lie; None if that cannot be told."""
     if places.systemd_bus is None and places.journal is None:
         return places.root
     for path, endings in _given(places):
@@ -24,6 +26,25 @@ def unit_root(places: Places) -> Path | None:
             if found and (not rest or rest.startswith("/")):
                 return Path(root or "/")
     return None if places.root == Path("/") else places.root
+
+
+def bus_addresses(places: Places) -> list[str]:
+    """Where to ask, first choice first: the address given, or the sockets of its root."""
+    if places.systemd_bus:
+        return [places.systemd_bus]
+    root = unit_root(places)
+    if root is None:
+        return []
+    sockets = [root / path.lstrip("/") for path in (_BUS, _PRIVATE)]
+    return [f"unix:path={path}" for path in sockets if path.exists()]
+
+
+def journal_folders(places: Places) -> list[Path]:
+    """Where the journal's files may lie: the folder given, or those of its root."""
+    if places.journal is not None:
+        return [places.journal]
+    root = unit_root(places)
+    return [] if root is None else [root / path.lstrip("/") for path in _JOURNALS]
 
 
 def _given(places: Places) -> list[tuple[str, tuple[str, ...]]]:
