@@ -223,7 +223,7 @@ def _fingerprint(captures: list[Path]) -> str:
     for path in captures:
         status = path.stat()
         digest.update(f"{path.name} {status.st_size} {status.st_mtime_ns}\n".encode())
-    for package in ("records", "archive", "sources", "exchange"):
+    for package in ("records", "archive", "exchange"):
         for path in sorted((Path(nodescope.__file__).parent / package).rglob("*.py")):
             digest.update(path.read_bytes())
     return digest.hexdigest()[:16]

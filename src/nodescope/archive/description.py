@@ -292,7 +292,14 @@ def _optional(content: Mapping[str, Any], name: str) -> int | None:
 
 
 def _integers(content: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, int]:
-    return {name: _field(content, name, int) for name in names}
+    found: dict[str, int] = {}
+    for name in names:
+        value = content.get(name)
+        # Listing twelve hours asks this ten thousand times: the usual case at once.
+        if type(value) is not int or not -(2**63) <= value < 2**63:
+            value = _field(content, name, int)
+        found[name] = value
+    return found
 
 
 def _start(content: Mapping[str, Any]) -> Start:
@@ -331,7 +338,8 @@ def _description(content: Mapping[str, Any]) -> Description:
 def _pair(value: Any) -> tuple[int, int]:
     if not isinstance(value, list) or len(value) != 2:
         raise TypeError(f"{value!r:.60} is not a pair")
-    return _field({"pair": value[0]}, "pair", int), _field({"pair": value[1]}, "pair", int)
+    numbers = _integers({"first": value[0], "second": value[1]}, ("first", "second"))
+    return numbers["first"], numbers["second"]
 
 
 def _parse_cost(content: Mapping[str, Any]) -> RecorderCost:

@@ -100,8 +100,15 @@ def read_json(path: Path) -> dict[str, object]:
         raise
     except OSError as error:
         raise archive_error(path, error) from error
-    with os.fdopen(descriptor, "rb") as file, translated(path):
-        data = file.read(MAX_JSON_BYTES + 1)
+    try:
+        # Without a file object: an archive of twelve hours has 360 of these.
+        data = b""
+        while len(data) <= MAX_JSON_BYTES and (more := os.read(descriptor, 1 << 16)):
+            data += more
+    except OSError as error:
+        raise archive_error(path, error) from error
+    finally:
+        os.close(descriptor)
     if len(data) > MAX_JSON_BYTES:
         raise ArchiveError(path, f"larger than {MAX_JSON_BYTES} bytes")
     return parse_json(path, data)
