@@ -18,20 +18,15 @@ from pathlib import Path
 
 from nodescope.exchange.formats import Format, ImportReport, Peek, Progress, Sink
 from nodescope.exchange.parsed import UNKNOWN, UNKNOWN_PID, Frame, Names, Notes, collapse_unknown
-from nodescope.exchange.spread import SECOND_NS, Counted, spread
+from nodescope.exchange.spread import SECOND_NS, Counted, add_spread
 from nodescope.exchange.text import clean, split_lines
 from nodescope.exchange.text_import import (
-    add_events,
-    add_samples,
     detects,
-    import_event,
     modified_ns,
     nothing_in,
     report_of,
-    wall_capture,
     whole_blocks,
 )
-from nodescope.quantities import format_duration
 
 MAX_COUNT = 1 << 40
 MAX_SPAN_NS = 120 * SECOND_NS
@@ -137,17 +132,9 @@ def _import(path: Path, sink: Sink, progress: Progress) -> ImportReport:
     counted = parse_folded(whole_blocks(path, notes, progress), names, notes)
     if not counted:
         raise nothing_in(path, "stack with a count", notes)
-    span_ns, end_ns = span_of(counted), modified_ns(path)
-    from_ns = max(end_ns - span_ns, 0)
-    total = sum(each.samples for each in counted)
-    said = (
-        f"imported without times: {total} samples spread evenly over "
-        f"{format_duration(span_ns)} before the file was last written"
-    )
-    notes.remark(said)
-    sink.begin(wall_capture(from_ns, "the time the file was last written", notes))
-    add_events(sink, [import_event(from_ns, path, said)])
-    add_samples(sink, spread(counted, names, from_ns, span_ns, notes))
+    span_ns = span_of(counted)
+    source, from_ns = "the time the file was last written", max(modified_ns(path) - span_ns, 0)
+    add_spread(sink, path, counted, names, notes, from_ns=from_ns, span_ns=span_ns, source=source)
     return report_of(path, FORMAT.name, notes)
 
 

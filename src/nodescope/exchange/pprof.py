@@ -26,20 +26,15 @@ from nodescope.exchange.parsed import (
     collapse_unknown,
 )
 from nodescope.exchange.perf_script_frames import make_frame
-from nodescope.exchange.spread import SECOND_NS, Counted, spread
+from nodescope.exchange.spread import SECOND_NS, Counted, add_spread
 from nodescope.exchange.text import clean
 from nodescope.exchange.text_import import (
-    add_events,
-    add_samples,
     detects,
-    import_event,
     modified_ns,
     nothing_in,
     report_of,
-    wall_capture,
     whole_blocks,
 )
-from nodescope.quantities import format_duration
 
 MAX_PROFILE_BYTES = 128 << 20
 MAX_PARTS = 1_000_000
@@ -317,15 +312,7 @@ def _import(path: Path, sink: Sink, progress: Progress) -> ImportReport:
     if not from_ns:
         source = "the time the file was last written"
         from_ns = max(modified_ns(path) - span_ns, 0)
-    total = sum(each.samples for each in counted)
-    said = (
-        f"imported without times of its own: {total} samples spread evenly over "
-        f"{format_duration(span_ns)}"
-    )
-    notes.remark(said)
-    sink.begin(wall_capture(from_ns, source, notes))
-    add_events(sink, [import_event(from_ns, path, said)])
-    add_samples(sink, spread(counted, names, from_ns, span_ns, notes))
+    add_spread(sink, path, counted, names, notes, from_ns=from_ns, span_ns=span_ns, source=source)
     return report_of(path, FORMAT.name, notes)
 
 

@@ -8,11 +8,15 @@ all such a profile can say; it must not look as if it said more.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
+from nodescope.exchange.formats import Sink
 from nodescope.exchange.parsed import UNKNOWN_CPU, Names, Notes, Samples
+from nodescope.exchange.text_import import add_events, add_samples, import_event, wall_capture
+from nodescope.quantities import format_duration
 
 MAX_SAMPLES = 2_000_000
 _GOLDEN = 0.6180339887498949
@@ -54,3 +58,25 @@ def spread(
     in_kernel = np.array(names.in_kernel, np.int64)[path]
     cpu = np.full(len(row), UNKNOWN_CPU, np.int64)
     return Samples(names, time_ns, cpu, pid, tid, comm, in_kernel, path)
+
+
+def add_spread(
+    sink: Sink,
+    path: Path,
+    counted: Sequence[Counted],
+    names: Names,
+    notes: Notes,
+    *,
+    from_ns: int,
+    span_ns: int,
+    source: str,
+) -> None:
+    """Hand a whole profile on, and say in it that its times are made up."""
+    said = (
+        f"imported without times of its own: {sum(each.samples for each in counted)} samples "
+        f"spread evenly over {format_duration(span_ns)}"
+    )
+    notes.remark(said)
+    sink.begin(wall_capture(from_ns, source, notes))
+    add_events(sink, [import_event(from_ns, path, said)])
+    add_samples(sink, spread(counted, names, from_ns, span_ns, notes))
