@@ -116,6 +116,8 @@ def test_the_journal_alone_tells_of_failures() -> None:
         ([_exit("agent")] * 3, True),
         ([_exit("agent", 11)] * 3, True),  # killed by SIGSEGV
         ([_exit("agent")] * 2, False),
+        ([TaskExit(99, 10, "agent", 256, 8 * _S)] * 2, True),  # it lived: no passing helper
+        ([TaskExit(99, 10, "agent", 256, 8 * _S)], False),
         ([_exit("agent", 0)] * 30, False),  # a poller whose helpers end well
         ([_exit("agent", 15)] * 30, False),  # told to end
         ([_exit("grep")] * 30, False),  # an answer, not an error

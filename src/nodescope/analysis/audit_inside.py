@@ -20,6 +20,7 @@ from nodescope.sources.task_exits import TaskExit
 from nodescope.sources.unit_insides import Inside, Insides, Process
 
 _TIMES = 3
+_LIVED_US = 2_000_000
 _LEAST_US = 3_000_000
 _YOUNG_US = 60_000_000
 _TOGETHER_US = 2_000_000
@@ -134,7 +135,9 @@ def _failing(inside: Inside) -> list[TaskExit] | None:
         if each.status and each.signal not in _STOPPED and each.comm not in _ANSWERS:
             by_comm[each.comm].append(each)
     worst = max(by_comm.values(), key=len, default=[])
-    return worst if len(worst) >= _TIMES else None
+    # a child that lived for a while was no passing helper: of such ends, two are enough
+    lived = len(worst) > 1 and all(each.lasted_us >= _LIVED_US for each in worst)
+    return worst if lived or len(worst) >= _TIMES else None
 
 
 def _started_again(inside: Inside) -> list[Process] | None:
