@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -19,43 +18,25 @@ from nodescope.analysis.filter import Filter
 from nodescope.analysis.window import SECOND_NS, Window, overlapping
 from nodescope.archive.columns import Columns
 from nodescope.archive.reader import Segment
-from nodescope.diagnosis.case import Case, Held, Stack
-from nodescope.diagnosis.finding import Chain, Link, Missing, Root, RuledOut, Symptom
+from nodescope.diagnosis.case import Case, Held
+from nodescope.diagnosis.finding import Chain, Link, Root, RuledOut, Symptom
 from nodescope.diagnosis.incidents import NIC_KINDS, Incident
-from nodescope.diagnosis.mechanism import Mechanism, classify, load_mechanisms
+from nodescope.diagnosis.kernel_work import add_mechanism
+from nodescope.diagnosis.mechanism import load_mechanisms
 from nodescope.diagnosis.origins import find_origins
+from nodescope.diagnosis.queues import core_of_nic
 from nodescope.diagnosis.showing import around, between
 from nodescope.diagnosis.states import (
     pressure_link,
     read_zombies,
-    rule_out_rises,
-    rule_out_throttling,
     zombie_link,
 )
+from nodescope.diagnosis.story import Story
 
 NIC_LAG_NS = 20 * SECOND_NS  # a held core is no reason for a reset long after
 JOB_LAG_NS = 120 * SECOND_NS
 BASELINE_NS = 1800 * SECOND_NS
 ENA_TIMEOUT_S = 5.0
-LEAST_SHARE = 0.3  # of a held core's samples, for a mechanism to be the reason
-
-
-@dataclass(slots=True)
-class Story:
-    """What an incident's chains are made of, as far as it goes."""
-
-    links: list[Link] = field(default_factory=list)
-    held: Held | None = None
-    comm: str | None = None
-    mechanism: Mechanism | None = None
-    missing: list[Missing] = field(default_factory=list)
-    ruled_out: list[RuledOut] = field(default_factory=list)
-    p: float | None = None
-
-    def lacks(self, what: str, consequence: str, hint: str) -> None:
-        """Name what is missing, once."""
-        if all(each.what != what for each in self.missing):
-            self.missing.append(Missing(what, consequence, hint))
 
 
 def build(case: Case, incident: Incident, *, with_baseline: bool) -> tuple[list[Chain], Story]:
@@ -66,7 +47,7 @@ def build(case: Case, incident: Incident, *, with_baseline: bool) -> tuple[list[
         return _chain(story), story
     if not _task_link(case, story, with_baseline=with_baseline):
         return _chain(story), story
-    if not _mechanism_link(case, story):
+    if not add_mechanism(case, story):
         return _chain(story), story
     return _with_state(case, story), story
 
@@ -143,7 +124,7 @@ def _core_link(case: Case, story: Story, incident: Incident, nic: Symptom | None
     held = case.held_cores(window, least)
     if nic is not None:
         held = [each for each in held if each.from_ns < nic.time_ns]
-        chosen = _core_of_nic(case, story, incident, nic, held)
+        chosen = core_of_nic(case, story, incident, nic, held)
     else:
         named = {each.cpu for each in incident.symptoms if each.cpu is not None}
         chosen = max(
@@ -177,88 +158,6 @@ def _core_link(case: Case, story: Story, incident: Incident, nic: Symptom | None
         )
     )  # fmt: skip
     return True
-
-
-def _core_of_nic(
-    case: Case, story: Story, incident: Incident, nic: Symptom, held: list[Held]
-) -> Held | None:
-    """Among the held cores the one that serves the queue, by the best witness there is."""
-    details = [each.details for each in incident.of(*NIC_KINDS)]
-    queue = next((d["queue"] for d in details if d.get("queue") is not None), None)
-    said = next((each.cpu for each in incident.of(*NIC_KINDS) if each.cpu is not None), None)
-    rows = case.state("nic_queues", ["nic", "queue", "irq"], nic.time_ns)
-    mine = [row for row in rows if row["nic"] == nic.subject or not nic.subject]
-    serving = _serving(mine, queue)
-    best = sorted(held, key=lambda each: -each.seconds)
-    for each in best:
-        if said == each.cpu or (queue is not None and each.cpu in serving):
-            row = serving.get(each.cpu)
-            irq = f" (interrupt {row['irq']})" if row and row["irq"] is not None else ""
-            place = f"queue {queue}" if queue is not None else "the queue"
-            by = "says the driver" if said == each.cpu else "says the interrupt's affinity"
-            story.links.append(
-                Link(
-                    "queue", f"{nic.subject} queue {queue}",
-                    f"{place} of {nic.subject} is served by core {each.cpu}{irq}, {by}", 4.0,
-                    f"nodescope network --at {_moment(nic)}",
-                    "packets of that queue served elsewhere meanwhile",
-                )
-            )  # fmt: skip
-            return each
-    serving_any = _serving(mine, None)
-    for each in best:
-        if each.cpu in serving_any:
-            story.links.append(
-                Link(
-                    "queue", nic.subject,
-                    f"core {each.cpu} serves queue {serving_any[each.cpu]['queue']} of "
-                    f"{nic.subject}; which queue timed out was not said", 1.5,
-                    f"nodescope network --at {_moment(nic)}",
-                    "a time-out of a queue that another core serves",
-                )
-            )  # fmt: skip
-            return each
-    if mine and best:
-        story.ruled_out.append(
-            RuledOut(
-                f"core {best[0].cpu}",
-                f"core {best[0].cpu} was held for {best[0].seconds:.0f} s, but serves no queue of "
-                f"{nic.subject}",
-            )
-        )
-        return None
-    if best:
-        story.lacks(
-            "NIC queues", "the held core cannot be tied to the queue by its interrupt",
-            "record with the observers `nics` and `interrupts`",
-        )  # fmt: skip
-        return best[0]
-    return None
-
-
-def _moment(symptom: Symptom) -> str:
-    return around(symptom.time_ns).split()[1]
-
-
-def _serving(rows: list[dict[str, Any]], queue: int | None) -> dict[int, dict[str, Any]]:
-    """Cores by which queues are served; of one queue, or of any."""
-    found: dict[int, dict[str, Any]] = {}
-    for row in rows:
-        if queue is not None and row["queue"] != queue:
-            continue
-        for cpu in _cpus(row["effective"] or row["affinity"] or ""):
-            found.setdefault(cpu, row)
-    return found
-
-
-def _cpus(text: str) -> list[int]:
-    from nodescope.errors import UsageError
-    from nodescope.quantities import parse_cpu_list
-
-    try:
-        return parse_cpu_list(text) if text else []
-    except UsageError:
-        return []
 
 
 # -- the task ----------------------------------------------------------------
@@ -333,83 +232,6 @@ def _against_baseline(case: Case, held: Held, comm: str) -> Change | None:
 
 def _part(segment: Segment, from_ns: int, to_ns: int) -> Any:
     return lambda: Columns(segment, from_ns, to_ns)
-
-
-# -- the mechanism -----------------------------------------------------------
-
-
-def _mechanism_link(case: Case, story: Story) -> bool:
-    """What the kernel was doing, by families of functions."""
-    held, comm = story.held, story.comm
-    assert held is not None
-    assert comm is not None
-    stacks = [s for s in case.stacks(Window(held.from_ns, held.to_ns), held.cpu) if s.kernel]
-    total = sum(each.samples for each in stacks)
-    if not any(each.frames for each in stacks):
-        story.lacks(
-            "kernel functions", "the mechanism has no name",
-            "kallsyms must be readable: `nodescope doctor`",
-        )  # fmt: skip
-        return False
-    shares = _mechanism_shares(stacks, total)
-    best = max(shares, key=lambda name: (shares[name][0], name), default=None)
-    if best is None or shares[best][0] < LEAST_SHARE:
-        story.lacks(
-            "a known mechanism", "the kernel functions are of no family we know",
-            f"nodescope flame --cpu {held.cpu} --mode kernel {between(held.from_ns, held.to_ns)}",
-        )  # fmt: skip
-        return False
-    share, mechanism = shares[best]
-    story.mechanism = mechanism
-    story.links.append(_named(story, mechanism, share, _leaf(stacks, mechanism)))
-    for name, (other, each) in sorted(shares.items(), key=lambda item: -item[1][0]):
-        if name != best and other >= 0.02:
-            story.ruled_out.append(
-                RuledOut(
-                    name,
-                    f"{each.title}: {other:.0%} of core {held.cpu}'s kernel samples; ruled out: "
-                    "too little to hold it",
-                )
-            )
-    labels = {"page_faults": "page faults", "compaction": "compaction",
-              "direct_reclaim": "direct reclaim",
-              "huge_page_clearing": "huge page faults"}  # fmt: skip
-    share_of = {labels[name]: value[0] for name, value in shares.items() if name in labels}
-    if mechanism.name == "memcg_walk_by_reclaim":
-        share_of["direct reclaim"] = share
-    story.ruled_out += rule_out_rises(case, held.to_ns, share_of)
-    story.ruled_out += rule_out_throttling(case, held.to_ns)
-    return True
-
-
-def _mechanism_shares(stacks: list[Stack], total: int) -> dict[str, tuple[float, Mechanism]]:
-    counts: Counter[str] = Counter()
-    for each in stacks:
-        found = classify(each.frames)
-        if found is not None:
-            counts[found.name] += each.samples
-    known = {each.name: each for each in load_mechanisms()}
-    return {name: (count / total, known[name]) for name, count in counts.items()}
-
-
-def _leaf(stacks: list[Stack], mechanism: Mechanism) -> str:
-    leaves: Counter[str] = Counter()
-    for each in stacks:
-        if each.frames and mechanism.holds(each.frames):
-            leaves[each.frames[-1]] += each.samples
-    return leaves.most_common(1)[0][0] if leaves else ""
-
-
-def _named(story: Story, mechanism: Mechanism, share: float, leaf: str) -> Link:
-    held, comm = story.held, story.comm
-    assert held is not None
-    return Link(
-        "mechanism", mechanism.name,
-        f"{comm} was {mechanism.title}: {share:.0%} of the kernel samples, most in {leaf}",
-        1.0 + 4.0 * share,
-        f"nodescope flame --cpu {held.cpu} --mode kernel {between(held.from_ns, held.to_ns)}",
-        "another family of functions in those seconds",
-    )  # fmt: skip
 
 
 # -- the state and the source ------------------------------------------------

@@ -7,10 +7,11 @@ from collections.abc import Callable, Sequence
 from nodescope.analysis.window import SECOND_NS, Window
 from nodescope.archive.reader import Segment
 from nodescope.diagnosis.case import Case
-from nodescope.diagnosis.chains import Story, build
+from nodescope.diagnosis.chains import build
 from nodescope.diagnosis.finding import Chain, Diagnosis, Finding, Missing
 from nodescope.diagnosis.incidents import ORDER, Incident, at_moment, find_symptoms, group
 from nodescope.diagnosis.recurrence import describe_recurrence
+from nodescope.diagnosis.story import Story
 
 IN_FULL = 3  # incidents that are compared with a baseline: the rest tell the same
 MOST_INCIDENTS = 40

@@ -15,15 +15,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from nodescope.archive.writer import ArchiveWriter
 from nodescope.clock import Clock, SystemClock, read_pair
 from nodescope.errors import ArchiveError, ArchiveFull, SourceError, UsageError
 from nodescope.quantities import format_duration
 from nodescope.recorder import footprint
 from nodescope.recorder.budget import Budget
-from nodescope.recorder.core_watch import CoreWatch
+from nodescope.recorder.core_times import CoreTimes
 from nodescope.recorder.freezing import Freezing
 from nodescope.recorder.log import EventLog
 from nodescope.recorder.notify import Notifier
@@ -36,11 +34,9 @@ from nodescope.recorder.sampling import Sampling
 from nodescope.sources.node import read_online_cpus
 from nodescope.sources.own_cost import read_own_cost
 from nodescope.sources.perf.decode import Chunk
-from nodescope.sources.proc_stat import STATES, read_cores
 
 _DRAIN_NS = 2 * SECOND_NS  # sooner when a ring is half full
 _EARLY_NS = 20_000_000  # at most; less where the cores are read often
-_LATE_NS = 2 * SECOND_NS  # later than that, the sources were not seen
 _MAX_UNDECODED_BYTES = 32 << 20
 _PORTION_BYTES = 1 << 20
 _GROWTH_BYTES = 12 << 20  # of resident memory, until what is free of it is given back
@@ -93,17 +89,15 @@ class Recorder:
         self._sampling: Sampling | None = None
         self._budget = Budget(0.0, options.budget_memory_bytes)
         self._clock_watch = ClockWatch(read_pair(self._clock))
-        self._core_watch = CoreWatch(options.places.proc)
         self._freezing = Freezing(writer.root)
         self._core_pace = Pace(options.core_interval_ns, now)
         self._drain_pace = Pace(min(_DRAIN_NS, options.flush_ns), now + _DRAIN_NS)
         self._flush_pace = Pace(options.flush_ns, now + options.flush_ns)
         self._segment_pace = Pace(options.segment_ns, now + options.segment_ns)
         self._undecoded: list[list[Chunk]] = []  # one list per draining
-        self._cores: list[tuple[int, np.ndarray[tuple[int, ...], np.dtype[np.int64]]]] = []
-        self._cores_read_ns = now
+        self._core_times = CoreTimes(options.places.proc, options.core_interval_ns, now, self._log)
         self._drained_ns = now
-        self._samples = self._lost = self._written = self._late_ns = self._flat_bytes = 0
+        self._samples = self._lost = self._written = self._flat_bytes = 0
         self._paused_ns: int | None = None
 
     # -- life --------------------------------------------------------------
@@ -198,8 +192,8 @@ class Recorder:
         now = self._clock.monotonic_ns()
         self._log.event(now, "recorder_stopped", "recorder", "stopped")
         self._drain(now)
-        self._read_cores(now)
-        self._core_watch.end()
+        self._core_times.read(now, paused=self._paused_ns is not None)
+        self._core_times.watch.end()
         self._observing.close(now)
         self._flush(now)
         self._profiler.close()
@@ -237,7 +231,7 @@ class Recorder:
         """Do what is due, or will be in a moment: waking up twice costs more than being early."""
         soon = now + min(_EARLY_NS, self._options.core_interval_ns // 8)
         if self._core_pace.take(soon) is not None:
-            self._read_cores(now)
+            self._core_times.read(now, paused=self._paused_ns is not None)
         self._observing.work(now, soon, self._budget.cpu_ratio)
         if self._drain_pace.take(soon) is not None or woken:
             self._drain(now)
@@ -282,28 +276,6 @@ class Recorder:
         for cpu, reason in followed.failed:
             self._log.gap(now, now, "samples", reason, cpu=cpu)
 
-    def _read_cores(self, now: int) -> None:
-        away = now - self._cores_read_ns - self._options.core_interval_ns
-        self._late_ns = max(self._late_ns, away)
-        if away > _LATE_NS:
-            self._log.gap(
-                self._cores_read_ns,
-                now,
-                "cores",
-                f"the recorder was not run for {format_duration(away)}",
-                loud=True,
-            )
-        self._cores_read_ns = now
-        if self._paused_ns is not None:
-            return
-        try:
-            cores = read_cores(self._options.places.proc)
-        except SourceError as error:
-            self._log.gap(now, now + self._options.core_interval_ns, "cores", error.reason)
-            return
-        self._cores.append((now, cores))
-        self._core_watch.read(now, cores)
-
     def _drain(self, now: int) -> None:
         if self._sampling is None:
             return
@@ -335,10 +307,12 @@ class Recorder:
             return
         try:
             self._append_samples(now)
-            for event in self._core_watch.take_events():
+            for event in self._core_times.watch.take_events():
                 self._log.add(event)
             self._freeze(now)
-            self._append_cores()
+            cores = self._core_times.take_rows()
+            if cores is not None:
+                self._writer.append("cores", cores)
             self._append_heartbeat()
             for table, columns in self._observing.take_rows().items():
                 self._append_observed(now, table, columns)
@@ -373,7 +347,7 @@ class Recorder:
         batch, rows = self._profiler.process(portion, cgroup=self._sampling.sampler.cgroup)
         for table, columns in rows.items():
             self._writer.append(table, columns)
-        self._core_watch.see(batch.samples)
+        self._core_times.watch.see(batch.samples)
         self._samples += len(batch.samples)
         for cpu, lost in batch.lost:
             self._lost += lost
@@ -384,19 +358,6 @@ class Recorder:
             self._log.gap(
                 self._drained_ns, now, "samples", "malformed records", lost=batch.malformed
             )
-
-    def _append_cores(self) -> None:
-        if not self._cores:
-            return
-        rows = np.concatenate([cores for _, cores in self._cores])
-        times = np.repeat(
-            np.array([time for time, _ in self._cores], np.int64),
-            [len(cores) for _, cores in self._cores],
-        )
-        columns = {"cpu": rows[:, 0].astype(np.int16), "time_ns": times}
-        columns |= {state: rows[:, at] for at, state in enumerate(STATES, 1)}
-        self._writer.append("cores", columns)
-        self._cores = []
 
     def _append_heartbeat(self) -> None:
         pair = read_pair(self._clock)
@@ -411,11 +372,10 @@ class Recorder:
                 "written_bytes": [self._written],
                 "samples": [self._samples],
                 "lost": [self._lost],
-                "late_ns": [self._late_ns],
+                "late_ns": [self._core_times.take_late_ns()],
                 "frequency_hz": [self._frequency_hz()],
             },
         )
-        self._late_ns = 0
 
     def _frequency_hz(self) -> int:
         return self._sampling.sampler.frequency_hz if self._sampling is not None else 0
@@ -454,9 +414,8 @@ class Recorder:
         self._notifier.status(self._describe())
         self._profiler.forget()
         self._observing.forget()
-        self._core_watch.forget()
+        self._core_times.forget()
         self._undecoded = []
-        self._cores = []
         self._paused_ns = None
         self._drained_ns = now
         return True

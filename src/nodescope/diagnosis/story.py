@@ -1,0 +1,27 @@
+"""What an incident's chains are made of while they are followed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from nodescope.diagnosis.case import Held
+from nodescope.diagnosis.finding import Link, Missing, RuledOut
+from nodescope.diagnosis.mechanism import Mechanism
+
+
+@dataclass(slots=True)
+class Story:
+    """What an incident's chains are made of, as far as it goes."""
+
+    links: list[Link] = field(default_factory=list)
+    held: Held | None = None
+    comm: str | None = None
+    mechanism: Mechanism | None = None
+    missing: list[Missing] = field(default_factory=list)
+    ruled_out: list[RuledOut] = field(default_factory=list)
+    p: float | None = None
+
+    def lacks(self, what: str, consequence: str, hint: str) -> None:
+        """Name what is missing, once."""
+        if all(each.what != what for each in self.missing):
+            self.missing.append(Missing(what, consequence, hint))
