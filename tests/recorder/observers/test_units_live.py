@@ -62,6 +62,7 @@ def guest(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guest]:
     skip_without_namespaces()
     guest = Guest(tmp_path_factory.mktemp("guest"), _UNITS, _FILES)
     try:
+        wait_for(lambda: _is_up(guest), "everything that can start has started")
         guest.run("systemctl", "preset", "preset-only.service")
         guest.run("systemctl", "start", "preset-only.service")
         wait_for(
@@ -71,6 +72,11 @@ def guest(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guest]:
         yield guest
     finally:
         guest.stop()
+
+
+def _is_up(guest: Guest) -> bool:
+    """The target is ordered after all it wants: then each was tried. `preset` reloads after."""
+    return guest.run("systemctl", "is-active", "multi-user.target", check=False).returncode == 0
 
 
 def _restarts(guest: Guest, unit: str) -> list[str]:

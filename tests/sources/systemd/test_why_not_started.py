@@ -48,6 +48,29 @@ def _inactive(**more: object) -> Unit:
             _inactive(asserts=(Check("AssertPathExists", "/x", negated=True, met=False),)),
             "assert:AssertPathExists=!/x",
         ),
+        (  # as it is after `systemctl daemon-reload`
+            _inactive(
+                conditions=(Check("ConditionA", "1"), Check("ConditionB", "2")),
+                condition_met=False,
+                tried_us=5,
+            ),
+            "condition:ConditionA=1 or ConditionB=2",
+        ),
+        (
+            _inactive(
+                conditions=(Check("ConditionA", "1"),),
+                condition_met=True,
+                tried_us=5,
+                asserts=(Check("AssertA", "1"),),
+                assert_met=False,
+                asserted_us=5,
+            ),
+            "assert:AssertA=1",
+        ),
+        (  # never tried: systemd's answer is no answer
+            _inactive(conditions=(Check("ConditionA", "1"),), condition_met=False, wanted_by=()),
+            "not_pulled_in",
+        ),
         (_inactive(requires=("failed.service",)), "dependency:failed.service"),
         (_inactive(requires=("gone.service",)), "dependency:gone.service"),
         (_inactive(requires=("idle.service",)), "dependency:idle.service"),

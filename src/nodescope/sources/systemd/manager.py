@@ -259,6 +259,8 @@ _FIELDS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "ControlGroup": ("control_group", _text),
     "Conditions": ("conditions", _checks),
     "Asserts": ("asserts", _checks),
+    "ConditionResult": ("condition_met", bool),
+    "AssertResult": ("assert_met", bool),
     "After": ("after", tuple),
     "Job": ("job", lambda value: value[0]),
     "ActiveEnterTimestampMonotonic": ("active_since_us", _number),
@@ -266,6 +268,7 @@ _FIELDS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "ExecMainStartTimestampMonotonic": ("main_started_us", _number),
     "ExecMainExitTimestampMonotonic": ("main_exited_us", _number),
     "ConditionTimestampMonotonic": ("tried_us", _number),
+    "AssertTimestampMonotonic": ("asserted_us", _number),
 }
 
 

@@ -64,6 +64,8 @@ class Unit:
     cgroup: str | None = None
     conditions: tuple[Check, ...] = ()
     asserts: tuple[Check, ...] = ()
+    condition_met: bool | None = None  # of all conditions, when they were last tried
+    assert_met: bool | None = None
     requires: tuple[str, ...] = ()
     wants: tuple[str, ...] = ()
     after: tuple[str, ...] = ()
@@ -75,6 +77,7 @@ class Unit:
     main_started_us: int | None = None
     main_exited_us: int | None = None
     tried_us: int | None = None  # when its conditions were last tried
+    asserted_us: int | None = None
     why_not_started: str | None = None
 
     @property

@@ -27,7 +27,9 @@ def why_not_started(unit: Unit, units: Mapping[str, Unit]) -> str | None:
     return (
         (f"waiting_for:{_waited_for(unit, units)}" if unit.job else None)
         or _check("condition", unit.conditions)
+        or _forgotten("condition", unit.conditions, unit.condition_met, unit.tried_us)
         or _check("assert", unit.asserts)
+        or _forgotten("assert", unit.asserts, unit.assert_met, unit.asserted_us)
         or ("started" if unit.active_since_us or unit.main_exited_us else None)
         or _broken_dependency(unit, units)
         or _not_wanted(unit, units)
@@ -60,6 +62,15 @@ def _check(kind: str, checks: tuple[Check, ...]) -> str | None:
     if triggers and all(check.met is False for check in triggers):
         return f"{kind}:{triggers[0]}"
     return None
+
+
+def _forgotten(
+    kind: str, checks: tuple[Check, ...], met: bool | None, tried_us: int | None
+) -> str | None:
+    """After a reload systemd knows that the checks were not met, but not which of them."""
+    if met is not False or not tried_us or not checks:
+        return None
+    return f"{kind}:{' or '.join(str(check) for check in checks)}"
 
 
 def _broken_dependency(unit: Unit, units: Mapping[str, Unit]) -> str | None:
