@@ -9,7 +9,8 @@ import pytest
 from hypothesis import settings
 
 # How long an example takes depends on the machine; a hang is what pytest-timeout is for.
-settings.register_profile("nodescope", deadline=None)
+# Without luck: a change that breaks nothing must not fail for other examples than yesterday's.
+settings.register_profile("nodescope", deadline=None, derandomize=True)
 settings.load_profile("nodescope")
 
 # The program by which a Debian package is known to be there.

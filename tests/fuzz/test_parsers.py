@@ -92,6 +92,9 @@ def test_under_atheris(name: str, tmp_path: Path) -> None:
     for number, seed in enumerate(SEEDS[name]):
         (tmp_path / str(number)).write_bytes(seed)
     bounds = ["-runs=20000", "-max_total_time=2", "-rss_limit_mb=2048", "-timeout=120"]
+    # The same inputs every time: a test run is no place for luck. Longer, with other
+    # seeds, by hand: `python -m tests.fuzz.run_targets NAME`.
+    bounds += ["-seed=1", f"-artifact_prefix={tmp_path}/found-"]
     command = [sys.executable, "-m", "tests.fuzz.run_targets", name, *bounds, "-max_len=4096"]
     done = subprocess.run(
         [*command, str(tmp_path)], cwd=ROOT, capture_output=True, text=True, check=False

@@ -36,7 +36,7 @@ _KINDS = (
     EventKind("frozen", "the minutes around an event were frozen"),
     EventKind("import", "a file was imported"),
     # the kernel's log
-    EventKind("kernel_log", "a line of an imported kernel log"),
+    EventKind("kernel", "a line of an imported kernel log that has no kind of its own"),
     EventKind("journal", "a line of an imported journal"),
     EventKind("nic_tx_timeout", "a transmit queue timed out", serious=True),
     EventKind("nic_poll_starved", "the driver says its poll was scheduled and not run",
