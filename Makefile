@@ -1,7 +1,7 @@
 # make setup   .venv with everything; the command is then .venv/bin/nodescope
 # make lint    ruff, mypy --strict, the layers
 # make test    lint, then all tests (as root also installs the Debian packages they need)
-# make demo    record this machine under a small real load and say what was seen
+# make demo    make an incident in the lab (or take a recording of one), and diagnose it
 # make bench   measure, with peers in the same run (benchmarks/RESULTS.md)
 # make lock    resolve pyproject.toml again
 # Each does its own set-up; it needs only Python 3.11+, git and make.
@@ -34,6 +34,7 @@ test: lint
 	$(BIN)/pytest $(PYTEST_ARGS)
 
 demo: $(READY)
+	@tools/debian-packages systemd dbus
 	@$(BIN)/python demo/run
 
 bench: $(READY)
