@@ -52,7 +52,7 @@ def many_cgroups(count: int) -> Iterator[None]:
 
 
 def run(options: Options) -> Result:
-    seconds = 20 if options.quick else 300
+    seconds = 20 if options.quick else 150
     with tempfile.TemporaryDirectory(prefix="nodescope-bench-") as folder:
         with many_short_processes():
             time.sleep(5)

@@ -26,6 +26,7 @@ from nodescope.archive.schema import (
 )
 from nodescope.archive.tree import find_intact, lay_out, mark_callers
 from nodescope.archive.trie import find_paths
+from nodescope.numbering import distinct
 from nodescope.records import NODE_TABLES, SEALED_TABLES, TABLES
 
 Array = NDArray[Any]
@@ -52,9 +53,9 @@ def derive_sealed(opened: dict[str, Any], tick_ns: int) -> dict[str, Any]:
     samples = _keep(samples, kept)
 
     in_use = np.zeros(len(calls), np.bool_)
-    in_use[_column(profile, "stack")[np.unique(samples["profile"])]] = True
+    in_use[_column(profile, "stack")[distinct(samples["profile"])]] = True
     in_use = mark_callers(parent, in_use)
-    sealed["frames"], row_of_frame = _sort_frames(frames, np.unique(frame[in_use]))
+    sealed["frames"], row_of_frame = _sort_frames(frames, distinct(frame[in_use]))
     tree = lay_out(parent, frame, in_use, row_of_frame)
     sealed["stacks"] = _make("stacks", [tree.depth, tree.frame])
     sealed["profile"], row_of_profile = _merge_profile(profile, tree.row_of, samples["profile"])
@@ -164,7 +165,7 @@ def _sort_frames(frames: Any, rows: Array) -> tuple[Any, Array]:
 
 def _merge_profile(profile: Any, row_of_stack: Array, referred: Array) -> tuple[Any, Array]:
     """Rows with equal stack, comm and mode as one, most samples first."""
-    used = np.unique(referred)
+    used = distinct(referred)
     comm, names = _encode_by_frequency(combine(profile.column("comm")), used)
     stack = row_of_stack[_column(profile, "stack")[used]].astype(np.int64)
     kernel = _column(profile, "kernel")[used]

@@ -17,6 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from nodescope.numbering import distinct
+
 Int32 = NDArray[np.int32]
 Int64 = NDArray[np.int64]
 Bool = NDArray[np.bool_]
@@ -67,7 +69,7 @@ def mark_callers(parent: Int32, wanted: Bool) -> Bool:
     in_use = wanted.copy()
     above = parent[wanted]
     while above.size:
-        above = np.unique(above[above >= 0])
+        above = distinct(above[above >= 0])
         above = above[~in_use[above]]
         in_use[above] = True
         above = parent[above]

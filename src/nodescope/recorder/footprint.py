@@ -39,6 +39,7 @@ def let_go(proc: Path = Path("/proc"), *, collect: bool = False) -> None:
     """Return free heap to the kernel, and unmap library code until it is run again."""
     if collect:
         gc.collect()
+        gc.freeze()  # what is left stays: the next collection need not walk it again
     try:
         _libc.malloc_trim(0)
     except AttributeError:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
+from nodescope.numbering import distinct
 from nodescope.sources.perf.decode import I64, U64
 
 I32 = npt.NDArray[np.int32]
@@ -143,7 +144,7 @@ class AddressSpaces:
         rows = np.flatnonzero(touched[number])
         if len(rows):
             since = np.concatenate([times for _, times in parts])
-            moments = np.unique(since)
+            moments = distinct(since)
             step = len(moments) + 1
             keys = np.sort(owner * step + np.searchsorted(moments, since))
             passed = np.searchsorted(moments, time_ns[rows], "right")

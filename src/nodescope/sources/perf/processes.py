@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nodescope.errors import SourceError
+from nodescope.numbering import distinct
 from nodescope.sources import proc_pid
 from nodescope.sources.perf.address_space import I32, AddressSpaces, Image, Module
 from nodescope.sources.perf.decode import I64, U64, Batch, Mappings
@@ -240,7 +241,7 @@ class _Join:
     def sample_spaces(self) -> I64:
         samples = self.batch.samples
         in_user = samples.user.lengths > 0
-        self._make_spaces(np.unique(samples.pid[in_user]))
+        self._make_spaces(distinct(samples.pid[in_user]))
         space = np.full(len(samples), -1, np.int64)
         pid, time = samples.pid[in_user], samples.time_ns[in_user]
         space[in_user] = self._spaces_at(self._key(pid, time), pid)
@@ -300,7 +301,7 @@ class _Join:
         """What processes mapped without having executed a new program in this batch."""
         forks = self.batch.forks
         parents = dict(zip(forks.pid.tolist(), forks.parent_pid.tolist(), strict=True))
-        for pid in np.unique(pids).tolist():
+        for pid in distinct(pids).tolist():
             image = self.known._image_of.get(pid)
             if image is None:
                 image = self.known._image_of.get(parents.get(pid, -1))

@@ -17,7 +17,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from nodescope.numbering import Numbers, Rows
+from nodescope.numbering import Numbers, Rows, distinct
 from nodescope.sources.perf.address_space import I32, Module
 from nodescope.sources.perf.decode import I64, U64, Bool, Chains, Samples
 from nodescope.sources.perf.processes import Attribution, Processes
@@ -143,7 +143,7 @@ class Stacks:
             more = np.full(highest + 1 - len(self._kernel_frames), -1, np.int32)
             self._kernel_frames = np.concatenate((self._kernel_frames, more))
         met = rows[named]
-        for row in np.unique(met[self._kernel_frames[met] < 0]).tolist():
+        for row in distinct(met[self._kernel_frames[met] < 0]).tolist():
             assert self._kernel is not None
             module, name = self._kernel.frame(row)
             self._kernel_frames[row] = self._number(Frame(module, name, True))
@@ -195,7 +195,7 @@ class Stacks:
         """The frame of each place; a place is a module number and an offset in it, sorted."""
         frames = np.empty(len(places), np.int64)
         modules = (places >> _48).astype(np.int64)
-        for number in np.unique(modules).tolist():
+        for number in distinct(modules).tolist():
             mine = np.flatnonzero(modules == number)
             binary = self._modules.open_module(self._processes.modules[number])
             names = binary.resolve(places[mine] & _OFFSET_MASK)
