@@ -228,7 +228,9 @@ def _explain(
         f" (exit {codes})" if codes else ""
     )
     ids = f", {len(looper.ids)} ids under one name" if len(looper.ids) > 2 else ""
-    arithmetic, fit = _arithmetic(dying, uptime_s, period)
+    unit = _unit_behind(case, at_ns, looper, place)
+    counted = unit["failures"] if unit is not None and looper.kind == "unit" else None
+    arithmetic, fit = _arithmetic(dying, uptime_s, period, counted)
     loop = Link(
         "source",
         looper.name,
@@ -241,7 +243,6 @@ def _explain(
     )
     links = [_place_link(place, dying), loop]
     root = Root(looper.kind, looper.name)
-    unit = _unit_behind(case, at_ns, looper, place)
     if unit is not None:
         links.append(_why_link(unit, looper))
         root = Root("unit", unit["unit"])
@@ -249,15 +250,24 @@ def _explain(
     return Origin(tuple(links), root, arithmetic, score)
 
 
-def _arithmetic(dying: int, uptime_s: float | None, period_s: float) -> tuple[str | None, float]:
-    """Whether as many loops as the uptime holds make as many zombies."""
+def _arithmetic(
+    dying: int, uptime_s: float | None, period_s: float, counted: int | None
+) -> tuple[str | None, float]:
+    """Whether the loops make as many zombies: those counted, else as many as the uptime holds."""
+    if counted:
+        text = f"it failed {counted:,} times since boot, against {dying:,} zombies"
+        return _fit(text, dying / counted)
     if uptime_s is None or not math.isfinite(period_s) or period_s <= 0:
         return None, 0.0
     loops = uptime_s / period_s
-    per_loop = dying / loops
     up = f"{uptime_s / 86400:.1f} days" if uptime_s > 86400 else f"{uptime_s / 60:.0f} minutes"
     text = f"{up} of uptime at one every {period_s:.0f} s are {loops:,.0f}"
     text += f", against {dying:,} zombies"
+    return _fit(text, dying / loops)
+
+
+def _fit(text: str, per_loop: float) -> tuple[str, float]:
+    """What is said of the sum, and what it is worth."""
     if 0.5 <= per_loop <= 2:
         return text, 1.5
     if 0.1 <= per_loop <= 10:
