@@ -78,8 +78,6 @@ def _text_chain(place: int, chain: Chain, width: int) -> Iterator[str]:
         label = _LABELS.get(link.kind, link.kind)
         yield from _wrapped(f"{label:<10}{visible(link.statement)}", width, "     ", " " * 15)
         yield f"{' ' * 15}$ {link.show}"
-    if chain.arithmetic:
-        yield from _wrapped(f"{'sum':<10}{chain.arithmetic}", width, "     ", " " * 15)
     weakest = chain.weakest
     yield from _wrapped(
         f"weakest: {_LABELS.get(weakest.kind, weakest.kind)}; would be refuted by "
