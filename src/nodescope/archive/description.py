@@ -245,14 +245,15 @@ Parsed = TypeVar("Parsed", Start, Description)
 
 
 def _checked(directory: Path, parse: Callable[[Mapping[str, Any]], Parsed]) -> Parsed:
-    path = directory / SEGMENT_FILE
+    folder = str(directory)  # Paths would be a fifth of a listing of twelve hours
+    path = f"{folder}/{SEGMENT_FILE}"
     try:
         content = read_json(path)
     except FileNotFoundError:
-        raise CorruptSegment(directory, f"it has no {SEGMENT_FILE}") from None
+        raise CorruptSegment(folder, f"it has no {SEGMENT_FILE}") from None
     except ArchiveError as error:
         raise CorruptSegment(path, error.reason) from error
-    return _parsed(str(path), directory.name, content, parse)
+    return _parsed(path, folder.rpartition("/")[2], content, parse)
 
 
 def parse_description(path: str, name: str, content: Mapping[str, Any]) -> Description:
@@ -318,11 +319,12 @@ def _description(content: Mapping[str, Any]) -> Description:
     clock = tuple(_pair(pair) for pair in _field(content, "clock", list))
     if not clock:
         raise ValueError("'clock' has no pair")
-    tables = {
-        name: Extent(*_pair(extent)) for name, extent in _field(content, "tables", dict).items()
-    }
-    if not tables.keys() <= TABLES.keys() or any(min(e.rows, e.bytes) < 0 for e in tables.values()):
-        raise ValueError("'tables' names a table that does not exist, or less than nothing")
+    tables: dict[str, Extent] = {}
+    for name, extent in _field(content, "tables", dict).items():
+        rows, size = _pair(extent)
+        if rows < 0 or size < 0 or name not in TABLES:
+            raise ValueError("'tables' names a table that does not exist, or less than nothing")
+        tables[name] = Extent(rows, size)
     cost = content.get("cost")
     return Description(
         start=_start(_field(content, "start", dict)),
@@ -338,6 +340,9 @@ def _description(content: Mapping[str, Any]) -> Description:
 def _pair(value: Any) -> tuple[int, int]:
     if not isinstance(value, list) or len(value) != 2:
         raise TypeError(f"{value!r:.60} is not a pair")
+    first, second = value
+    if type(first) is int and type(second) is int and abs(first) < 2**63 and abs(second) < 2**63:
+        return first, second  # the usual case at once
     numbers = _integers({"first": value[0], "second": value[1]}, ("first", "second"))
     return numbers["first"], numbers["second"]
 

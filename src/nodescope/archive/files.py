@@ -43,7 +43,7 @@ def make_directory(path: Path) -> None:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
-def open_private(path: Path, flags: int) -> int:
+def open_private(path: str | Path, flags: int) -> int:
     """Open a file of ours, never through a symbolic link."""
     return os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
 
@@ -92,7 +92,7 @@ def replace_json(path: Path, content: Mapping[str, object]) -> None:
         raise
 
 
-def read_json(path: Path) -> dict[str, object]:
+def read_json(path: str | Path) -> dict[str, object]:
     """Read a JSON object of bounded size. A missing file stays FileNotFoundError."""
     try:
         descriptor = open_private(path, os.O_RDONLY | os.O_NONBLOCK)

@@ -167,12 +167,25 @@ def take_rows(table: Any, rows: NDArray[np.integer[Any]]) -> Any:
         if pa.types.is_dictionary(field.type):
             texts = combine(column)
             arrays.append(make_text(text_indices(texts)[rows], texts.dictionary))
-        elif column.null_count or pa.types.is_string(field.type):
+        elif pa.types.is_string(field.type) or (
+            column.null_count and not pa.types.is_integer(field.type)
+        ):
             values = column.to_pylist()
             arrays.append(pa.array([values[row] for row in rows.tolist()], field.type))
+        elif column.null_count:
+            numbers, present = _numbers_and_presence(combine(column))
+            arrays.append(pa.array(numbers[rows], field.type, mask=~present[rows]))
         else:
             arrays.append(pa.array(column.to_numpy()[rows]))
     return pa.Table.from_arrays(arrays, schema=table.schema)
+
+
+def _numbers_and_presence(array: Any) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """A column of integers with nulls: what lies there, and where something does."""
+    raw: NDArray[Any] = np.frombuffer(array.buffers()[1], _DTYPES[str(array.type)])
+    present = np.unpackbits(np.frombuffer(array.buffers()[0], np.uint8), bitorder="little")
+    place = slice(array.offset, array.offset + len(array))
+    return raw[place], present[place].astype(np.bool_)
 
 
 def combine(column: Any) -> Any:
