@@ -163,13 +163,17 @@ def _parent(document: dict[str, Any], path: str) -> dict[str, Any]:
 
 
 def _holds(nodescope: Nodescope, made: Nursery, kind: str, count: int) -> dict[str, Any]:
-    """Wait until a look shows it: counters of the kernel lag by seconds."""
+    """Wait until a look shows it: counters of the kernel lag by seconds.
+
+    By what is held, which is exact: the number by parent is an estimate on v1, and goes
+    wrong where another parent's own memory is in the way.
+    """
 
     def seen() -> dict[str, Any]:
         document = _look(nodescope)
         parent = _parent(document, made.path)
         enough = parent.get("held", {}).get(kind, 0) >= count * PAGE
-        return document if enough and parent["dying"] >= 0.8 * count else {}
+        return document if enough else {}
 
     return wait_for(seen, f"{count} held by {kind} under {made.path}")
 
@@ -192,7 +196,6 @@ def test_real_ones_are_counted_named_and_gone_when_advice_is_followed(
         assert document["version"] in ("v1", "hybrid")
         assert document["dying"] >= 500
         assert document["tracked"] - document["visible"] == document["dying"]
-        assert _parent(document, shmem.path)["dying"] <= 520
         document = _holds(nodescope, cache, "file", 100)
         assert "shmem" not in _parent(document, cache.path)["held"]
 
