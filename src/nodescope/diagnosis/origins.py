@@ -195,15 +195,15 @@ def _stands_in(looper: Looper, path: str) -> bool:
 def _place_link(place: Place, dying: int) -> Link:
     parts = []
     if place.dying:
-        parts.append(f"{place.dying:,} of {dying:,} dying cgroups are children of {place.path}")
+        # cgroup v1 counts them only together: by parent it is an estimate.
+        parts.append(f"about {place.dying:,} of {dying:,} dying cgroups are below {place.path}")
     if place.held_bytes:
         kinds = ", ".join(dict.fromkeys(place.kinds)) or "memory"
         parts.append(f"they hold {place.held_bytes / 1e6:,.0f} MB of {kinds}")
     if place.removed:
-        parts.append(
-            f"{place.removed:,} were removed there in the hour before, {place.unreleased:,} "
-            "never released"
-        )
+        # Only those removed over a minute ago are known to have stayed.
+        stayed = f", {place.unreleased:,} of them not released" if place.unreleased else ""
+        parts.append(f"{place.removed:,} were removed there in the hour before{stayed}")
     if place.maker:
         parts.append(f"made by {place.maker} as {place.pattern}")
     share = (place.dying or 0) / max(1, dying)
