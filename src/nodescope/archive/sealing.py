@@ -139,24 +139,24 @@ def _lookup(flags: NDArray[np.bool_], rows: Array) -> NDArray[np.bool_]:
 
 def _sort_frames(frames: Any, rows: Array) -> tuple[Any, Array]:
     """The given rows of `frames`, sorted; and the new row of each old one."""
-    chosen = take_rows(frames, rows)
-    keys = list(
-        zip(
-            chosen.column("kernel").to_pylist(),
-            chosen.column("module").to_pylist(),
-            chosen.column("name").to_pylist(),
-            strict=True,
-        )
-    )
+    texts = combine(frames.column("module"))
+    module_names = texts.dictionary.to_pylist()  # one string for all frames of a module
+    modules = text_indices(texts)[rows].tolist()
+    kernel, names = _column(frames, "kernel")[rows].tolist(), frames.column("name").to_pylist()
+    keys = [
+        (in_kernel, module_names[module], names[row])
+        for in_kernel, module, row in zip(kernel, modules, rows.tolist(), strict=True)
+    ]
+    del names
     # Two rows may say the same; then they become one.
     ordered = sorted(set(keys))
     rank = {key: row for row, key in enumerate(ordered)}
     row_of = np.full(len(frames), -1, np.int32)
     row_of[rows] = np.fromiter((rank[key] for key in keys), np.int32, len(keys))
     row_of_module: dict[str, int] = {}
-    modules = [row_of_module.setdefault(key[1], len(row_of_module)) for key in ordered]
+    numbers = [row_of_module.setdefault(key[1], len(row_of_module)) for key in ordered]
     columns = [
-        make_text(np.array(modules, np.int32), list(row_of_module)),
+        make_text(np.array(numbers, np.int32), list(row_of_module)),
         pa.array([key[2] for key in ordered], pa.string()),
         pa.array([key[0] for key in ordered], pa.bool_()),
     ]

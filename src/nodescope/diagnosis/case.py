@@ -118,7 +118,7 @@ class Case:
         readings = read_cores(self.segments, window)
         return derive_shares(readings, window.from_ns, window.to_ns, SECOND_NS)
 
-    def held_cores(self, window: Window, least_s: float = 3.0, share: float = 0.95) -> list[Held]:
+    def held_cores(self, window: Window, least_s: float = 3.0, share: float = 0.9) -> list[Held]:
         """Cores that were in the kernel for at least that long without a pause."""
         found: list[Held] = []
         for part in read_cores(self.segments, window):
@@ -165,10 +165,13 @@ class Case:
 
 
 def _kernel_shares(part: CoreReadings) -> tuple[I64, F64]:
-    """Rows that have a next one of the same core, and the share in the kernel until it."""
+    """Rows that have a next one of the same core, and the share in the kernel until it.
+
+    Of the time the core had: what a hypervisor took of it nobody here can be blamed for.
+    """
     same = np.flatnonzero((np.diff(part.cpu) == 0) & (np.diff(part.time_ns) > 0))
     used = part.ticks[same + 1] - part.ticks[same]
-    total = used.sum(axis=1)
+    total = used.sum(axis=1) - used[:, STATES.index("steal")]
     kernel = used[:, [STATES.index(state) for state in ("system", "irq", "softirq")]].sum(axis=1)
     return same, np.divide(kernel, total, out=np.zeros(len(same)), where=total > 0)
 

@@ -27,6 +27,7 @@ def record(
     """Record as asked; returns when the duration is over or a signal came."""
     check(options)
     footprint.keep_flat()
+    footprint.share_heap()
     clock = SystemClock()
     observers = make_observers(Setting(options.places, options.archive), options.without)
     writer = ArchiveWriter.open(

@@ -222,7 +222,7 @@ class Binaries:
         )
         if binary.image is not None:
             binary.image.used_at = now
-            if binary is not known:
+            if binary.image.grew:
                 self.shrink(keep=binary.image)
         if len(self._mappings) >= self.limits.mappings:
             self._forget_old_mappings(now)

@@ -63,7 +63,7 @@ class Image:
     def __init__(self, elf: Elf, path: str, roots: tuple[str, ...]) -> None:
         self.elf = elf
         self.used_at = 0.0
-        self.grew = False  # a table or descriptor was added that nobody has counted yet
+        self.grew = True  # a table or descriptor was added that nobody has counted yet
         self.closed = False
         self._path = path
         self._roots = roots
