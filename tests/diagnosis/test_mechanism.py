@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from nodescope.diagnosis.kernel_work import _choose
 from nodescope.diagnosis.mechanism import classify, load_mechanisms, parse_mechanism
 from nodescope.errors import NodescopeError
 
@@ -69,3 +70,13 @@ def test_a_wrong_file_is_refused_by_name(text: str, reason: str) -> None:
     with pytest.raises(NodescopeError, match="mechanism mine:") as caught:
         parse_mechanism("mine", text)
     assert reason in str(caught.value)
+
+
+def test_a_way_into_the_kernel_gives_way_to_what_is_done_there() -> None:
+    known = {each.name: each for each in load_mechanisms()}
+    assert {name for name, each in known.items() if each.entry} == {"page_faults", "file_io"}
+    shares = {"page_faults": (0.5, known["page_faults"]),
+              "direct_reclaim": (0.4, known["direct_reclaim"])}  # fmt: skip
+    assert _choose(shares) == "direct_reclaim"
+    shares["direct_reclaim"] = (0.2, known["direct_reclaim"])
+    assert _choose(shares) == "page_faults"

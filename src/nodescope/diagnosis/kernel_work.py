@@ -29,8 +29,8 @@ def add_mechanism(case: Case, story: Story) -> bool:
         )  # fmt: skip
         return False
     shares = _mechanism_shares(stacks, total)
-    best = max(shares, key=lambda name: (shares[name][0], name), default=None)
-    if best is None or shares[best][0] < LEAST_SHARE:
+    best = _choose(shares)
+    if best is None:
         story.lacks(
             "a known mechanism", "the kernel functions are of no family we know",
             f"nodescope flame --cpu {held.cpu} --mode kernel {between(held.from_ns, held.to_ns)}",
@@ -41,13 +41,9 @@ def add_mechanism(case: Case, story: Story) -> bool:
     story.links.append(_named(story, mechanism, share, _leaf(stacks, mechanism)))
     for name, (other, each) in sorted(shares.items(), key=lambda item: -item[1][0]):
         if name != best and other >= 0.02:
-            story.ruled_out.append(
-                RuledOut(
-                    name,
-                    f"{each.title}: {other:.0%} of core {held.cpu}'s kernel samples; ruled out: "
-                    "too little to hold it",
-                )
-            )
+            why = "too little to hold it" if other < share else "it is how the process came there"
+            statement = f"{each.title}: {other:.0%} of core {held.cpu}'s kernel samples"
+            story.ruled_out.append(RuledOut(name, f"{statement}; ruled out: {why}"))
     labels = {"page_faults": "page faults", "compaction": "compaction",
               "direct_reclaim": "direct reclaim",
               "huge_page_clearing": "huge page faults"}  # fmt: skip
@@ -57,6 +53,14 @@ def add_mechanism(case: Case, story: Story) -> bool:
     story.ruled_out += rule_out_rises(case, held.to_ns, share_of)
     story.ruled_out += rule_out_throttling(case, held.to_ns)
     return True
+
+
+def _choose(shares: dict[str, tuple[float, Mechanism]]) -> str | None:
+    """The largest share; a mere way into the kernel only if nothing that is done there counts."""
+    large = [name for name, (share, _) in shares.items() if share >= LEAST_SHARE]
+    return max(
+        large, key=lambda name: (not shares[name][1].entry, shares[name][0], name), default=None
+    )
 
 
 def _mechanism_shares(stacks: list[Stack], total: int) -> dict[str, tuple[float, Mechanism]]:

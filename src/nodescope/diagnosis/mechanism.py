@@ -35,6 +35,7 @@ class Mechanism:
     with_functions: frozenset[str]
     without: frozenset[str]
     needs: str  # the state that makes it costly
+    entry: bool  # a way into the kernel: gives way to what is done there
     check: tuple[str, ...]
     fix: tuple[str, ...]
 
@@ -58,7 +59,7 @@ def parse_mechanism(name: str, text: str) -> Mechanism:
         functions = _texts(content, "functions")
         known = {
             "rank", "title", "meaning", "functions", "leaves", "with", "without", "needs",
-            "check", "fix",
+            "entry", "check", "fix",
         }  # fmt: skip
         if unknown := sorted(content.keys() - known):
             raise ValueError(f"unknown key {unknown[0]!r}")
@@ -78,6 +79,7 @@ def parse_mechanism(name: str, text: str) -> Mechanism:
             frozenset(_texts(content, "with")),
             frozenset(_texts(content, "without")),
             needs,
+            content.get("entry") is True,
             _texts(content, "check"),
             _texts(content, "fix"),
         )

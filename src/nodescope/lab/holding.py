@@ -6,7 +6,15 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from nodescope.lab.leaking import HELD_S, LINES, last_cpu, prepare_reader, read, worker
+from nodescope.lab.leaking import (
+    HELD_S,
+    LINES,
+    kernel_seconds,
+    last_cpu,
+    prepare_reader,
+    read,
+    worker,
+)
 from nodescope.lab.scenario import Run, Scenario, Truth
 from nodescope.lab.simulated import reset_lines, write_kmsg
 
@@ -23,12 +31,12 @@ def _act_starved(run: Run) -> Truth:
     if run.healthy:
         traffic.wait()
         return Truth("starved-nic", healthy=True, finding=False)
-    worker(run.ground, "holder", cpu, run.strength).wait()
+    held = kernel_seconds(worker(run.ground, "holder", cpu, run.strength)) / run.strength
     write_kmsg(reset_lines(queue=1, cpu=cpu, held_s=run.strength))
     traffic.wait()
     return Truth(
         "starved-nic", healthy=False, finding=True, roots=("lab-holder",),
-        mechanisms=("random_bytes",), cpu=cpu, simulated=(LINES,), never=_ZOMBIE_WALKS,
+        mechanisms=("random_bytes",), cpu=cpu, simulated=(LINES,), never=_ZOMBIE_WALKS, held=held,
     )  # fmt: skip
 
 
@@ -56,12 +64,12 @@ def _prepare_reclaim(run: Run) -> None:
 
 
 def _act_reclaim(run: Run) -> Truth:
-    read(run)
+    held = read(run, by="mapper")
     if run.healthy:
         return Truth("reclaim", healthy=True, finding=False)
     return Truth(
-        "reclaim", healthy=False, finding=True, cpu=last_cpu(),
-        mechanisms=("direct_reclaim", "file_io"),
+        "reclaim", healthy=False, finding=True, cpu=last_cpu(), held=held,
+        mechanisms=("direct_reclaim",),
         roots=(f"/{run.ground.name}", f"/{run.ground.name}/lab-reader", "lab-reader"),
         never=_ZOMBIE_WALKS,
     )  # fmt: skip

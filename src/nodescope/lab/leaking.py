@@ -54,6 +54,13 @@ def worker(
     return ground.start(command)
 
 
+def kernel_seconds(process: subprocess.Popen[bytes]) -> float:
+    """Wait for a process; how long it ran in the kernel, by the kernel's own account."""
+    _, status, used = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    return used.ru_stime
+
+
 def last_cpu() -> int:
     """The core that is held: not the first, which serves everybody."""
     return max(os.sched_getaffinity(0))
@@ -96,24 +103,28 @@ def prepare_reader(run: Run, above: Path) -> None:
     run.kept |= {"big": big, "reader": reader, "above": above}
 
 
-def read(run: Run) -> None:
-    """Hold a core by reading at the limit; the healthy twin reads now and then."""
+def read(run: Run, by: str = "reader") -> float:
+    """Hold a core by reading at the limit; the healthy twin reads now and then.
+
+    Returns the share of the time that the core was in the kernel for it.
+    """
     above: Path = run.kept["above"]
     if not run.healthy:
         used = int((above / "memory.usage_in_bytes").read_text())
         run.ground.write(above / "memory.limit_in_bytes", str(used + (24 << 20)))
     duty = "0.05" if run.healthy else "1"
     reader, big = str(run.kept["reader"]), str(run.kept["big"])
-    worker(run.ground, "reader", last_cpu(), HELD_S, reader, big, duty).wait()
+    process = worker(run.ground, by, last_cpu(), HELD_S, reader, big, duty)
+    return kernel_seconds(process) / HELD_S
 
 
 def _act_zombies(run: Run) -> Truth:
-    read(run)
+    held = read(run)
     if run.healthy:
         return Truth("zombies", healthy=True, finding=False)
     return Truth(
         "zombies", healthy=False, finding=True, roots=("leaky.service",),
-        mechanisms=("memcg_walk_by_reclaim",), cpu=last_cpu(), simulated=(PILE,),
+        mechanisms=("memcg_walk_by_reclaim",), cpu=last_cpu(), simulated=(PILE,), held=held,
     )  # fmt: skip
 
 
@@ -122,7 +133,7 @@ def _act_agent(run: Run) -> Truth:
     server = socket.create_server(("127.0.0.1", 0))
     job = worker(run.ground, "job", -1, 300, str(server.getsockname()[1]))
     peer, _ = server.accept()
-    read(run)
+    held = read(run)
     if not run.healthy:
         write_kmsg(reset_lines(queue=1, cpu=last_cpu(), held_s=HELD_S))
         time.sleep(0.3)
@@ -137,7 +148,7 @@ def _act_agent(run: Run) -> Truth:
         return Truth("zombie-agent", healthy=True, finding=False)
     return Truth(
         "zombie-agent", healthy=False, finding=True, roots=("leaky.service",),
-        mechanisms=("memcg_walk_by_reclaim",), cpu=last_cpu(),
+        mechanisms=("memcg_walk_by_reclaim",), cpu=last_cpu(), held=held,
         simulated=(PILE, LINES, "the connection was closed by the lab when the lines were written"),
     )  # fmt: skip
 

@@ -8,6 +8,8 @@ from typing import Any
 
 from nodescope.lab.ground import Ground
 
+HELD_LEAST = 0.85
+
 
 @dataclass(frozen=True, slots=True)
 class Truth:
@@ -21,7 +23,13 @@ class Truth:
     never: tuple[str, ...] = ()  # names that must not be blamed
     cpu: int | None = None
     simulated: tuple[str, ...] = ()  # the parts that are not real
+    held: float | None = None  # share of its time that the lab had the core in the kernel
     facts: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def happened(self) -> bool:
+        """Whether it came about: other work on the machine may have taken the core."""
+        return self.held is None or self.held >= HELD_LEAST
 
 
 @dataclass(slots=True)

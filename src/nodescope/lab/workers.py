@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-_POPULATE_WRITE = 23  # madvise(2), since 5.14
+_POPULATE_READ, _POPULATE_WRITE = 22, 23  # madvise(2), since 5.14
 
 
 def _settle(comm: str, cpu: int, *, first: bool = True) -> None:
@@ -47,6 +47,21 @@ def read_at_limit(cpu: int, seconds: float, cgroup: str, path: str, duty: str) -
                 time.sleep((time.monotonic() - begun) * (1 - share) / share)
                 begun = time.monotonic()
         os.close(source)
+
+
+def map_at_limit(cpu: int, seconds: float, cgroup: str, path: str, duty: str) -> None:
+    """Map a file piece by piece in a cgroup at its limit: each page mapped costs one unmapped."""
+    Path(cgroup, "cgroup.procs").write_text("0")
+    _settle("lab-reader", cpu)
+    end, share, piece = time.monotonic() + seconds, float(duty), 1 << 20
+    with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as area:
+        for at in range(0, len(area), piece):
+            begun = time.monotonic()
+            if begun >= end:
+                break
+            area.madvise(_POPULATE_READ, at, piece)
+            if share < 1:
+                time.sleep((time.monotonic() - begun) * (1 - share) / share)
 
 
 def hold_in_kernel(cpu: int, seconds: float) -> None:
@@ -135,6 +150,7 @@ def wait_for_peer(cpu: int, seconds: float, port: str) -> None:
 
 _WORKERS: dict[str, Callable[..., None]] = {
     "reader": read_at_limit,
+    "mapper": map_at_limit,
     "holder": hold_in_kernel,
     "busy": spin,
     "faults": fault,
