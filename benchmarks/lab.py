@@ -4,7 +4,9 @@ is nobody else blamed, is a healthy node silent?
 A run is right if, where there is something to find, the first chain of the first finding
 ends at the true root with the true mechanism; where there is nothing, if there is no
 finding, or (decoys that do hold a core) one that names the program itself. `--quick`
-runs each once. Confidence is checked against how often it was right.
+runs each once, all at small strength. A run in which the machine did not let the lab have
+its core (the kernel's account of the lab's own process says how much) is not counted, but
+told, and made again. Confidence is checked against how often it was right.
 
 How it could be fooled, and what is shown against it:
 
@@ -22,7 +24,7 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from benchmarks.results import Bar, Grid, Options, Result
@@ -30,7 +32,7 @@ from nodescope.analysis.window import Extent, Window
 from nodescope.archive.reader import Archive
 from nodescope.diagnosis.diagnose import diagnose
 from nodescope.diagnosis.finding import Diagnosis
-from nodescope.lab.catalogue import SCENARIOS
+from nodescope.lab.catalogue import SCENARIOS, SMALL
 from nodescope.lab.ground import clean
 from nodescope.lab.judging import judge
 from nodescope.lab.running import run as run_scenario
@@ -38,6 +40,8 @@ from nodescope.lab.running import run as run_scenario
 RUNS = int(os.environ.get("NODESCOPE_BENCH_LAB_RUNS", "20"))
 QUIET_RUNS = 10
 QUIET_S = 20.0
+BEFORE_S, AFTER_S = 3.0, 1.5
+TRIES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +52,7 @@ class Outcome:
     confidence: float | None
     seconds: float
     said: str
+    attempts: int = 1
 
 
 def solve(archive: Path) -> Diagnosis:
@@ -69,21 +74,34 @@ def run(options: Options) -> Result:
             f"{each.scenario}{' (healthy)' if each.healthy else ''}: {each.said}"
             for each in outcomes if not each.right
         ],
+        "repeated": sum(each.attempts - 1 for each in outcomes),
         "quiet": quiet,
     })  # fmt: skip
 
 
 def _one(name: str, *, healthy: bool) -> Outcome:
+    for attempt in range(TRIES):
+        outcome, happened = _try(name, healthy=healthy)
+        word = "right" if outcome.right else "WRONG" if happened else "did not come about"
+        twin = " (healthy)" if healthy else ""
+        print(f"{name}{twin}: {word}: {outcome.said}", flush=True)
+        if happened:
+            break
+    return replace(outcome, attempts=attempt + 1)
+
+
+def _try(name: str, *, healthy: bool) -> tuple[Outcome, bool]:
     with tempfile.TemporaryDirectory(prefix="nodescope-lab-bench-") as folder:
         archive = Path(folder) / "archive"
-        truth = run_scenario(SCENARIOS[name], archive, healthy=healthy)
+        truth = run_scenario(
+            SCENARIOS[name], archive, strength=SMALL.get(name), healthy=healthy,
+            before_s=BEFORE_S, after_s=AFTER_S,
+        )  # fmt: skip
         started = time.monotonic()
         verdict = judge(truth, solve(archive))
         seconds = time.monotonic() - started
     outcome = Outcome(name, healthy, verdict.right, verdict.confidence, seconds, verdict.said)
-    word = "right" if verdict.right else "WRONG"
-    print(f"{name}{' (healthy)' if healthy else ''}: {word}: {verdict.said}", flush=True)
-    return outcome
+    return outcome, truth.happened
 
 
 def _quiet() -> int:

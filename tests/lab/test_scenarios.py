@@ -12,14 +12,12 @@ from nodescope.archive.reader import Archive
 from nodescope.diagnosis.diagnose import diagnose
 from nodescope.diagnosis.finding import Diagnosis
 from nodescope.lab import guest
-from nodescope.lab.catalogue import SCENARIOS
+from nodescope.lab.catalogue import SCENARIOS, SMALL
 from nodescope.lab.judging import judge
 from nodescope.lab.running import run, truth_path
 
 pytestmark = [pytest.mark.root, pytest.mark.live]
 
-STRENGTHS = {"zombies": 4000, "zombie-agent": 4000, "unwalked-zombies": 1000,
-             "loop-without-leak": 3}  # fmt: skip
 WITH_SYSTEMD = ("zombies", "zombie-agent", "loop-without-leak")
 TWINS = ("zombie-agent", "starved-nic")  # the rest: `python -m benchmarks lab`
 
@@ -35,7 +33,7 @@ def run_and_judge(name: str, archive: Path, *, healthy: bool) -> None:
         pytest.skip(f"needs systemd: {lacks}")
     scenario = SCENARIOS[name]
     truth = run(
-        scenario, archive, strength=STRENGTHS.get(name), healthy=healthy, before_s=3, after_s=1.5
+        scenario, archive, strength=SMALL.get(name), healthy=healthy, before_s=3, after_s=1.5
     )
     verdict = judge(truth, solve(archive))
     if not verdict.right and not truth.happened:

@@ -10,6 +10,9 @@ SCENARIOS: dict[str, Scenario] = {
     each.name: each for each in (*leaking.SCENARIOS, *holding.SCENARIOS)
 }
 
+# Enough to show it, in seconds: for tests and benchmarks.
+SMALL = {"zombies": 4000, "zombie-agent": 4000, "unwalked-zombies": 1000, "loop-without-leak": 3}
+
 
 def find_scenario(name: str) -> Scenario:
     """The scenario of that name."""

@@ -49,7 +49,8 @@ def _one_worker(name: str, scenario: str, *more: str) -> Callable[[Run], Truth]:
             return Truth(scenario, healthy=True, finding=False)
         worker(run.ground, name, last_cpu(), run.strength, *more).wait()
         # A core that a program holds in the kernel may well be told, by its own name.
-        comms = {"faults": "lab-huge" if more == ("yes",) else "lab-faults", "locks": "lab-locks"}
+        comms = {"faults": "lab-huge" if more == ("yes",) else "lab-faults", "locks": "lab-locks",
+                 "compact": "lab-compact"}  # fmt: skip
         allowed = (comms[name],) if name in comms else ()
         return Truth(
             scenario, healthy=False, finding=False, roots=allowed, never=_ZOMBIE_WALKS,
@@ -100,6 +101,8 @@ SCENARIOS = (
              _nothing, _one_worker("faults", "page-faults", "no"), decoy=True),
     Scenario("huge-pages", "a program that fills huge pages all the time", 6, 60, "seconds",
              _nothing, _one_worker("faults", "huge-pages", "yes"), decoy=True),
+    Scenario("compaction", "a program that has memory compacted all the time", 6, 60, "seconds",
+             _nothing, _one_worker("compact", "compaction"), decoy=True),
     Scenario("busy", "a busy program that harms nobody", 6, 60, "seconds",
              _nothing, _one_worker("busy", "busy"), decoy=True),
     Scenario("locks", "threads that wait for one lock of the kernel", 6, 60, "seconds",

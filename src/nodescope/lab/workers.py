@@ -93,6 +93,15 @@ def fault(cpu: int, seconds: float, huge: str) -> None:
             area.madvise(_POPULATE_WRITE)
 
 
+def compact(cpu: int, seconds: float) -> None:
+    """Compact all memory again and again, as one who must have huge pages does."""
+    _settle("lab-compact", cpu)
+    end = time.monotonic() + seconds
+    control = os.open("/proc/sys/vm/compact_memory", os.O_WRONLY)
+    while time.monotonic() < end:
+        os.write(control, b"1")
+
+
 def contend(cpu: int, seconds: float) -> None:
     """Many threads that map and unmap: they wait for one lock of the kernel."""
     _settle("lab-locks", -1)
@@ -154,6 +163,7 @@ _WORKERS: dict[str, Callable[..., None]] = {
     "holder": hold_in_kernel,
     "busy": spin,
     "faults": fault,
+    "compact": compact,
     "locks": contend,
     "leaker": leak,
     "traffic": send_packets,

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import resource
 from pathlib import Path
 
 import pyarrow as pa
@@ -44,6 +45,13 @@ def share_heap() -> None:
     two cores is sealed (measured).
     """
     pa.set_memory_pool(pa.system_memory_pool())
+
+
+def allow_files() -> None:
+    """As many open files as we may have: rings of all cores, and the binaries in use."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def let_go(proc: Path = Path("/proc"), *, collect: bool = False) -> None:

@@ -28,6 +28,7 @@ def record(
     check(options)
     footprint.keep_flat()
     footprint.share_heap()
+    footprint.allow_files()
     clock = SystemClock()
     observers = make_observers(Setting(options.places, options.archive), options.without)
     writer = ArchiveWriter.open(

@@ -64,6 +64,7 @@ class Image:
         self.elf = elf
         self.used_at = 0.0
         self.grew = True  # a table or descriptor was added that nobody has counted yet
+        self.counted = (0, 0)  # bytes and descriptors, as they were when somebody did
         self.closed = False
         self._path = path
         self._roots = roots
