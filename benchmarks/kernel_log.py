@@ -93,8 +93,8 @@ def run(options: Options) -> Result:
             written, found.numbers, found.recorded, found.lost, found.gaps)),),
     )  # fmt: skip
     notes = (
-        f"First {steady.written:,} lines in {steady.seconds:.1f} s, then {restarted.written:,} "
-        + f"in {restarted.seconds:.1f} s with a restart in the middle.",
+        f"First {steady.written:,} lines in {steady.seconds:.1f} s.",
+        f"Then {restarted.written:,} in {restarted.seconds:.1f} s, with a restart in the middle.",
         f"The kernel's ring has {ring_bytes() >> 10} KiB: what is not read in time is overwritten.",
         f"Others wrote {found.numbers - written - 3:,} lines meanwhile.",
     )

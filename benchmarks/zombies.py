@@ -57,9 +57,9 @@ def run(options: Options) -> Result:
         cache.make(few)
         making_s = time.monotonic() - started
         now = _settled(lambda look: _held(look, shmem) >= many and _held(look, cache) >= few)
-        beside = _beside_a_live_parent(mount, shmem, cache, many, few)
         times, cpu_s, written = _timed(5 if options.quick else 7)
         load = os.getloadavg()[0]
+        beside = _beside_a_live_parent(mount, shmem, cache, many, few)
         files = _look("--files", str(in_memory), str(on_disk))["files"]
         named = {each["path"] for each in files}
         maker = _watched(mount)
