@@ -267,3 +267,64 @@ def test_what_there_was_no_room_for_is_dropped() -> None:
 
 def test_columns_leave_out_what_is_null() -> None:
     assert columns_of([{"a": 1}, {"b": 2}]) == {"a": [1, None], "b": [None, 2]}
+
+
+# -- the end ---------------------------------------------------------------
+
+
+def _answers(bench: Bench) -> int:
+    bench.take()
+    return len(bench.rows.get("pressure", {}).get("time_ns", []))
+
+
+def test_at_the_end_each_is_asked_once_more() -> None:
+    slow, patient = HandObserver(10), HandObserver(10, patient=True)
+    for observer in (slow, patient):
+        observer.answer = lambda: Observation({"pressure": [{"time_ns": 7}]})
+    bench = Bench(slow=slow, patient=patient)
+    bench.run(1)
+    wait_for(lambda: _answers(bench) == 2, "the patient one has answered")
+    bench.clock.now_ns += 6 * SECOND_NS
+    bench.close()
+    assert slow.asked == patient.asked == [0, 7]
+    assert bench.rows["pressure"]["time_ns"] == [7] * 4
+    assert (slow.closed, patient.closed) == (1, 1)
+
+
+def test_one_that_was_just_asked_is_not_asked_again() -> None:
+    observer = HandObserver(1)
+    bench = Bench(it=observer)
+    bench.run(1)
+    bench.clock.now_ns -= SECOND_NS * 3 // 4
+    bench.close()
+    assert observer.asked == [0]
+
+
+def test_one_that_fails_or_is_absent_is_not_asked_at_the_end() -> None:
+    failing, absent = HandObserver(1), HandObserver(1)
+    failing.error, absent.error = SourceError("/x", "broken"), SourceAbsent("/y", "not here")
+    bench = Bench(failing=failing, absent=absent)
+    bench.run(1)
+    bench.clock.now_ns += 10 * SECOND_NS
+    bench.close()
+    assert failing.asked == absent.asked == [0]
+    assert [gap["source"] for gap in bench.logged["gaps"]] == ["failing"]
+
+
+def test_one_that_never_answers_does_not_hold_up_the_end() -> None:
+    stuck = HandObserver(1, patient=True)
+    let_go = threading.Event()
+
+    def answer() -> Observation:
+        let_go.wait()
+        return Observation()
+
+    stuck.answer = lambda: Observation({"pressure": [{"time_ns": 7}]})
+    bench = Bench(stuck=stuck)
+    bench.run(1)
+    wait_for(lambda: _answers(bench) == 1, "the first answer")
+    stuck.answer = answer
+    bench.clock.now_ns += 10 * SECOND_NS
+    bench.close()  # comes back
+    let_go.set()
+    wait_for(lambda: stuck.closed == 1, "its thread ends when it is let go")

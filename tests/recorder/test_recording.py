@@ -366,3 +366,36 @@ def test_a_core_that_goes_and_comes_is_followed(tmp_path: Path, spare_cpu: int) 
         wait_until(lambda: "cpu_offline" in event_kinds(tmp_path / "archive"), process)
         switch.write_text("1")
         wait_until(lambda: "cpu_online" in event_kinds(tmp_path / "archive"), process)
+
+
+def test_a_core_that_is_offline_only_for_a_moment_is_sampled_again(
+    tmp_path: Path, spare_cpu: int
+) -> None:
+    switch = Path(f"/sys/devices/system/cpu/cpu{spare_cpu}/online")
+    archive = tmp_path / "archive"
+
+    def gap_ns() -> list[int]:
+        return [
+            row["to_ns"]
+            for segment in Archive.open(archive).segments()
+            for row in segment.read("gaps", ["to_ns", "source", "cpu"]).to_pylist()
+            if row["source"] == "samples" and row["cpu"] == spare_cpu
+        ]
+
+    def sampled_after(moment: int) -> bool:
+        return any(
+            row["cpu"] == spare_cpu and row["tick"] * segment.tick_ns > moment
+            for segment in Archive.open(archive).segments()
+            for row in segment.read("samples", ["cpu", "tick"]).to_pylist()
+        )
+
+    with recording(archive, "--flush", "2s") as process:
+        switch.write_text("0")
+        switch.write_text("1")
+        wait_until(gap_ns, process)
+        busy = subprocess.Popen([sys.executable, "-c", KERNEL_BUSY, str(spare_cpu), "100"])
+        try:
+            wait_until(lambda: sampled_after(max(gap_ns())), process)
+        finally:
+            busy.kill()
+            busy.wait()

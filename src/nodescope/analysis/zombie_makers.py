@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from nodescope.sources.cgroup_churn import ChurnEvent
 from nodescope.sources.cgroup_pattern import name_pattern, split_path
 from nodescope.sources.cgroup_tree import UNIFIED
+from nodescope.sources.memory_cgroups.watching import Heard
 
 _MOST_PIDS = 100  # named
 
@@ -87,3 +88,13 @@ class Makers:
         if event.pid is not None and len(maker.pids) < _MOST_PIDS:
             maker.pids.add(event.pid)
         return maker
+
+
+def count_unreleased(makers: Iterable[Maker], heard: Heard) -> dict[str, int]:
+    """By parent, those that were removed and are still held; scans hear of no release."""
+    if heard.way == "scan":
+        return {}
+    counts: Counter[str] = Counter()
+    for maker in makers:
+        counts[maker.parent] += maker.unreleased
+    return dict(+counts)

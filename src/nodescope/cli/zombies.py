@@ -97,8 +97,8 @@ def run(args: argparse.Namespace) -> int:
     hierarchy = find_memory_hierarchy(Places(args.root))
     if args.watch is not None:
         earlier = time.monotonic_ns(), Counting(hierarchy).read()
-        heard, makers = _watch(hierarchy, args.watch)
-        report = assess(take_look(hierarchy, earlier=earlier), _history(args))
+        heard, makers, held = _watch(hierarchy, args.watch)
+        report = assess(take_look(hierarchy, earlier=earlier, heard=held), _history(args))
         report.heard, report.makers = heard, makers
     else:
         report = assess(take_look(hierarchy), _history(args))
@@ -125,13 +125,16 @@ def _history(args: argparse.Namespace) -> History | None:
     return read_history(archive.segments(), Window(now - _HOUR_NS, now))
 
 
-def _watch(hierarchy: MemoryHierarchy, duration_ns: int) -> tuple[Heard, list[Maker]]:
-    from nodescope.analysis.zombie_makers import Makers
+def _watch(
+    hierarchy: MemoryHierarchy, duration_ns: int
+) -> tuple[Heard, list[Maker], dict[str, int]]:
+    from nodescope.analysis.zombie_makers import Makers, count_unreleased
     from nodescope.sources.memory_cgroups.watching import GRACE_NS, listen
 
     makers = Makers(v2=hierarchy.is_v2)
     heard = listen(hierarchy.places, duration_ns / 1e9, makers.take)
-    return heard, makers.tell(heard.end_ns + GRACE_NS, GRACE_NS)
+    told = makers.tell(heard.end_ns + GRACE_NS, GRACE_NS)
+    return heard, told, count_unreleased(told, heard)
 
 
 def _search(report: Report, hierarchy: MemoryHierarchy, folders: list[Path], limit_ns: int) -> None:

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from nodescope.analysis.zombie_makers import Maker
     from nodescope.analysis.zombie_report import Report
     from nodescope.analysis.zombies import Advice
+    from nodescope.sources.memory_cgroups.parents import Parent
     from nodescope.sources.memory_cgroups.pins import PinningFile
-    from nodescope.sources.memory_cgroups.residual import Parent
 
 _FEW = 5
 _RATE_NS = 60_000_000_000  # of a shorter time a rate per hour says nothing
@@ -124,7 +124,7 @@ def _parents(report: Report, every: bool) -> list[str]:
     lines = [f"{'dying':>9}  {pad('parent', width)}  held by them"]
     for parent in shown:
         name = pad(fit_end(visible(parent.path), width), width)
-        lines.append(f"{_count(parent):>9}  {name}  {_held(parent)}".rstrip())
+        lines.append(f"{_count(parent):>9}  {name}  {_held(parent)}{_bounds(parent)}".rstrip())
     if len(parents) > len(shown):
         lines.append(f"{'':>9}  … {len(parents) - len(shown)} more: --parents")
     if any(not parent.exact and parent.dying is not None for parent in shown):
@@ -136,6 +136,13 @@ def _count(parent: Parent) -> str:
     if parent.dying is None:
         return "?"
     return f"{'' if parent.exact else '≈'}{parent.dying:,}"
+
+
+def _bounds(parent: Parent) -> str:
+    """Where the number is no more than what the others cannot have, what it may be."""
+    if parent.evidence != "rest" or parent.least is None or parent.least == parent.most:
+        return ""
+    return f" (the rest: {parent.least:,} to {parent.most:,})"
 
 
 def _held(parent: Parent) -> str:
@@ -305,7 +312,11 @@ def _parent_document(parent: Parent) -> Mapping[str, Any]:
         "path": parent.path,
         "dying": parent.dying,
         "held": dict(parent.held),
+        "known": "exact" if parent.exact else "estimate",
         "exact": parent.exact,
+        "evidence": parent.evidence,
+        "least": parent.dying if parent.least is None else parent.least,
+        "most": parent.dying if parent.most is None else parent.most,
         "occupied": parent.occupied,
     }
 

@@ -5,7 +5,8 @@ once for all of them. An observer that may wait for somebody answers from a
 thread of its own. One whose source is not on this node is asked again now and
 then: a daemon may come later. One that fails is asked less and less often, up to every five
 minutes; what it did not see is a gap. One that takes more than its share of the
-recorder's budget is asked half as often, and that is said.
+recorder's budget is asked half as often, and that is said. At the end each is asked once
+more, so that the last seconds are not missing, unless it is slow, absent or failing.
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ _ABSENT_NS = 30 * SECOND_NS
 _COSTS_NS = 60 * SECOND_NS
 _LONGEST_NS = 120 * SECOND_NS
 _JOIN_S = 2.0
+_LAST_SLOW_NS = SECOND_NS // 5  # one that took so long is not asked a last time
+_LAST_APART_NS = SECOND_NS  # since it was asked, or half its interval: less tells nothing new
 EASE_SHARE = 0.3  # of the recorder's budget, for one observer
 
 
@@ -56,6 +59,15 @@ class _Account:
     failed_since_ns: int | None = None
     reason: str = ""
     slowest_ns: int = 0
+    asked_ns: int = 0
+    took_ns: int | None = None  # of the last answer; None: there was none, or it was absent
+
+    def may_be_asked_last(self, now_ns: int) -> bool:
+        """Whether it answers soon, and has something new to say."""
+        if self.busy or self.failed_since_ns is not None or self.took_ns is None:
+            return False
+        apart = min(_LAST_APART_NS, self.interval_ns // 2)
+        return self.took_ns <= _LAST_SLOW_NS and now_ns - self.asked_ns >= apart
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,15 +141,19 @@ class Observing:
                 continue
             late = max(0, soon_ns - account.due_ns)
             account.due_ns += (late // account.interval_ns + 1) * account.interval_ns
-            begins, account.begin_segment = account.begin_segment, False
-            if account.worker is not None:
-                account.busy = True
-                account.worker.questions.put((now_ns, begins))
-            else:
-                self._take(_ask(account, now_ns, begins))
+            self._put(account, now_ns)
         self._collect()
         if now_ns - self._costs_ns >= _COSTS_NS:
             self._say_costs(now_ns, budget_ratio)
+
+    def _put(self, account: _Account, now_ns: int) -> None:
+        """Ask one; a patient one answers later."""
+        begins, account.begin_segment = account.begin_segment, False
+        if account.worker is not None:
+            account.busy = True
+            account.worker.questions.put((now_ns, begins))
+        else:
+            self._take(_ask(account, now_ns, begins))
 
     def _collect(self) -> None:
         while not self._answers.empty():
@@ -150,6 +166,8 @@ class Observing:
         account.reads += 1
         account.cpu_ns += answer.cpu_ns
         account.slowest_ns = max(account.slowest_ns, answer.took_ns)
+        account.asked_ns = answer.asked_ns
+        account.took_ns = None if answer.said is None else answer.took_ns
         if answer.failure is not None:
             self._failed(account, answer)
             return
@@ -220,11 +238,15 @@ class Observing:
         self._rows = {}
 
     def close(self, now_ns: int) -> None:
-        """Let the threads end, take what they still said, and note what was never seen."""
-        for account in self._accounts:
+        """Ask a last time, let the threads end, and note what was never seen."""
+        self._collect()
+        deadline = time.monotonic() + _JOIN_S
+        # Those with a thread first: they answer while the others are asked.
+        for account in sorted(self._accounts, key=lambda each: each.worker is None):
+            if account.may_be_asked_last(now_ns) and time.monotonic() < deadline:
+                self._put(account, now_ns)
             if account.worker is not None:
                 account.worker.questions.put(None)
-        deadline = time.monotonic() + _JOIN_S
         for account in self._accounts:
             if account.worker is not None and account.worker.thread is not None:
                 account.worker.thread.join(max(0.0, deadline - time.monotonic()))

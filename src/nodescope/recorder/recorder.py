@@ -31,7 +31,7 @@ from nodescope.recorder.options import SECOND_NS, RecorderOptions
 from nodescope.recorder.pace import ClockWatch, Pace
 from nodescope.recorder.profiler import Profiler
 from nodescope.recorder.sampling import Sampling
-from nodescope.sources.node import read_online_cpus
+from nodescope.sources.node import read_core_lives
 from nodescope.sources.own_cost import read_own_cost
 from nodescope.sources.perf.decode import Chunk
 
@@ -96,7 +96,7 @@ class Recorder:
         self._segment_pace = Pace(options.segment_ns, now + options.segment_ns)
         self._undecoded: list[list[Chunk]] = []  # one list per draining
         self._core_times = CoreTimes(options.places.proc, options.core_interval_ns, now, self._log)
-        self._drained_ns = now
+        self._drained_ns = self._followed_ns = now
         self._samples = self._lost = self._written = self._flat_bytes = 0
         self._paused_ns: int | None = None
 
@@ -145,7 +145,7 @@ class Recorder:
             killed = " and had been killed" if self._writer.recovered else ""
             reason = f"the recorder was not running{killed}"
             self._log.gap(self._writer.recorded_to_ns, now, "all", reason)
-        online = self._cpus()
+        online = list(self._core_lives())
         self._budget.cpu_ratio = self._options.budget_cpu(len(online))
         try:
             self._sampling = Sampling(
@@ -156,7 +156,7 @@ class Recorder:
             message = f"no samples are taken: {error}; `nodescope doctor` says what allows them"
             self._log.event(now, "source_denied", "samples", message, loud=True)
         else:
-            self._follow_cpus(now)
+            self._follow_cpus(now, starting=True)
             if not self._sampling.sampler.kernel:
                 self._log.event(
                     now,
@@ -257,22 +257,26 @@ class Recorder:
             message = f"what surrounds serious events is not kept: {error}"
             self._log.event(now, "source_degraded", "freezing", message, loud=True)
 
-    def _cpus(self) -> list[int]:
-        online = read_online_cpus(self._options.places.sys)
+    def _core_lives(self) -> dict[int, int]:
         chosen = self._options.cpus
-        return [cpu for cpu in online if chosen is None or cpu in chosen]
+        lives = read_core_lives(self._options.places.sys)
+        return {cpu: life for cpu, life in lives.items() if chosen is None or cpu in chosen}
 
-    def _follow_cpus(self, now: int) -> None:
+    def _follow_cpus(self, now: int, *, starting: bool = False) -> None:
         if self._sampling is None:
             return
-        followed, rest = self._sampling.follow(self._cpus())
+        followed, rest = self._sampling.follow(self._core_lives())
+        before, self._followed_ns = self._followed_ns, now
         self._undecoded.append(rest)
         if followed.added or followed.removed:
             self._watch_rings()
         for cpu in followed.removed:
             self._log.event(now, "cpu_offline", f"cpu{cpu}", "the core went offline", loud=True)
-        for cpu in followed.added if now > self._started_ns + SECOND_NS else ():
+        for cpu in followed.added if not starting else ():
             self._log.event(now, "cpu_online", f"cpu{cpu}", "the core came online")
+        for cpu in set(followed.removed) & set(followed.added):
+            reason = "the core was offline for a moment"
+            self._log.gap(before, now, "samples", reason, cpu=cpu)
         for cpu, reason in followed.failed:
             self._log.gap(now, now, "samples", reason, cpu=cpu)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from nodescope.errors import SourceError
@@ -12,7 +13,10 @@ from nodescope.sources.perf.ring import Ring
 
 @dataclass(frozen=True, slots=True)
 class Followed:
-    """What changed when the set of cores was looked at again."""
+    """What changed when the set of cores was looked at again.
+
+    A core that was offline meanwhile and is back is in both, removed and added.
+    """
 
     added: tuple[int, ...] = ()
     removed: tuple[int, ...] = ()
@@ -28,6 +32,7 @@ class Sampling:
         self.sampler = detect_sampler(wanted, first_cpu)
         self._ring_bytes = ring_bytes
         self._rings: dict[int, Ring] = {}
+        self._lives: dict[int, int] = {}  # of the cores when their rings were opened
         self._failed: set[int] = set()
 
     @property
@@ -39,14 +44,18 @@ class Sampling:
         """File descriptor → core, to wait on."""
         return {ring.descriptor: cpu for cpu, ring in self._rings.items()}
 
-    def follow(self, online: list[int]) -> tuple[Followed, list[Chunk]]:
-        """Sample exactly these cores from now on; what removed rings still held comes back."""
-        removed = [cpu for cpu in self._rings if cpu not in online]
+    def follow(self, lives: Mapping[int, int]) -> tuple[Followed, list[Chunk]]:
+        """Sample exactly these cores from now on; what removed rings still held comes back.
+
+        `lives` are as `read_core_lives` tells them: the ring of a core that was offline
+        stays silent for ever, so it is opened anew.
+        """
+        removed = [cpu for cpu in self._rings if lives.get(cpu) != self._lives[cpu]]
         rest = [self._drain_one(self._rings[cpu]) for cpu in removed]
         for cpu in removed:
             self._rings.pop(cpu).close()
         added, failed = [], []
-        for cpu in online:
+        for cpu, life in lives.items():
             if cpu in self._rings:
                 continue
             try:
@@ -58,6 +67,7 @@ class Sampling:
                 continue
             ring.enable()
             self._rings[cpu] = ring
+            self._lives[cpu] = life
             self._failed.discard(cpu)
             added.append(cpu)
         return Followed(tuple(added), tuple(removed), tuple(failed)), rest
@@ -72,12 +82,12 @@ class Sampling:
     def set_frequency(self, frequency_hz: int) -> list[Chunk]:
         """Go on at another rate; what the rings still held comes back."""
         rest = self.drain()
-        cpus = self.cpus
+        lives = {cpu: self._lives[cpu] for cpu in self.cpus}
         self.close()
         # Reopened rather than PERF_EVENT_IOC_PERIOD: cpu-clock turns a
         # frequency into a period once, when it is opened.
         self.sampler = replace(self.sampler, frequency_hz=frequency_hz)
-        self.follow(cpus)
+        self.follow(lives)
         return rest
 
     def lost(self) -> int | None:

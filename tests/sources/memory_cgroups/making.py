@@ -41,6 +41,23 @@ for number in range(int(count)) if int(count) else itertools.count():
     time.sleep(float(pause))
 """
 
+# Joins a cgroup and stays: reads a file of holes again and again, and lets its cache go.
+READER = """
+import os, sys
+cgroup, path, size = sys.argv[1:]
+with open(cgroup + "/cgroup.procs", "w") as procs:
+    procs.write("0")
+descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+os.ftruncate(descriptor, int(size))
+piece = bytearray(1 << 20)
+for number in range(1_000_000):
+    for offset in range(0, int(size), len(piece)):
+        os.preadv(descriptor, [piece], offset)
+    if number == 0:
+        print("read", flush=True)
+    os.posix_fadvise(descriptor, 0, int(size) // 2, os.POSIX_FADV_DONTNEED)
+"""
+
 
 def v1_mount() -> str | None:
     """Where memory cgroups of v1 can be made on this machine; None if nowhere."""
@@ -80,6 +97,25 @@ class Nursery:
         finally:
             process.kill()
             process.wait()
+
+    @contextmanager
+    def reading(self, size_bytes: int) -> Iterator[None]:
+        """A live process in the parent itself, with a large and changing page cache."""
+        command = [sys.executable, "-c", READER, self.directory]
+        command += [str(self.folder / "holes"), str(size_bytes)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+            try:
+                assert process.stdout is not None
+                process.stdout.readline()  # it has read all once
+                yield
+            finally:
+                process.kill()
+
+    def forget(self) -> None:
+        """Delete the files that pin dying ones, and let go what else holds them."""
+        for path in self.folder.glob("file-*"):
+            path.unlink()
+        self.empty()
 
     def empty(self) -> None:
         """What is advised for page cache; also lets go what waits in lists of single cores."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from nodescope.errors import SourceError
@@ -14,7 +15,8 @@ from nodescope.sources.memory_cgroups.facts import (
     read_uptime_ns,
 )
 from nodescope.sources.memory_cgroups.hierarchy import MemoryHierarchy
-from nodescope.sources.memory_cgroups.residual import Parent, read_parents
+from nodescope.sources.memory_cgroups.parents import Parent
+from nodescope.sources.memory_cgroups.residual import read_parents
 from nodescope.sources.memory_cgroups.walk import Walk, probe_walk
 
 
@@ -39,13 +41,18 @@ class Look:
 
 
 def take_look(
-    hierarchy: MemoryHierarchy, *, apart_s: float = 0.05, earlier: tuple[int, Count] | None = None
+    hierarchy: MemoryHierarchy,
+    *,
+    apart_s: float = 0.05,
+    earlier: tuple[int, Count] | None = None,
+    heard: Mapping[str, int] | None = None,
 ) -> Look:
-    """Look now, twice unless there was an `earlier` count."""
+    """Look now, twice unless there was an `earlier` count; `heard` as `read_parents` has it."""
     places = hierarchy.places
     counting = Counting(hierarchy)
     first_ns, first = earlier or (time.monotonic_ns(), counting.read())
-    parents = read_parents(hierarchy, (counting.read() if earlier else first).dying)
+    dying = (counting.read() if earlier else first).dying
+    parents = read_parents(hierarchy, dying, heard)
     try:
         walk = probe_walk(hierarchy)
     except SourceError:

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from nodescope.errors import SourceDenied, SourceError, source_error
 from nodescope.sources.memory_cgroups.counting import read_file
 from nodescope.sources.memory_cgroups.hierarchy import MemoryHierarchy
-from nodescope.sources.memory_cgroups.residual import PAGE_BYTES
+from nodescope.sources.memory_cgroups.parents import PAGE_BYTES
 from nodescope.sources.places import Places
 
 _BLOCK_PAGES = 512

@@ -25,8 +25,8 @@ from nodescope.sources.memory_cgroups.file_systems import (
     find_file_systems,
 )
 from nodescope.sources.memory_cgroups.hierarchy import MemoryHierarchy
+from nodescope.sources.memory_cgroups.parents import PAGE_BYTES, Parent
 from nodescope.sources.memory_cgroups.resident import PageOwners
-from nodescope.sources.memory_cgroups.residual import PAGE_BYTES, Parent
 from nodescope.sources.places import Places
 
 Kind = Literal["shmem", "file", "deleted"]

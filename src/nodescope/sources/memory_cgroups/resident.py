@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from types import TracebackType
 
 from nodescope.errors import source_error
-from nodescope.sources.memory_cgroups.residual import PAGE_BYTES
+from nodescope.sources.memory_cgroups.parents import PAGE_BYTES
 from nodescope.sources.places import Places
 
 _CACHESTAT = 451  # v6.5
