@@ -54,15 +54,20 @@ def allow_files() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
+def trim() -> None:
+    """Return free heap to the kernel."""
+    try:
+        _libc.malloc_trim(0)
+    except AttributeError:
+        pass  # not glibc
+
+
 def let_go(proc: Path = Path("/proc"), *, collect: bool = False) -> None:
     """Return free heap to the kernel, and unmap library code until it is run again."""
     if collect:
         gc.collect()
         gc.freeze()  # what is left stays: the next collection need not walk it again
-    try:
-        _libc.malloc_trim(0)
-    except AttributeError:
-        pass  # not glibc
+    trim()
     try:
         maps = (proc / "self/maps").read_bytes()
     except OSError:

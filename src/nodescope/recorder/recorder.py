@@ -431,7 +431,7 @@ class Recorder:
             return
         cost = read_own_cost(self._options.places.proc)
         if cost.rss_bytes > self._flat_bytes + _GROWTH_BYTES:
-            footprint.let_go(self._options.places.proc)
+            footprint.trim()  # not code: it would only come back, and be over again
             cost = read_own_cost(self._options.places.proc)
             self._flat_bytes = cost.rss_bytes
         decision = self._budget.decide(now, cost.cpu_ns, cost.rss_bytes, self._frequency_hz())
