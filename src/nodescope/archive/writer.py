@@ -136,6 +136,11 @@ class ArchiveWriter:
         """What the open segment takes on disk."""
         return self._streams.bytes if self._streams else 0
 
+    @property
+    def open_directory(self) -> Path | None:
+        """Where the open segment lies; None before its first flush."""
+        return self._streams.directory if self._streams else None
+
     def append(self, table: str, columns: Mapping[str, Any]) -> None:
         """Add rows to a table of the present segment; `flush` writes them."""
         if table not in OPEN_TABLES:

@@ -56,6 +56,10 @@ class Budget:
             return self._take_back(frequency_hz, used)
         return self._lower(frequency_hz, ratio, used)
 
+    def forgive(self) -> None:
+        """Judge nothing of the time until now."""
+        self._readings.clear()
+
     def _measure(self, now_ns: int, cpu_ns: int) -> float | None:
         """The share of a core used over the window; None until half of it has passed."""
         self._readings.append((now_ns, cpu_ns))

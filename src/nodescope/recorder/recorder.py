@@ -30,12 +30,14 @@ from nodescope.recorder.observing import Observing
 from nodescope.recorder.options import SECOND_NS, RecorderOptions
 from nodescope.recorder.pace import ClockWatch, Pace
 from nodescope.recorder.profiler import Profiler
+from nodescope.recorder.readers import Readers
 from nodescope.recorder.sampling import Sampling
 from nodescope.sources.node import read_core_lives
 from nodescope.sources.own_cost import read_own_cost
 from nodescope.sources.perf.decode import Chunk
 
 _DRAIN_NS = 2 * SECOND_NS  # sooner when a ring is half full
+_READ_NS = SECOND_NS  # how often to flush while somebody reads along
 _EARLY_NS = 20_000_000  # at most; less where the cores are read often
 _MAX_UNDECODED_BYTES = 32 << 20
 _PORTION_BYTES = 1 << 20
@@ -90,6 +92,7 @@ class Recorder:
         self._budget = Budget(0.0, options.budget_memory_bytes)
         self._clock_watch = ClockWatch(read_pair(self._clock))
         self._freezing = Freezing(writer.root)
+        self._readers = Readers()
         self._core_pace = Pace(options.core_interval_ns, now)
         self._drain_pace = Pace(min(_DRAIN_NS, options.flush_ns), now + _DRAIN_NS)
         self._flush_pace = Pace(options.flush_ns, now + options.flush_ns)
@@ -98,6 +101,7 @@ class Recorder:
         self._core_times = CoreTimes(options.places.proc, options.core_interval_ns, now, self._log)
         self._drained_ns = self._followed_ns = now
         self._samples = self._lost = self._written = self._flat_bytes = 0
+        self._flushed_ns = now
         self._paused_ns: int | None = None
 
     # -- life --------------------------------------------------------------
@@ -200,6 +204,7 @@ class Recorder:
         if self._sampling is not None:
             self._sampling.close()
         self._writer.close()
+        self._readers.close()
         self._notifier.close()
         self._waker.close()
         self._woken.close()
@@ -242,6 +247,10 @@ class Recorder:
             self._flush(now)
             self._keep_budget(now)
             self._follow_cpus(now)
+        elif soon - self._flushed_ns >= _READ_NS and self._readers.lately(now):
+            self._drain(now)
+            self._flush(now)
+            self._budget.forgive()  # what reading along costs is wanted
         if self._segment_pace.take(soon) is not None:
             self._seal(now)
 
@@ -323,6 +332,8 @@ class Recorder:
             for table, columns in self._log.take_new_rows().items():
                 self._append_observed(now, table, columns)
             self._written += self._writer.flush()
+            self._flushed_ns = now
+            self._readers.watch(self._writer.open_directory)
         except ArchiveFull as error:
             self._pause(now, error)
 
@@ -394,6 +405,7 @@ class Recorder:
         except ArchiveFull as error:
             self._pause(now, error)
             return
+        self._readers.forget()
         self._profiler.restart()
         self._observing.begin_segment()
         footprint.let_go(self._options.places.proc, collect=True)
