@@ -22,6 +22,7 @@ from nodescope.numbering import distinct
 Int32 = NDArray[np.int32]
 Int64 = NDArray[np.int64]
 Bool = NDArray[np.bool_]
+MAX_DEPTH = 1 << 15  # frames; `stacks.depth` has 16 bits
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,12 +80,16 @@ def mark_callers(parent: Int32, wanted: Bool) -> Bool:
 def lay_out(parent: Int32, frame: Int32, in_use: Bool, row_of_frame: Int32) -> DepthFirst:
     """Lay out the stacks in use, frames renumbered; equal stacks become one row.
 
-    With a stack all its callers must be in use.
+    With a stack all its callers must be in use. A stack deeper than can be told (an
+    import may have one; the kernel gives 127 frames) counts as its caller that can.
     """
     calls = np.flatnonzero(in_use)
     index_of = np.full(len(parent) + 1, -1, np.int32)  # the last is for "no parent"
     index_of[calls] = np.arange(len(calls), dtype=np.int32)
-    levels, nodes, node_of = _merge(index_of[parent[calls]], row_of_frame[frame[calls]])
+    callers = index_of[parent[calls]]
+    levels = _split_levels(callers)
+    levels, too_deep = levels[:MAX_DEPTH], levels[MAX_DEPTH:]
+    nodes, node_of = _merge(levels, callers, row_of_frame[frame[calls]])
     positions = _place(nodes)
     total = sum(map(len, positions))
     laid = DepthFirst(
@@ -93,18 +98,19 @@ def lay_out(parent: Int32, frame: Int32, in_use: Bool, row_of_frame: Int32) -> D
     for depth, (rows, node, position) in enumerate(zip(levels, nodes, positions, strict=True)):
         laid.depth[position], laid.frame[position] = depth, node.frame
         laid.row_of[calls[rows]] = position[node_of[rows]]
+    for rows in too_deep:
+        laid.row_of[calls[rows]] = laid.row_of[parent[calls[rows]]]
     return laid
 
 
-def _merge(parent: Int32, frame: Int32) -> tuple[list[Int64], list[_Level], Int64]:
-    """Rows by depth, the distinct nodes among them, and which node a row became."""
-    levels = _split_levels(parent)
+def _merge(levels: list[Int64], parent: Int32, frame: Int32) -> tuple[list[_Level], Int64]:
+    """The distinct nodes of each depth, and which node a row became."""
     nodes: list[_Level] = []
     node_of = np.full(len(parent) + 1, 0, np.int64)
     for rows in levels:
         nodes.append(_Level.of(node_of[parent[rows]], frame[rows]))
         node_of[rows] = nodes[-1].node_of_row
-    return levels, nodes, node_of
+    return nodes, node_of
 
 
 def _split_levels(parent: Int32) -> list[Int64]:
