@@ -1,0 +1,34 @@
+/** What is wrong with the whole page, plainly, and what is said in passing. */
+import { connection } from './api'
+import { retryNow } from './live'
+import { noticed } from './state'
+
+const TITLES = {
+  stopped: 'The server stopped answering.',
+  gone: 'The recording cannot be read.',
+  refused: 'The server refused this page.',
+} as const
+
+export function Banner() {
+  const now = connection.value
+  return (
+    <>
+      <div role="alert" class="banner-place">
+        {'failure' in now && (
+          <div class="banner" data-state={now.state}>
+            <strong>{TITLES[now.state]}</strong>
+            {now.failure.message !== TITLES[now.state] && <span>{now.failure.message}</span>}
+            {now.failure.hint && <span class="hint">{now.failure.hint}</span>}
+            <span class="muted">
+              {now.state === 'refused' ? '' : 'What you see is the last answer. Trying again…'}
+            </span>
+            <button onClick={retryNow}>Try now</button>
+          </div>
+        )}
+      </div>
+      <div role="status" class="notice" key={noticed.value.number}>
+        {noticed.value.text}
+      </div>
+    </>
+  )
+}

@@ -1,0 +1,4 @@
+/** Comparison. */
+export function Compare() {
+  return <section aria-label="Comparison" />
+}

@@ -1,0 +1,4 @@
+/** Diagnosis. */
+export function Diagnosis() {
+  return <section aria-label="Diagnosis" />
+}

@@ -1,0 +1,4 @@
+/** The menu of downloads of the selection. */
+export function Exports() {
+  return <span />
+}

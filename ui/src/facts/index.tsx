@@ -1,0 +1,4 @@
+/** Node facts. */
+export function Facts() {
+  return <section aria-label="Node facts" />
+}

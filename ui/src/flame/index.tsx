@@ -1,0 +1,4 @@
+/** Flame graph. */
+export function Flame() {
+  return <section aria-label="Flame graph" />
+}

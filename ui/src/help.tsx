@@ -1,0 +1,58 @@
+/** The keys of the page, shown by `?`. */
+import { signal } from '@preact/signals'
+import { useEffect, useRef } from 'preact/hooks'
+
+export const helpOpen = signal(false)
+
+const KEYS: [string, string][] = [
+  ['wheel', 'zoom the timeline at the pointer; with Shift, or sideways, pan'],
+  ['drag', 'select a span; with Shift, pan'],
+  ['double click', 'zoom to the selection'],
+  ['← →', 'pan the timeline (when it has the focus)'],
+  ['+ − ', 'zoom in and out'],
+  ['Shift + ← →', 'move the selection; with Alt, its end'],
+  ['↑ ↓', 'walk through the cores; Enter filters everything to that core'],
+  ['Home, End', 'to the start or the end of the recording'],
+  ['z', 'zoom to the selection'],
+  ['a', 'the whole recording'],
+  ['n, p', 'the next or previous event; Enter selects around it'],
+  ['/', 'to the filters'],
+  ['?', 'this list'],
+]
+
+export function Help() {
+  const dialog = useRef<HTMLDialogElement>(null)
+  useEffect(() => {
+    const opened = (event: KeyboardEvent) => {
+      if (event.key !== '?' || typing(event.target)) return
+      helpOpen.value = true
+      event.preventDefault()
+    }
+    addEventListener('keydown', opened)
+    return () => removeEventListener('keydown', opened)
+  }, [])
+  const open = helpOpen.value
+  useEffect(() => {
+    if (open) dialog.current?.showModal()
+    else dialog.current?.close()
+  }, [open])
+  return (
+    <dialog ref={dialog} aria-label="Keys" onClose={() => (helpOpen.value = false)}>
+      <h2>Keys</h2>
+      <dl class="keys">
+        {KEYS.map(([key, meaning]) => (
+          <div key={key}>
+            <dt>{key}</dt>
+            <dd>{meaning}</dd>
+          </div>
+        ))}
+      </dl>
+      <button onClick={() => (helpOpen.value = false)}>Close</button>
+    </dialog>
+  )
+}
+
+/** Whether a key press is text for somebody. */
+export function typing(target: EventTarget | null): boolean {
+  return target instanceof HTMLElement && target.closest('input, textarea, select') !== null
+}

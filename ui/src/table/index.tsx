@@ -1,0 +1,4 @@
+/** Functions. */
+export function Table() {
+  return <section aria-label="Functions" />
+}
