@@ -1,0 +1,119 @@
+/** One thing that went wrong: the symptom, its causes by confidence, what it was not. */
+import { useState } from 'preact/hooks'
+import { clock } from '../clock'
+import { jump } from '../state'
+import { ChainView } from './chain'
+import type { Finding, Symptom } from './document'
+
+const AROUND_MS = 15_000
+
+export function FindingView({ finding, open }: { finding: Finding; open: boolean }) {
+  const [opened, setOpened] = useState(open)
+  const { symptom, chains } = finding
+  const best = chains[0]
+  return (
+    <article class="finding" data-kind={symptom.kind}>
+      <button
+        class="symptom"
+        aria-expanded={opened}
+        onClick={() => {
+          if (!opened) goTo(symptom)
+          setOpened(!opened)
+        }}
+      >
+        <span class="what">
+          <b>{symptom.subject}</b> {symptom.statement}
+        </span>
+        <span class="muted">
+          {clock(symptom.time_ms)}
+          {best ? ` · ${best.root.kind} ${best.root.name}` : ' · no cause shown'}
+        </span>
+      </button>
+      {opened && <Body finding={finding} />}
+    </article>
+  )
+}
+
+function goTo(symptom: Symptom): void {
+  const { time_ms: time } = symptom
+  jump({ range: { from: time - AROUND_MS, to: time + AROUND_MS }, filters: {} })
+}
+
+function Body({ finding }: { finding: Finding }) {
+  const [best, ...others] = finding.chains
+  return (
+    <div class="body">
+      {finding.hidden && <p class="hidden-note">{finding.hidden}</p>}
+      <Times finding={finding} />
+      {best ? (
+        <ChainView chain={best} word="Cause" />
+      ) : (
+        <p>No cause could be shown from this recording.</p>
+      )}
+      {others.map((chain) => (
+        <details key={`${chain.root.kind} ${chain.root.name}`}>
+          <summary>
+            Or {chain.root.kind} {chain.root.name}{' '}
+            <span class="muted">{Math.round(chain.confidence * 100)} %</span>
+          </summary>
+          <ChainView chain={chain} word="Or" />
+        </details>
+      ))}
+      {finding.ruled_out.length > 0 && (
+        <details>
+          <summary>Ruled out ({finding.ruled_out.length})</summary>
+          <ul>
+            {finding.ruled_out.map((each) => (
+              <li key={each.name}>{each.statement}</li>
+            ))}
+          </ul>
+        </details>
+      )}
+    </div>
+  )
+}
+
+/** The same again, what those times share, and what else belongs to this incident. */
+function Times({ finding }: { finding: Finding }) {
+  const repeats = finding.repeats_ms ?? []
+  return (
+    <>
+      {repeats.length > 0 && (
+        <p class="repeats">
+          The same at{' '}
+          {repeats.map((time) => (
+            <button
+              key={time}
+              class="time"
+              onClick={() => goTo({ ...finding.symptom, time_ms: time })}
+            >
+              {clock(time)}
+            </button>
+          ))}
+        </p>
+      )}
+      {finding.recurring.length > 0 && (
+        <ul class="recurring">
+          {finding.recurring.map((line) => (
+            <li key={line}>{line}</li>
+          ))}
+        </ul>
+      )}
+      {finding.also.length > 0 && (
+        <details>
+          <summary>Also ({finding.also.length})</summary>
+          <ul>
+            {finding.also.map((each) => (
+              <li key={`${each.kind} ${each.subject} ${each.time_ms}`}>
+                <button class="time" onClick={() => goTo(each)}>
+                  {clock(each.time_ms)}
+                </button>{' '}
+                {each.subject}: {each.statement}
+              </li>
+            ))}
+          </ul>
+        </details>
+      )}
+    </>
+  )
+}
