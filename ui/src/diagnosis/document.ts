@@ -6,7 +6,9 @@ export type Look = {
   from_ms: number
   to_ms: number
   cpu?: string | number | null
+  pid?: string | number | null
   comm?: string | null
+  cgroup?: string | null
   frame?: string | null
   mode?: 'user' | 'kernel' | null
   view: 'timeline' | 'heatmap' | 'flame' | 'facts' | 'events'
@@ -18,6 +20,7 @@ export type Symptom = {
   subject: string
   statement: string
   cpu: number | null
+  look: Look
 }
 
 export type Link = {
@@ -60,9 +63,10 @@ export type Document = {
 /** Where a piece of evidence is to be seen; filters of before do not stay. */
 export function target(look: Look): { range: Range; filters: Filters; mode?: Mode } {
   const filters: Filters = {}
-  if (look.cpu !== undefined && look.cpu !== null) filters.cpu = String(look.cpu)
-  if (look.comm) filters.comm = look.comm
-  if (look.frame) filters.frame = look.frame
+  for (const name of ['cpu', 'pid', 'comm', 'cgroup', 'frame'] as const) {
+    const value = look[name]
+    if (value !== undefined && value !== null && value !== '') filters[name] = String(value)
+  }
   if (look.mode) filters.mode = look.mode
   const range = { from: look.from_ms, to: look.to_ms }
   const mode = MODE_OF[look.view]

@@ -1,11 +1,13 @@
 /** One thing that went wrong: the symptom, its causes by confidence, what it was not. */
 import { useState } from 'preact/hooks'
-import { clock } from '../clock'
+import type { Range } from '../range'
 import { jump } from '../state'
+import { formatClock } from '../times'
 import { ChainView } from './chain'
-import type { Finding, Symptom } from './document'
+import { target, type Finding } from './document'
 
 const AROUND_MS = 15_000
+const clock = (time: number): string => formatClock(time, 'utc', 3)
 
 export function FindingView({ finding, open }: { finding: Finding; open: boolean }) {
   const [opened, setOpened] = useState(open)
@@ -17,7 +19,7 @@ export function FindingView({ finding, open }: { finding: Finding; open: boolean
         class="symptom"
         aria-expanded={opened}
         onClick={() => {
-          if (!opened) goTo(symptom)
+          if (!opened) jump(target(symptom.look))
           setOpened(!opened)
         }}
       >
@@ -34,10 +36,7 @@ export function FindingView({ finding, open }: { finding: Finding; open: boolean
   )
 }
 
-function goTo(symptom: Symptom): void {
-  const { time_ms: time } = symptom
-  jump({ range: { from: time - AROUND_MS, to: time + AROUND_MS }, filters: {} })
-}
+const around = (time: number): Range => ({ from: time - AROUND_MS, to: time + AROUND_MS })
 
 function Body({ finding }: { finding: Finding }) {
   const [best, ...others] = finding.chains
@@ -85,7 +84,7 @@ function Times({ finding }: { finding: Finding }) {
             <button
               key={time}
               class="time"
-              onClick={() => goTo({ ...finding.symptom, time_ms: time })}
+              onClick={() => jump({ range: around(time), filters: {} })}
             >
               {clock(time)}
             </button>
@@ -105,7 +104,7 @@ function Times({ finding }: { finding: Finding }) {
           <ul>
             {finding.also.map((each) => (
               <li key={`${each.kind} ${each.subject} ${each.time_ms}`}>
-                <button class="time" onClick={() => goTo(each)}>
+                <button class="time" onClick={() => jump(target(each.look))}>
                   {clock(each.time_ms)}
                 </button>{' '}
                 {each.subject}: {each.statement}
