@@ -1,6 +1,7 @@
 /** From the symptom to what is behind it: links in order, each with where it can be seen. */
 import { signal } from '@preact/signals'
 import { copy } from '../copy'
+import { visible } from '../flame/words'
 import { jump } from '../state'
 import { odds, surely, target, type Chain, type Link } from './document'
 
@@ -12,7 +13,7 @@ export function ChainView({ chain, word }: { chain: Chain; word: string }) {
   return (
     <div class="chain">
       <h3>
-        <span class="muted">{word}:</span> {chain.root.kind} <b>{chain.root.name}</b>
+        <span class="muted">{word}:</span> {chain.root.kind} <b>{visible(chain.root.name)}</b>
       </h3>
       <p class="confidence" data-sure={surely(chain.confidence)}>
         <span class="bar" aria-hidden="true">
@@ -20,15 +21,18 @@ export function ChainView({ chain, word }: { chain: Chain; word: string }) {
         </span>
         {percent} % · {surely(chain.confidence)}
       </p>
-      <ol class="links" aria-label={`From the symptom to ${chain.root.kind} ${chain.root.name}`}>
+      <ol
+        class="links"
+        aria-label={`From the symptom to ${chain.root.kind} ${visible(chain.root.name)}`}
+      >
         {chain.links.map((link, place) => (
           <LinkView key={place} link={link} weakest={link.kind === chain.weakest} />
         ))}
       </ol>
-      {chain.arithmetic && <p class="arithmetic">{chain.arithmetic}</p>}
+      {chain.arithmetic && <p class="arithmetic">{visible(chain.arithmetic)}</p>}
       {chain.refute && (
         <p class="refute">
-          <b>Weakest: {chain.weakest}.</b> Would be refuted by {chain.refute}.
+          <b>Weakest: {chain.weakest}.</b> Would be refuted by {visible(chain.refute)}.
         </p>
       )}
       {chain.fixes.length > 0 && (
@@ -57,7 +61,7 @@ function LinkView({ link, weakest }: { link: Link; weakest: boolean }) {
         onClick={() => follow(link)}
       >
         <span class="kind">{link.kind}</span>
-        <span class="statement">{link.statement}</span>
+        <span class="statement">{visible(link.statement)}</span>
         <span class="odds" title="How much likelier this evidence is if the link holds">
           {odds(link.strength)}
         </span>
@@ -77,7 +81,7 @@ function follow(link: Link): void {
 function Command({ text }: { text: string }) {
   return (
     <p class="command">
-      <code>{text}</code>
+      <code>{visible(text)}</code>
       <button class="quiet" onClick={() => copy(text, 'the command')}>
         Copy
       </button>

@@ -1,5 +1,6 @@
 /** One thing that went wrong: the symptom, its causes by confidence, what it was not. */
 import { useState } from 'preact/hooks'
+import { visible } from '../flame/words'
 import type { Range } from '../range'
 import { jump } from '../state'
 import { formatClock } from '../times'
@@ -24,11 +25,11 @@ export function FindingView({ finding, open }: { finding: Finding; open: boolean
         }}
       >
         <span class="what">
-          <b>{symptom.subject}</b> {symptom.statement}
+          <b>{visible(symptom.subject)}</b> {visible(symptom.statement)}
         </span>
         <span class="muted">
           {clock(symptom.time_ms)}
-          {best ? ` · ${best.root.kind} ${best.root.name}` : ' · no cause shown'}
+          {best ? ` · ${best.root.kind} ${visible(best.root.name)}` : ' · no cause shown'}
         </span>
       </button>
       {opened && <Body finding={finding} />}
@@ -42,7 +43,7 @@ function Body({ finding }: { finding: Finding }) {
   const [best, ...others] = finding.chains
   return (
     <div class="body">
-      {finding.hidden && <p class="hidden-note">{finding.hidden}</p>}
+      {finding.hidden && <p class="hidden-note">{visible(finding.hidden)}</p>}
       <Times finding={finding} />
       {best ? (
         <ChainView chain={best} word="Cause" />
@@ -52,7 +53,7 @@ function Body({ finding }: { finding: Finding }) {
       {others.map((chain) => (
         <details key={`${chain.root.kind} ${chain.root.name}`}>
           <summary>
-            Or {chain.root.kind} {chain.root.name}{' '}
+            Or {chain.root.kind} {visible(chain.root.name)}{' '}
             <span class="muted">{Math.round(chain.confidence * 100)} %</span>
           </summary>
           <ChainView chain={chain} word="Or" />
@@ -63,7 +64,7 @@ function Body({ finding }: { finding: Finding }) {
           <summary>Ruled out ({finding.ruled_out.length})</summary>
           <ul>
             {finding.ruled_out.map((each) => (
-              <li key={each.name}>{each.statement}</li>
+              <li key={each.name}>{visible(each.statement)}</li>
             ))}
           </ul>
         </details>
@@ -94,7 +95,7 @@ function Times({ finding }: { finding: Finding }) {
       {finding.recurring.length > 0 && (
         <ul class="recurring">
           {finding.recurring.map((line) => (
-            <li key={line}>{line}</li>
+            <li key={line}>{visible(line)}</li>
           ))}
         </ul>
       )}
@@ -107,7 +108,7 @@ function Times({ finding }: { finding: Finding }) {
                 <button class="time" onClick={() => jump(target(each.look))}>
                   {clock(each.time_ms)}
                 </button>{' '}
-                {each.subject}: {each.statement}
+                {visible(each.subject)}: {visible(each.statement)}
               </li>
             ))}
           </ul>
