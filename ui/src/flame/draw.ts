@@ -2,13 +2,14 @@
 
 import type { Paint } from './colour'
 import { levelsInSight, placeLevel, type Box, type Stretch } from './layout'
-import type { Frame, Tree } from './tree'
+import { hidden, type Frame, type Tree } from './tree'
 import { fit, visible } from './words'
 
 export const LINE = 19
 const GAP = 1
 const PAD = 5
 const FADED = 0.32
+const HIDDEN = 0.1 // of a frame; less is not worth a mark
 
 export interface Scene {
   tree: Tree
@@ -66,7 +67,8 @@ function drawBox(
   context.fillRect(box.left, top, width, LINE - GAP)
   if (box.width > 2.5 * letter + 2 * PAD) drawName(context, frame, paint, box, top, letter)
   context.globalAlpha = 1
-  if (frame.more && box.width > 12) drawMore(context, paint, box.left + width, top)
+  if (box.width > 12 && hidden(scene.tree, box.at) > HIDDEN)
+    drawMore(context, paint, box.left + width, top)
   outline(scene, context, box, top, width)
 }
 

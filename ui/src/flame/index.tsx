@@ -11,7 +11,7 @@ import { compile, find, same, type Found } from './search'
 import { SearchBox } from './searchbox'
 import { BETWEEN, direction, inverted, merge, MERGES, search, zoom } from './settings'
 import type { Fact } from './tip'
-import { pathOf, type Frame, type Tree } from './tree'
+import { hidden, pathOf, type Frame, type Tree } from './tree'
 import { certainty, count, percent, visible } from './words'
 
 export function Flame() {
@@ -104,7 +104,7 @@ function summary(tree: Tree, at: number): string {
   const frame = tree.frame[at] as Frame
   const share = percent(frame.value / Math.max(tree.value[0] ?? 0, 1))
   const parts = [visible(frame.name), kindOf(frame), `${count(frame.value)} samples, ${share}`]
-  if (frame.more) parts.push('more below: zoom to fill in')
+  if (hidden(tree, at) > 0) parts.push('more below: zoom to fill in')
   return parts.filter(Boolean).join(' · ')
 }
 
@@ -139,7 +139,8 @@ function describe(tree: Tree, at: number): Fact[] {
     })
   }
   if (frame.module) facts.push({ name: 'Module', text: visible(frame.module), note: kindOf(frame) })
-  if (frame.more) facts.push({ name: 'Below', text: 'more than is shown', note: 'zoom to fill in' })
+  const more = hidden(tree, at)
+  if (more > 0) facts.push({ name: 'Not shown', text: percent(more), note: 'zoom to fill in' })
   return facts
 }
 

@@ -4,6 +4,7 @@ import {
   callers,
   findPath,
   flatten,
+  hidden,
   lacks,
   levelOf,
   pathOf,
@@ -80,6 +81,19 @@ describe('paths', () => {
     expect(lacks(flat, 4)).toBe(true)
     expect(lacks(flat, 1)).toBe(false)
   })
+})
+
+it('knows how much of a frame is not shown', () => {
+  const flat = flatten({
+    name: 'all',
+    value: 10,
+    children: [
+      { name: 'a', value: 8, self: 2, more: true, children: [{ name: 'b', value: 4 }] },
+      { name: 'c', value: 2, self: 0 },
+    ],
+  })
+  expect(hidden(flat, 1)).toBeCloseTo(0.25)
+  expect(hidden(flat, 3)).toBe(0)
 })
 
 describe('splice', () => {

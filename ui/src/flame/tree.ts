@@ -30,6 +30,8 @@ export interface Tree {
   /** -1 at the root. */
   parent: Int32Array
   depth: Int32Array
+  /** How far the frames it called reach, in samples. */
+  reach: Float64Array
   /** One past the last frame of its subtree. */
   end: Int32Array
   /** How many levels there are. */
@@ -78,7 +80,7 @@ function columns(frame: Frame[], parent: Int32Array, weigh: Weigh): Tree {
   const size = frame.length
   const value = new Float64Array(size)
   const start = new Float64Array(size)
-  const filled = new Float64Array(size) // how far the called of each reach so far
+  const reach = new Float64Array(size)
   const depth = new Int32Array(size)
   const below = new Int32Array(size).fill(1)
   const heights: number[] = []
@@ -87,10 +89,10 @@ function columns(frame: Frame[], parent: Int32Array, weigh: Weigh): Tree {
     value[at] = Math.max(0, weigh(frame[at] as Frame))
     if (caller >= 0) {
       depth[at] = (depth[caller] as number) + 1
-      start[at] = filled[caller] as number
-      filled[caller] = (filled[caller] as number) + (value[at] as number)
+      start[at] = reach[caller] as number
+      reach[caller] = (reach[caller] as number) + (value[at] as number)
     }
-    filled[at] = start[at] as number
+    reach[at] = start[at] as number
     const level = depth[at] as number
     heights[level] = (heights[level] ?? 0) + 1
   }
@@ -104,7 +106,8 @@ function columns(frame: Frame[], parent: Int32Array, weigh: Weigh): Tree {
     bounds[level + 1] = (bounds[level] as number) + (heights[level] as number)
   }
   const order = levelled(depth, bounds)
-  return { size, frame, value, start, parent, depth, end, levels: heights.length, order, bounds }
+  const levels = heights.length
+  return { size, frame, value, start, reach, parent, depth, end, levels, order, bounds }
 }
 
 function levelled(depth: Int32Array, bounds: Int32Array): Int32Array {
@@ -183,4 +186,13 @@ export function lacks(tree: Tree, at: number): boolean {
   const end = tree.end[at] as number
   for (let here = at; here < end; here += 1) if ((tree.frame[here] as Frame).more) return true
   return false
+}
+
+/** The share of a frame that was called from it and is not shown, because it was pruned. */
+export function hidden(tree: Tree, at: number): number {
+  const frame = tree.frame[at] as Frame
+  const value = tree.value[at] as number
+  if (!frame.more || value <= 0) return 0
+  const shown = (tree.reach[at] as number) - (tree.start[at] as number)
+  return Math.max(0, (value - shown - (frame.self ?? 0)) / value)
 }

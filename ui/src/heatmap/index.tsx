@@ -16,6 +16,7 @@ import { brightest, ramp, type Measure } from './scale'
 import { measure, setMeasure, shown } from './settings'
 
 const ROWS = 50
+const COLUMNS = 1500 // as many as there are pixels
 const ZONE = 'utc'
 
 interface Heat {
@@ -35,18 +36,20 @@ export function Heatmap() {
     const window = shown.value
     const chosen = filters.value
     if (!window) return null
-    return matrix('/api/heatmap', { ...query(window, chosen), rows: ROWS }, signal).then(
-      ({ header, blocks }) => ({
-        grid: {
-          from: header.from_ms,
-          column_ms: header.column_ms,
-          columns: header.columns,
-          rows: blocks.counts ? blocks.counts.length / Math.max(header.columns, 1) : ROWS,
-        },
-        counts: blocks.counts ?? new Uint16Array(0),
-        kernel: blocks.kernel,
-      }),
-    )
+    return matrix(
+      '/api/heatmap',
+      { ...query(window, chosen), rows: ROWS, columns: COLUMNS },
+      signal,
+    ).then(({ header, blocks }) => ({
+      grid: {
+        from: header.from_ms,
+        column_ms: header.column_ms,
+        columns: header.columns,
+        rows: blocks.counts ? blocks.counts.length / Math.max(header.columns, 1) : ROWS,
+      },
+      counts: blocks.counts ?? new Uint16Array(0),
+      kernel: blocks.kernel,
+    }))
   })
   const { data } = answer
   const coloured = measure()
