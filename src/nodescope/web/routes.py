@@ -1,0 +1,76 @@
+"""Every path of the API, declared once: this list answers, checks and documents."""
+
+from __future__ import annotations
+
+from nodescope.analysis.tracks import TRACKS
+from nodescope.web import schemas
+from nodescope.web.answers import diagnoses, samples, timeline
+from nodescope.web.declaration import Kind, Parameter, Route, choice, flag, integer, text
+from nodescope.web.matrix import MEDIA_TYPE
+from nodescope.web.parameters import COMMON, CPU, REVISION, WINDOW
+
+_MATRIX = (Kind(MEDIA_TYPE),)
+
+
+def _json(schema: schemas.Schema) -> tuple[Kind]:
+    return (Kind("application/json", schema),)
+
+
+def _parse_kinds(given: str) -> frozenset[str]:
+    return frozenset(name.strip() for name in given.split(",") if name.strip())
+
+
+def _parse_id(given: str) -> int:
+    return int(given, 16)
+
+
+_COLUMNS = integer("columns", "how many columns at most", 1, timeline.MOST_COLUMNS, 1200)
+_ID = Parameter(
+    "id",
+    "the node of that `id`, filled in",
+    {"type": "string", "pattern": "^[0-9a-f]{16}$"},
+    text("id", "", 16, _parse_id).parse,
+)
+_FLAME = (
+    flag("inverted", "from the innermost function to its callers"),
+    choice("merge", "what stands at the root", ("comm", "cpu", "cgroup", "pod", "pid", "none"),
+           "comm"),
+    text("path", "names from the root, joined by U+001F: that node, filled in", 30_000),
+    _ID,
+    integer("width", "of the picture in pixels: half a pixel is the narrowest", 100, 10_000, 1400),
+)  # fmt: skip
+
+ROUTES = (
+    Route("/api/recording", "Which node, from when to when, what is missing",
+          timeline.recording, _json(schemas.RECORDING), (REVISION,)),
+    Route("/api/cores", "Peak share of a state, by core and column, and the node's mean",
+          timeline.cores, _MATRIX,
+          (*WINDOW, CPU, choice("state", "of core time", timeline.STATES, "system"), _COLUMNS,
+           REVISION)),
+    Route("/api/tracks", "The lines there are", timeline.tracks, _json(schemas.TRACKS),
+          (REVISION,)),
+    Route("/api/track", "One line, in columns", timeline.track, _json(schemas.TRACK),
+          (*WINDOW, choice("name", "which one", tuple(TRACKS), next(iter(TRACKS))), _COLUMNS,
+           REVISION)),
+    Route("/api/events", "What happened, each at its time", timeline.events,
+          _json(schemas.EVENTS),
+          (*WINDOW, text("kinds", "only these kinds, separated by commas", 2000, _parse_kinds),
+           flag("serious", "only serious ones"),
+           integer("limit", "how many at most", 1, 5000, 1000), REVISION)),
+    Route("/api/heatmap", "Samples by second and offset within it", samples.heatmap, _MATRIX,
+          (*COMMON, integer("rows", "of a column", 1, 100, 50),
+           integer("columns", "how many at most; a longer window takes wider ones", 1, 20_000,
+                   20_000), REVISION)),
+    Route("/api/flame", "Samples by path of functions", samples.flame, _json(schemas.FLAME),
+          (*COMMON, *_FLAME, REVISION)),
+    Route("/api/top", "What ran most", samples.top, _json(schemas.TOP),
+          (*COMMON, choice("by", "ranked by", ("function", "comm", "cpu", "cgroup", "pid"),
+                           "function"),
+           integer("limit", "how many at most", 1, 5000, 500), REVISION)),
+    Route("/api/diagnosis", "What went wrong, and why", diagnoses.diagnosis,
+          (*_json(schemas.DIAGNOSIS), Kind("text/event-stream")), (*WINDOW, REVISION), slow=True),
+    Route("/api/report.html", "The diagnosis with its pictures, as one file",
+          diagnoses.report_html, (Kind("text/html"),), (*WINDOW, REVISION), slow=True),
+    Route("/api/report.md", "The diagnosis as Markdown", diagnoses.report_markdown,
+          (Kind("text/markdown"),), (*WINDOW, REVISION), slow=True),
+)  # fmt: skip
