@@ -13,13 +13,16 @@ export type { Matrix, MatrixHeader } from './matrix'
 
 export type Span = { from_ms: number; to_ms: number; reason: string }
 
+/** What was not recorded: of everything (`all`), or of one source, perhaps on one core. */
+export type Gap = Span & { source?: string; cpu?: number | null; lost?: number | null }
+
 export type Recording = {
   node: { hostname?: string; kernel?: string; cpus?: number; boot?: string }
   from_ms: number
   to_ms: number
   cpus: number[]
   tables: string[]
-  gaps: Span[]
+  gaps: Gap[]
   frozen: Span[]
   live: boolean
   samples: number

@@ -11,6 +11,8 @@ export type MatrixHeader = {
   columns: number
   rows: (string | number)[]
   scale?: number
+  /** false where the server had no time yet to read all of it */
+  complete?: boolean
   blocks: { name: string; dtype: string; shape: number[]; offset: number; bytes: number }[]
 }
 
