@@ -126,9 +126,8 @@ WINDOW = (*FROM, *TO)
 AT = (*_time("at", "the moment"),)
 BASE = (*_time("base_from", "start of the window to compare with"),
         *_time("base_to", "its end"))  # fmt: skip
-CPU = text("cpu", "only these cores, as in 0-5,39", 2000, parse_cpus)
 FILTERS = (
-    CPU,
+    text("cpu", "only these cores, as in 0-5,39", 2000, parse_cpus),
     text("pid", "only these processes, as in 812,4021", 2000, parse_pids),
     text("comm", "only threads of this name; `*` matches anything", 200, parse_names),
     text("cgroup", "only cgroups with this in their path, or of the pod or container called so",
@@ -138,4 +137,3 @@ FILTERS = (
     text("no_frame", "only stacks without a function that does", 500, parse_pattern),
 )  # fmt: skip
 REVISION = text("revision", "ignored: tells caches apart", 64)
-COMMON = (*WINDOW, *FILTERS)

@@ -55,7 +55,7 @@ class Question:
     @cached_property
     def asked(self) -> Window:
         """The window asked for, recorded or not; all of the recording if none was."""
-        from_ns, to_ns = self._moment("from"), self._moment("to")
+        from_ns, to_ns = self.moment("from"), self.moment("to")
         extent = self.snapshot.extent
         window = Window(
             extent.from_ns if from_ns is None else from_ns,
@@ -65,7 +65,8 @@ class Question:
             raise UsageError("the window ends before it starts", hint="from is the earlier one")
         return window
 
-    def _moment(self, name: str) -> int | None:
+    def moment(self, name: str) -> int | None:
+        """A time that was asked for, however it was written."""
         found: int | None = self.values.get(f"{name}_ms")
         return self.values.get(name) if found is None else found
 

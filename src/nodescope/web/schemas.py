@@ -88,3 +88,31 @@ DIAGNOSIS = record({
     })),
     "missing": records(["what", "consequence", "hint"]),
 })  # fmt: skip
+COMPARE = record({
+    "rows": records(["kind", "name", "window", "baseline", "ratio", "p", "q", "status", "flagged"]),
+    "baseline": record({"from_ms": NUMBER, "to_ms": NUMBER}),
+    "notes": listing(STRING), "samples": INTEGER, "method": STRING, "left_off": INTEGER,
+})  # fmt: skip
+DIFFERENCE = record({
+    **FLAME["properties"], "base_total": INTEGER, "base_scale": NUMBER,
+    "baseline": record({"from_ms": NUMBER, "to_ms": NUMBER}),
+})  # fmt: skip
+FACTS = record({
+    "at_ms": NUMBER,
+    "network": nullable(record({
+        "nics": records(["name", "driver"]),
+        "queues": records(["nic", "queue", "irq", "cpus", "starved"]),
+    })),
+    "units": records(["unit", "active", "sub"]),
+    "containers": records(["runtime", "id", "name", "state"]),
+    "zombies": nullable(record({
+        "tracked": nullable(INTEGER), "visible": nullable(INTEGER), "dying": nullable(INTEGER),
+        "parents": records(["path", "dying", "kind", "held_bytes"]),
+    })),
+})  # fmt: skip
+QUALITY = record({
+    "from_ms": NUMBER, "to_ms": NUMBER, "samples": INTEGER, "lost": INTEGER,
+    "gaps": records(["from_ms", "to_ms", "source", "reason"]),
+    "clock_steps": records(["time_ms", "by_ms"]), "late_ms": NUMBER, "unseen_ms": NUMBER,
+    "lost_share": nullable(NUMBER), "idle_share": nullable(NUMBER),
+})  # fmt: skip

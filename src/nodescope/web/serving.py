@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
+import signal
 import socket
 import ssl
 import stat
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -173,10 +175,24 @@ def serve(
         warming.start()
         ready(link_to(address, bound.getsockname()[1], https=safety.https))
         try:
-            uvicorn.Server(config).run(sockets=[bound])
+            _Quiet(config).run(sockets=[bound])
         finally:
             server.stopping.set()
             warming.join(5)
+
+
+class _Quiet(uvicorn.Server):
+    """Ends by a signal as by anything else: uvicorn would raise it again when it is done."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        handled = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+        before = {each: signal.signal(each, self.handle_exit) for each in handled}
+        try:
+            yield
+        finally:
+            for each, handler in before.items():
+                signal.signal(each, handler)
 
 
 def _warm(server: Server, show: Callable[[int, int], None]) -> None:

@@ -35,9 +35,10 @@ class Forest:
     rows: Rows
     parent: I64  # -1: none
     own: I64
+    width: I64  # by which paths are shown or left out
 
     @classmethod
-    def of(cls, rows: Rows) -> Forest:
+    def of(cls, rows: Rows, width: I64 | None = None) -> Forest:
         """Find everybody's callers."""
         order = np.argsort(rows.path)
         place = np.searchsorted(rows.path, rows.caller, sorter=order)
@@ -45,7 +46,8 @@ class Forest:
         known = (rows.caller != 0) & (rows.path[found] == rows.caller) if len(order) else found
         parent = np.where(known, found, -1).astype(np.int64)
         below = np.bincount(parent[parent >= 0], rows.total[parent >= 0], len(parent))
-        return cls(rows, parent, rows.total - below.astype(np.int64))
+        own = np.maximum(rows.total - below.astype(np.int64), 0)
+        return cls(rows, parent, own, rows.total if width is None else width)
 
     def depths(self) -> I64:
         """How many callers each has, by doubling the steps up."""
@@ -69,21 +71,36 @@ class Forest:
         return inside
 
 
-def flame_document(rows: Rows, names: Names, values: Mapping[str, Any]) -> dict[str, Any]:
+class Painter:
+    """What else a node shows; nothing."""
+
+    def add(self, node: dict[str, Any], at: int) -> None:
+        """Add to the node of a row."""
+
+
+def flame_document(
+    rows: Rows,
+    names: Names,
+    values: Mapping[str, Any],
+    forest: Forest | None = None,
+    painter: Painter | None = None,
+) -> dict[str, Any]:
     """`{total, unit, root, pruned_below}`."""
-    forest = Forest.of(rows)
+    forest = forest or Forest.of(rows)
+    painter = painter or Painter()
     total = whole(rows)
     top = _find_top(forest, names, values)
     root = {"name": "all", "value": total, "self": 0, "children": []}
     kept = np.arange(len(rows.path))
-    seen = total
+    seen = max(total, int(forest.width[forest.parent < 0].sum()))
     if top is not None:
         root = _node(forest, names, top)
+        painter.add(root, top)
         kept = np.flatnonzero(forest.below(top))
         kept = kept[kept != top]
-        seen = int(rows.total[top])
+        seen = int(forest.width[top])
     least = max(1, int(np.ceil(seen * _HALF_PIXEL / values["width"])))
-    tree, least = _grow(forest, names, root, top, kept, least)
+    tree, least = _grow(forest, names, painter, root, top, kept, least)
     return {"total": total, "unit": "samples", "root": tree, "pruned_below": least}
 
 
@@ -103,7 +120,7 @@ def _find_top(forest: Forest, names: Names, values: Mapping[str, Any]) -> int | 
             raise UsageError(
                 f"path: nothing called {name!r:.80} there", hint="start from the root, without path"
             )
-        top = max(fitting, key=lambda at: int(forest.rows.total[at]))
+        top = max(fitting, key=lambda at: int(forest.width[at]))
         candidates = np.flatnonzero(forest.parent == top)
     return top
 
@@ -128,31 +145,34 @@ def _node(forest: Forest, names: Names, at: int) -> dict[str, Any]:
 def _grow(
     forest: Forest,
     names: Names,
+    painter: Painter,
     root: dict[str, Any],
     top: int | None,
     kept: I64,
     least: int,
 ) -> tuple[dict[str, Any], int]:
     """The tree below the root, of what is wide enough; narrower only as far as it fits."""
-    totals, depth = forest.rows.total, forest.depths()
+    width, depth = forest.width, forest.depths()
     base = 0 if top is None else int(depth[top]) + 1
     within = kept[depth[kept] - base < DEEPEST]
-    chosen = within[totals[within] >= least]
+    chosen = within[width[within] >= least]
     while len(chosen) > MOST_NODES or _size(forest, names, chosen) > _ROOM:
         least = int(least * 1.5) + 1
-        chosen = within[totals[within] >= least]
+        chosen = within[width[within] >= least]
     nodes = {at: _node(forest, names, at) for at in chosen.tolist()}
+    for at, node in nodes.items():
+        painter.add(node, at)
     home = {-1: root} if top is None else {top: root}
     # Whoever has callees that are not shown has more to show.
     shown = np.zeros(len(forest.parent), bool)
     shown[chosen] = True
     for at in np.unique(forest.parent[kept[~shown[kept]]]).tolist():
-        node = nodes.get(at) or home.get(at)
-        if node is not None:
-            node["more"] = True
+        lacking = nodes.get(at) or home.get(at)
+        if lacking is not None:
+            lacking["more"] = True
             if at in nodes:
-                node["id"] = f"{int(forest.rows.path[at]):016x}"
-    for at in chosen[np.argsort(-totals[chosen], kind="stable")].tolist():
+                lacking["id"] = f"{int(forest.rows.path[at]):016x}"
+    for at in chosen[np.argsort(-width[chosen], kind="stable")].tolist():
         parent = int(forest.parent[at])
         (nodes.get(parent) or home[parent])["children"].append(nodes[at])
     return root, least
@@ -165,4 +185,4 @@ def _size(forest: Forest, names: Names, chosen: I64) -> int:
         count * sum(len(json.dumps(cut(text))) for text in names.of[frame][:2])
         for frame, count in zip(frames.tolist(), times.tolist(), strict=True)
     )
-    return len(chosen) * (_NODE + 40) + texts
+    return len(chosen) * (_NODE + 110) + texts  # with numbers, and those of a baseline

@@ -248,8 +248,10 @@ def _events(question: Question) -> list[Event]:
 
 
 def _wanted(event: Event, values: Any) -> bool:
-    kinds = values["kinds"]
+    kinds, cpus = values["kinds"], values["cpu"]
     if kinds is not None and event.kind not in kinds:
+        return False
+    if cpus is not None and event.cpu is not None and event.cpu not in cpus:
         return False
     return not values["serious"] or _serious(event.kind)
 
