@@ -22,7 +22,7 @@ from nodescope.analysis.filter import Filter, count_values, number_values
 from nodescope.analysis.names import name_pods
 from nodescope.analysis.tree import I64, U64, Integers, Tree, identify_frames, mix
 from nodescope.archive.columns import Columns
-from nodescope.archive.sealing import NARROW
+from nodescope.archive.sealing import NARROW as NARROW
 from nodescope.archive.trie import Paths, find_paths, find_wide_callers
 
 Group = Literal["none", "comm", "cpu", "cgroup", "pod", "pid"]

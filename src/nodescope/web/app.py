@@ -18,6 +18,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route as HttpRoute
 
 import nodescope
+from nodescope.analysis.window import overlapping
 from nodescope.errors import ArchiveError, NodescopeError, UsageError
 from nodescope.web.answers.replies import json_reply
 from nodescope.web.cache import Cache
@@ -36,6 +37,7 @@ from nodescope.web.work import Task, TooBusy, Work
 
 KEPT_BYTES = 48 << 20
 _CACHE_CONTROL = "private, no-cache"  # kept, and asked for again by its ETag
+LONG = 8  # segments: more of samples take seconds
 CLIENT_LEFT = 499  # as nginx says; nobody reads it
 
 
@@ -58,19 +60,22 @@ class Server:
         """Answer a request by its route."""
         loop = asyncio.get_running_loop()
         values = route.read(request.query_params.multi_items())
-        snapshot, version = await loop.run_in_executor(self.work.looking, self._look, values)
+        snapshot, version, touched = await loop.run_in_executor(
+            self.work.looking, self._look, values
+        )
         etag = _etag(route, values, version)
+        slow = route.slow or (route.by_samples and touched > LONG)
         if route.cached and request.headers.get("if-none-match") == etag:
             return Response(status_code=304, headers=_headers(etag))
         if EVENT_STREAM in request.headers.get("accept", "") and _streams(route):
             return StreamingResponse(
-                stream_task(self.work, self._begin(route, values, snapshot, etag)),
+                stream_task(self.work, self._begin(route, values, snapshot, etag, slow=slow)),
                 media_type=EVENT_STREAM,
                 headers={"Cache-Control": "no-store"},
             )
         kept = self.kept.find(etag) if route.cached else None
         if kept is None:
-            kept = await self._wait(request, self._begin(route, values, snapshot, etag))
+            kept = await self._wait(request, self._begin(route, values, snapshot, etag, slow=slow))
         lasting = route.cached and kept.whole
         headers = _headers(etag) if lasting else {"Cache-Control": "no-store"}
         if kept.filename is not None:
@@ -79,16 +84,18 @@ class Server:
             return FileReply(kept.path, kept.media_type, headers)
         return Response(kept.body, media_type=kept.media_type, headers=headers)
 
-    def _look(self, values: dict[str, Any]) -> tuple[Snapshot, str]:
-        """The recording as it is, and what tells the versions of this answer apart."""
+    def _look(self, values: dict[str, Any]) -> tuple[Snapshot, str, int]:
+        """The recording, what tells versions of this answer apart, how many segments it touches."""
         snapshot = self.recording.snapshot()
         self.shelf.belongs_to(snapshot.identity)
         if "from_ms" not in values:
-            return snapshot, f"{snapshot.revision} {snapshot.live}"
+            return snapshot, f"{snapshot.revision} {snapshot.live}", 1
         asked = Question(values, snapshot, self.shelf).asked
-        return snapshot, snapshot.revision_of(asked)
+        return snapshot, snapshot.revision_of(asked), len(overlapping(snapshot.segments, asked))
 
-    def _begin(self, route: Route, values: dict[str, Any], snapshot: Snapshot, etag: str) -> Task:
+    def _begin(
+        self, route: Route, values: dict[str, Any], snapshot: Snapshot, etag: str, *, slow: bool
+    ) -> Task:
         def job(task: Task) -> Reply:
             reply = self._compute(
                 route, Question(values, snapshot, self.shelf, task.check, task.show)
@@ -97,7 +104,7 @@ class Server:
                 self.kept.put(etag, reply)
             return reply
 
-        return self.work.begin(etag, job, slow=route.slow)
+        return self.work.begin(etag, job, slow=slow)
 
     def _compute(self, route: Route, question: Question) -> Reply:
         try:

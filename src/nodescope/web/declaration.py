@@ -54,6 +54,7 @@ class Route:
     kinds: Sequence[Kind]
     parameters: Sequence[Parameter] = ()
     slow: bool = False  # may take seconds: waits in a queue of its own
+    by_samples: bool = False  # reads samples, so a long window makes it slow
     cached: bool = True
 
     def read(self, pairs: Sequence[tuple[str, str]]) -> dict[str, Any]:

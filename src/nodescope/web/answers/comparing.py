@@ -6,17 +6,16 @@ import functools
 
 from nodescope.analysis.compare import compare as compare_windows
 from nodescope.analysis.compare import measure_recorded
-from nodescope.analysis.flame import FEW, Group, Names, Rows, flame_of
+from nodescope.analysis.flame import FEW, NARROW, Group, Names, Rows, flame_of, whole
 from nodescope.analysis.window import Window, overlapping, read_parts
 from nodescope.archive.columns import Columns
 from nodescope.errors import UsageError
 from nodescope.pictures.compare import compare_document
-from nodescope.web.answers.differences import difference_document
+from nodescope.web.answers.differences import Difference
 from nodescope.web.answers.replies import LARGEST, fitting, json_reply
 from nodescope.web.question import Question, Reply, to_ms
 
 BASELINE_NS = 30 * 60 * 1_000_000_000
-_IN_FULL = 4 * FEW  # segments whose narrow paths are kept: else they would seem new
 
 
 def choose_baseline(question: Question) -> Window:
@@ -75,7 +74,11 @@ def compare_flame(question: Question) -> Reply:
         max(1, measure_recorded(question.overlapping(each), (each.from_ns, each.to_ns)))
         for each in (window, against)
     ]
-    document = difference_document(now, before, spans[0] / spans[1], names, question.values)
+    # Of many segments narrow paths are not summed: what is missing may be one of them.
+    many = len(question.overlapping(against)) > FEW
+    hidden = NARROW * whole(before) if many else 0.0
+    difference = Difference(now, before, spans[0] / spans[1], hidden)
+    document = difference.document(names, question.values)
     document["baseline"] = {"from_ms": to_ms(against.from_ns), "to_ms": to_ms(against.to_ns)}
     return json_reply(document)
 
@@ -89,5 +92,5 @@ def _rows(question: Question, window: Window, names: Names) -> Rows:
         names,
         inverted=question.values["inverted"],
         group=group,
-        count=1 if count <= _IN_FULL else count,
+        count=count,
     )

@@ -89,7 +89,7 @@ def flame_document(
     forest = forest or Forest.of(rows)
     painter = painter or Painter()
     total = whole(rows)
-    top = _find_top(forest, names, values)
+    top = find_top(forest, names, values)
     root = {"name": "all", "value": total, "self": 0, "children": []}
     kept = np.arange(len(rows.path))
     seen = max(total, int(forest.width[forest.parent < 0].sum()))
@@ -104,7 +104,8 @@ def flame_document(
     return {"total": total, "unit": "samples", "root": tree, "pruned_below": least}
 
 
-def _find_top(forest: Forest, names: Names, values: Mapping[str, Any]) -> int | None:
+def find_top(forest: Forest, names: Names, values: Mapping[str, Any]) -> int | None:
+    """The row that is asked for by its `id` or `path`; None for all of it."""
     if values.get("id") is not None:
         found = np.flatnonzero(forest.rows.path == np.uint64(values["id"]))
         if not len(found):

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from nodescope.analysis.flame import Group, Names, flame_of
+from nodescope.analysis.flame import FEW, NARROW, Group, Names, Rows, flame_rows, merge, whole
 from nodescope.analysis.heatmap import make_split_heatmap
 from nodescope.analysis.top import rank
 from nodescope.analysis.window import overlapping
 from nodescope.pictures.documents import top_document
-from nodescope.web.answers.flames import flame_document
+from nodescope.web.answers.flames import Forest, find_top, flame_document
 from nodescope.web.answers.replies import LARGEST, json_reply
 from nodescope.web.matrix import MEDIA_TYPE, encode_matrix, narrow
 from nodescope.web.question import Question, Reply, to_ms
 
 _ROOM = LARGEST - 4096
+_REFINED = 32  # segments of which a zoomed path is summed to its last sample
 _CELL_BYTES = 8  # two blocks of at most four
 
 
@@ -41,17 +42,24 @@ def heatmap(question: Question) -> Reply:
 def flame(question: Question) -> Reply:
     """Samples by path of functions; of one path, if it is named."""
     values, names = question.values, Names()
-    group: Group = values["merge"]
     count = len(overlapping(question.segments, question.window))
-    rows = flame_of(
-        question.parts(),
-        question.filter,
-        names,
-        inverted=values["inverted"],
-        group=group,
-        count=count,
-    )
+    rows = _rows(question, names, 0.0 if count <= FEW else NARROW)
+    forest = Forest.of(rows)
+    top = find_top(forest, names, values)
+    if top is not None and FEW < count <= _REFINED:
+        # Narrow paths of the whole are wide ones of this one: sum these as well.
+        least = NARROW * int(rows.total[top]) / max(1, whole(rows))
+        rows = _rows(question, names, least)
     return json_reply(flame_document(rows, names, values))
+
+
+def _rows(question: Question, names: Names, least: float) -> Rows:
+    group: Group = question.values["merge"]
+    inverted: bool = question.values["inverted"]
+    return merge(
+        flame_rows(part, question.filter, names, inverted=inverted, group=group, least=least)
+        for part in question.parts()
+    )
 
 
 def top(question: Question) -> Reply:
