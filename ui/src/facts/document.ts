@@ -2,6 +2,7 @@
 
 export type Nic = {
   name: string
+  resets?: number | null
   driver?: string | null
   version?: string | null
   up?: boolean | null
@@ -13,9 +14,9 @@ export type Queue = {
   queue: number
   direction?: string | null
   irq?: number | null
-  cpus?: number[] | string | null
-  /** how long its core did no packet work although there was some; null is not known */
-  starved?: boolean | number | null
+  cpus: number[]
+  /** for how many milliseconds its core did no packet work although it had to; null is not known */
+  starved: number | null
 }
 
 export type Unit = {
@@ -53,9 +54,12 @@ export type Zombies = {
   }[]
 }
 
+export type Network = { over_ms: number; nics: Nic[]; queues: Queue[] }
+
 export type Facts = {
-  network?: { nics?: Nic[]; queues?: Queue[] } | null
-  units?: Unit[]
-  containers?: Container[]
-  zombies?: Zombies | null
+  at_ms: number
+  network: Network | null
+  units: Unit[]
+  containers: Container[]
+  zombies: Zombies | null
 }

@@ -7,7 +7,7 @@ import { formatTime } from '../times'
 import type { Facts as Known } from './document'
 import { Card } from './card'
 import './facts.css'
-import { Network } from './network'
+import { NetworkFacts } from './network'
 import { Containers, Units } from './services'
 import { ZombieFacts } from './zombies'
 
@@ -23,9 +23,9 @@ export function Facts() {
       {error && <Trouble failure={error} />}
       {data && (
         <>
-          <p class="muted">As last seen before {formatTime(selection.value.to, 'utc', 3)} UTC</p>
+          <p class="muted">As last seen before {formatTime(data.at_ms, 'utc', 3)} UTC</p>
           <div class="cards">
-            <Network nics={data.network?.nics ?? []} queues={data.network?.queues ?? []} />
+            <NetworkFacts network={data.network} />
             {data.zombies ? (
               <ZombieFacts zombies={data.zombies} />
             ) : (
@@ -33,8 +33,8 @@ export function Facts() {
                 <Empty>Not recorded here.</Empty>
               </Card>
             )}
-            <Units units={data.units ?? []} />
-            <Containers containers={data.containers ?? []} />
+            <Units units={data.units} />
+            <Containers containers={data.containers} />
           </div>
         </>
       )}

@@ -2,15 +2,16 @@
 import { Empty } from '../flame/feedback'
 import { visible } from '../flame/words'
 import { filter, filters } from '../state'
+import { formatLength } from '../times'
 import { Card } from './card'
-import type { Nic, Queue } from './document'
-import { coresOf } from './order'
+import type { Network, Nic, Queue } from './document'
 
-export function Network({ nics, queues }: { nics: Nic[]; queues: Queue[] }) {
+export function NetworkFacts({ network }: { network: Network | null }) {
+  const { nics, queues, over_ms: over } = network ?? { nics: [], queues: [], over_ms: 0 }
   const starved = queues.filter((each) => each.starved).length
-  const note = queues.length ? `${queues.length} queues, ${starved || 'none'} starved` : ''
+  const note = `${queues.length} queues, ${starved || 'none'} starved in the last ${formatLength(over)}`
   return (
-    <Card title="Network queues" note={note}>
+    <Card title="Network queues" note={queues.length ? note : ''}>
       {nics.length === 0 && <Empty>No device was recorded here.</Empty>}
       {nics.map((nic) => (
         <div key={nic.name} class="nic">
@@ -39,7 +40,7 @@ function about(nic: Nic): string {
 }
 
 function QueueView({ queue }: { queue: Queue }) {
-  const cores = coresOf(queue)
+  const cores = queue.cpus.join(',')
   const chosen = cores !== '' && filters.value.cpu === cores
   return (
     <li data-queue={queue.queue} data-starved={Boolean(queue.starved)}>
@@ -51,7 +52,7 @@ function QueueView({ queue }: { queue: Queue }) {
       >
         <span class="muted">queue {queue.queue}</span>{' '}
         {cores === '' ? 'core not known' : `core ${cores}`}
-        {queue.starved ? <strong> starved</strong> : ''}
+        {queue.starved ? <strong> starved {formatLength(queue.starved)}</strong> : ''}
       </button>
     </li>
   )

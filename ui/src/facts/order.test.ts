@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { byName, byTrouble, coresOf, formatBytes, troubleOf } from './order'
+import { byName, byTrouble, formatBytes, troubleOf } from './order'
 
 test('a unit that hides its loop behind "active" is not well', () => {
   expect(troubleOf({ unit: 'a', active: 'active', failures: 9, successes: 0 })).toBe(
@@ -26,12 +26,6 @@ test('containers of one name and image are one group', () => {
     ['well', 1, 0],
     ['444444444444', 1, 0],
   ])
-})
-
-test('cores as a list or as text', () => {
-  expect(coresOf({ nic: 'e', queue: 0, cpus: [3, 4] })).toBe('3,4')
-  expect(coresOf({ nic: 'e', queue: 0, cpus: '39' })).toBe('39')
-  expect(coresOf({ nic: 'e', queue: 0 })).toBe('')
 })
 
 test('bytes as people read them', () => {

@@ -1,5 +1,5 @@
 /** What of the node's facts is shown first: what is not well. */
-import type { Container, Queue, Unit } from './document'
+import type { Container, Unit } from './document'
 
 /** Why a unit is not well; empty if it is. */
 export function troubleOf(unit: Unit): string {
@@ -32,11 +32,6 @@ export function byName(containers: readonly Container[]): Group[] {
   return [...groups.values()].sort(
     (a, b) => b.failed - a.failed || b.containers.length - a.containers.length,
   )
-}
-
-/** The cores that serve a queue, as a filter takes them; empty if not known. */
-export function coresOf(queue: Queue): string {
-  return Array.isArray(queue.cpus) ? queue.cpus.join(',') : (queue.cpus ?? '')
 }
 
 const UNITS = ['B', 'kB', 'MB', 'GB', 'TB', 'PB'] as const
