@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { byName, rowOf, sentence, statusOf, surely, type Change } from './changes'
+import { byName, odds, rowOf, statusOf, surely, type Change } from './changes'
 
 const change = (kind: string, name: string): Change => ({
   kind,
@@ -44,8 +44,8 @@ it('finds the row of a frame', () => {
   expect(rowOf(rows, [])).toBeUndefined()
 })
 
-it('speaks', () => {
-  expect(sentence(change('comm', 'x'))).toBe(
-    '6.5 % of the samples instead of 0.7 % (650 instead of 70)',
-  )
+it('writes chances', () => {
+  expect(odds(null)).toBe('–')
+  expect(odds(1e-9)).toBe('< 0.001')
+  expect(odds(0.034)).toBe('0.034')
 })

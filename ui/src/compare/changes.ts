@@ -1,7 +1,5 @@
 /** What changed against the baseline: the rows of the table, and words for them. */
 
-import { count, percent } from '../flame/words'
-
 export type Status = 'new' | 'grown' | 'shrunk' | 'gone'
 
 export interface Change {
@@ -20,7 +18,13 @@ export interface Change {
 }
 
 /** A sign beside the word, so that nothing hangs on colours. */
-export const SIGNS: Record<Status, string> = { new: '✚', grown: '▲', shrunk: '▼', gone: '✕' }
+export const SIGNS: Record<Status | 'same', string> = {
+  new: '✚',
+  grown: '▲',
+  shrunk: '▼',
+  gone: '✕',
+  same: '≈',
+}
 
 /** Where a share stands: what was not there is new, however little it is. */
 export function statusOf(now: number, before: number): Status | 'same' {
@@ -30,12 +34,18 @@ export function statusOf(now: number, before: number): Status | 'same' {
   return now < before / 1.1 ? 'shrunk' : 'same'
 }
 
+/** A chance as people write it. */
+export function odds(q: number | null): string {
+  if (q === null) return '–'
+  return q < 0.001 ? '< 0.001' : q.toFixed(3)
+}
+
 /** How surely something changed, in words. */
 export function surely({ q, extreme }: { q: number | null; extreme: string }): string {
   const seen = extreme.endsWith(' of 0') ? '' : `${extreme} baseline windows had as much`
   if (q === null) return seen || 'nothing to compare with'
-  const odds = q < 0.001 ? 'q < 0.001' : `q = ${q.toPrecision(2)}`
-  return [odds, seen].filter(Boolean).join(', ')
+  const chance = q < 0.001 ? `q ${odds(q)}` : `q = ${odds(q)}`
+  return [chance, seen].filter(Boolean).join(', ')
 }
 
 /** The rows by how a frame of the flame graph would be called there. */
@@ -56,12 +66,4 @@ export function rowOf(
   if (comm === undefined || name === undefined) return undefined
   if (path.length === 1) return rows.get(`comm ${comm}`)
   return rows.get(`function ${comm};${name}`) ?? rows.get(`kernel ${name}`)
-}
-
-/** `kubelet had 6.5 % instead of 0.7 %`. */
-export function sentence(row: Change): string {
-  const was = row.baseline > 0 ? percent(row.baseline_share) : 'none'
-  return `${percent(row.window_share)} of the samples instead of ${was} (${count(
-    row.window,
-  )} instead of ${count(row.baseline)})`
 }

@@ -158,7 +158,7 @@ function actions(tree: Tree, at: number) {
 
 function said(frame: Frame, { now, before }: Totals): string {
   const status = statusOf(frame.value / now, (frame.base ?? 0) / before)
-  return status === 'same' ? 'as before' : `${SIGNS[status]} ${status}`
+  return `${SIGNS[status]} ${status}`
 }
 
 function summary(tree: Tree, at: number, totals: Totals): string {

@@ -5,7 +5,7 @@ import { search } from '../flame/settings'
 import { compile } from '../flame/search'
 import { count, factor, percent, visible } from '../flame/words'
 import { filter, filters, show, type Filters } from '../state'
-import { SIGNS, surely, type Change } from './changes'
+import { odds, SIGNS, statusOf, type Change } from './changes'
 import { listed } from './settings'
 
 const MOST = 200
@@ -58,7 +58,15 @@ export function Changes({ rows }: { rows: Change[] }) {
                 <th scope="col" class="amount-column">
                   Factor
                 </th>
-                <th scope="col">How surely</th>
+                <th scope="col" class="amount-column" title="chance of a false flag">
+                  q
+                </th>
+                <th
+                  scope="col"
+                  title="windows of the baseline that had as much (shrunk: as little)"
+                >
+                  As extreme
+                </th>
               </tr>
             </thead>
             <tbody>
@@ -75,11 +83,12 @@ export function Changes({ rows }: { rows: Change[] }) {
 
 function Row({ row }: { row: Change }) {
   const [group, inner] = split(row)
+  const status = row.flagged ? row.status : statusOf(row.window_share, row.baseline_share)
   return (
     <tr class={row.flagged ? 'flagged' : ''} data-status={row.status}>
       <td>
-        <span class={`change ${row.status}`}>
-          <span aria-hidden="true">{SIGNS[row.status]}</span> {row.status}
+        <span class={row.flagged ? `change ${status}` : 'muted'}>
+          <span aria-hidden="true">{SIGNS[status]}</span> {status}
         </span>
       </td>
       <th scope="row">
@@ -92,9 +101,8 @@ function Row({ row }: { row: Change }) {
       <td class="amount-column">{percent(row.window_share)}</td>
       <td class="amount-column">{percent(row.baseline_share)}</td>
       <td class="amount-column">{factor(row.window_share, row.baseline_share)}</td>
-      <td class="muted" title={surely(row)}>
-        {surely(row)}
-      </td>
+      <td class="amount-column">{odds(row.q)}</td>
+      <td class="muted">{row.extreme}</td>
     </tr>
   )
 }

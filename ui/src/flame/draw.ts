@@ -8,7 +8,8 @@ import { fit, visible } from './words'
 export const LINE = 19
 const GAP = 1
 const PAD = 5
-const FADED = 0.32
+const FADED = 0.3
+const FADED_TEXT = 0.75
 const HIDDEN = 0.1 // of a frame; less is not worth a mark
 
 export interface Scene {
@@ -62,10 +63,14 @@ function drawBox(
   const frame = scene.tree.frame[box.at] as Frame
   const paint = scene.paint(frame)
   const width = box.width > 3 ? box.width - GAP : box.width
-  context.globalAlpha = fadedness(scene, box)
+  const strength = fadedness(scene, box)
+  context.globalAlpha = strength
   context.fillStyle = paint.fill
   context.fillRect(box.left, top, width, LINE - GAP)
-  if (box.width > 2.5 * letter + 2 * PAD) drawName(context, frame, paint, box, top, letter)
+  // On a faded box the page's own text colour is easier to read than the box's.
+  context.globalAlpha = strength < 1 ? FADED_TEXT : 1
+  const ink = strength < 1 ? scene.colours.text : paint.ink
+  if (box.width > 2.5 * letter + 2 * PAD) drawName(context, frame, ink, box, top, letter)
   context.globalAlpha = 1
   if (box.width > 12 && hidden(scene.tree, box.at) > HIDDEN)
     drawMore(context, paint, box.left + width, top)
@@ -81,7 +86,7 @@ function fadedness(scene: Scene, box: Box): number {
 function drawName(
   context: CanvasRenderingContext2D,
   frame: Frame,
-  paint: Paint,
+  ink: string,
   box: Box,
   top: number,
   letter: number,
@@ -93,7 +98,7 @@ function drawName(
   while (text.length > 1 && !isLatin(text) && context.measureText(text).width > room) {
     text = fit(text.replace(/…$/, ''), text.length - 2)
   }
-  context.fillStyle = paint.ink
+  context.fillStyle = ink
   context.fillText(text, box.left + PAD, top + (LINE - GAP) / 2 + 0.5)
 }
 

@@ -39,6 +39,7 @@ const KEYS: Record<string, Step> = {
 }
 const FONT_SIZE = 12
 const MOVE_MS = 140
+const HINT = 'Click zooms, right click does more, arrow keys walk.'
 
 export function Graph(shown: Shown) {
   const { tree, zoomed } = shown
@@ -105,6 +106,7 @@ export function Graph(shown: Shown) {
   const zoom = (frame: number) => frame >= 0 && shown.onZoom(frame)
 
   const onKeyDown = (event: KeyboardEvent) => {
+    setFocused(true)
     const step = KEYS[event.key]
     if (step) {
       const next = walk(tree, at, step, zoomed)
@@ -169,7 +171,7 @@ export function Graph(shown: Shown) {
         }}
       />
       <p class="flame-status" role="status">
-        {focused || at !== 0 ? shown.summary(at) : ''}
+        {focused || at !== 0 ? shown.summary(at) : HINT}
       </p>
       {hover && hovered >= 0 && !menu && (
         <Tip x={hover.x} y={hover.y} title={visible(nameOf(tree, hovered))}>

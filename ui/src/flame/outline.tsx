@@ -29,7 +29,7 @@ export function Outline(shown: Outlined) {
       aria-activedescendant={`flame-frame-${current}`}
       tabIndex={0}
       onKeyDown={shown.onKeyDown}
-      onFocus={() => shown.onFocus(true)}
+      onFocus={(event) => shown.onFocus(event.currentTarget.matches(':focus-visible'))}
       onBlur={() => shown.onFocus(false)}
     >
       {frames.map((at) => (

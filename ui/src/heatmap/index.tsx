@@ -9,7 +9,7 @@ import { count, percent } from '../flame/words'
 import { isEmpty } from '../range'
 import { filters, recording, select, selection, type Range } from '../state'
 import { dark } from '../theme'
-import { formatClock, formatLength } from '../times'
+import { formatClock } from '../times'
 import { cellRange, windowFor, type Grid } from './cells'
 import { Plot } from './plot'
 import { brightest, ramp, type Measure } from './scale'
@@ -70,8 +70,14 @@ export function Heatmap() {
               Kernel share
             </button>
           </div>
-          <button onClick={() => zoomTo(selection.peek())}>Zoom to selection</button>
-          <button onClick={zoomOut}>Zoom out</button>
+          <div role="group" aria-label="Zoom of the heatmap">
+            <button title="Show more around" aria-label="Zoom out" onClick={zoomOut}>
+              −
+            </button>
+            <button title="Show the selection alone" onClick={() => zoomTo(selection.peek())}>
+              Fit
+            </button>
+          </div>
         </div>
       </header>
       {answer.error && <Trouble failure={answer.error} />}
@@ -125,8 +131,7 @@ function describe({ grid, counts, kernel }: Heat): string {
   const cell = { column: Math.floor(most / grid.rows), row: most % grid.rows }
   const busiest = formatClock(cellRange(grid, cell).from, ZONE, 3)
   const share = kernel ? `, ${percent(inKernel / sum)} kernel` : ''
-  const length = formatLength(grid.columns * grid.column_ms)
-  return `${count(sum)} samples in ${length}${share} · most at ${busiest}`
+  return `${count(sum)} samples${share} · most at ${busiest}`
 }
 
 function Scale(scale: { measure: Measure; most: number }) {

@@ -137,6 +137,7 @@ export function Plot(shown: Plotted) {
     }
   }
   const onKeyDown = (event: KeyboardEvent) => {
+    setFocused(true)
     const far = event.shiftKey ? 5 : 1
     const step = {
       ArrowLeft: [-far, 0],
@@ -179,11 +180,11 @@ export function Plot(shown: Plotted) {
         onPointerUp={onPointerUp}
         onPointerLeave={() => setHover(null)}
         onKeyDown={onKeyDown}
-        onFocus={() => setFocused(true)}
+        onFocus={(event) => setFocused(event.currentTarget.matches(':focus-visible'))}
         onBlur={() => setFocused(false)}
       />
       <p class="heat-status" role="status">
-        {focused || start ? sayCell(shown, at, start, pending) : ''}
+        {focused || start ? sayCell(shown, at, start, pending) : 'Drag, or click twice, to select.'}
       </p>
       {hover && !drag.current?.moved && (
         <Tip x={hover.x} y={hover.y} title={clock(shown, cellRange(grid, hover.cell).from)}>

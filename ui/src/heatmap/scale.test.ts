@@ -27,6 +27,7 @@ it('is not blinded by one cell', () => {
 
 it('shows what occurs at all', () => {
   const counts = new Uint16Array([0, 1, 1000])
-  expect([...levels('count', counts, undefined)]).toEqual([0, 12, 255])
+  expect([...levels('count', counts, undefined)]).toEqual([0, 14, 255])
   expect([...levels('kernel', counts, new Uint16Array([0, 1, 500]))]).toEqual([0, 255, 128])
+  expect([...levels('kernel', counts, new Uint16Array([0, 0, 0]))]).toEqual([0, 14, 14])
 })

@@ -46,6 +46,7 @@ const KERNEL: Record<Theme, readonly Colour[]> = {
 }
 
 export const LEVELS = 256
+const LEAST = 14 // of a cell with samples
 
 /** 256 colours from nothing to most, as the bytes of an image. */
 export function ramp(measure: Measure, theme: Theme): Uint32Array {
@@ -87,7 +88,7 @@ export function levels(
     const value = counts[at] as number
     if (value === 0) continue
     const share = measure === 'count' ? value / most : kernel ? (kernel[at] as number) / value : 0
-    found[at] = Math.max(measure === 'count' ? 12 : 0, Math.min(255, Math.round(share * 255)))
+    found[at] = Math.max(LEAST, Math.min(255, Math.round(share * 255)))
   }
   return found
 }
