@@ -1,13 +1,16 @@
 /** What is wrong with the whole page, plainly, and what is said in passing. */
 import { connection } from './api'
 import { retryNow } from './live'
-import { noticed } from './state'
+import { noticed, recording } from './state'
 
 const TITLES = {
   stopped: 'The server stopped answering.',
   gone: 'The recording cannot be read.',
   refused: 'The server refused this page.',
 } as const
+
+const retrying = (): string =>
+  recording.value ? 'What you see is the last answer. Trying again…' : 'Trying again…'
 
 export function Banner() {
   const now = connection.value
@@ -19,9 +22,7 @@ export function Banner() {
             <strong>{TITLES[now.state]}</strong>
             {now.failure.message !== TITLES[now.state] && <span>{now.failure.message}</span>}
             {now.failure.hint && <span class="hint">{now.failure.hint}</span>}
-            <span class="muted">
-              {now.state === 'refused' ? '' : 'What you see is the last answer. Trying again…'}
-            </span>
+            <span class="muted">{now.state !== 'refused' && retrying()}</span>
             <button onClick={retryNow}>Try now</button>
           </div>
         )}

@@ -5,19 +5,21 @@ import { useEffect, useRef } from 'preact/hooks'
 export const helpOpen = signal(false)
 
 const KEYS: [string, string][] = [
-  ['wheel', 'zoom the timeline at the pointer; with Shift, or sideways, pan'],
-  ['drag', 'select a span; with Shift, pan'],
-  ['double click', 'zoom to the selection'],
-  ['← →', 'pan the timeline (when it has the focus)'],
-  ['+ − ', 'zoom in and out'],
-  ['Shift + ← →', 'move the selection; with Alt, its end'],
-  ['↑ ↓', 'walk through the cores; Enter filters everything to that core'],
-  ['Home, End', 'to the start or the end of the recording'],
-  ['z', 'zoom to the selection'],
-  ['a', 'the whole recording'],
-  ['n, p', 'the next or previous event; Enter selects around it'],
-  ['/', 'to the filters'],
   ['?', 'this list'],
+  ['/', 'to the filters'],
+  ['wheel', 'zoom the timeline at the pointer; sideways or with Shift, pan'],
+  ['drag', 'select a span; with Shift or on the ruler, pan; an edge moves by itself'],
+  ['click', 'select around an event, or around a core’s peak'],
+  ['double click', 'zoom to the selection'],
+  ['← →', 'pan (these and the following while the timeline has the focus)'],
+  ['+ −', 'zoom in and out'],
+  ['Home End', 'to the start or the end of the recording'],
+  ['a', 'the whole recording'],
+  ['z', 'zoom to the selection'],
+  ['s', 'select what is seen'],
+  ['n p', 'select around the next or previous event that matters'],
+  ['Shift ← →', 'move the selection; with Alt, its end'],
+  ['↑ ↓', 'walk through the cores; Enter filters everything to that core'],
 ]
 
 export function Help() {

@@ -18,7 +18,17 @@ export function stayLive(): void {
   connection.subscribe(({ state }) => {
     if (state === 'stopped' || state === 'gone') retryLater()
   })
+  // a browser keeps six connections to one server: a tab nobody looks at holds none
+  document.addEventListener('visibilitychange', () => {
+    if (document.hidden) hangUp()
+    else if (connection.peek().state === 'open') void read()
+  })
   void read()
+}
+
+function hangUp(): void {
+  source?.close()
+  source = undefined
 }
 
 /** Ask now instead of at the next turn. */
@@ -30,8 +40,7 @@ export function retryNow(): void {
 }
 
 function retryLater(): void {
-  source?.close()
-  source = undefined
+  hangUp()
   if (timer !== undefined) return
   timer = setTimeout(() => {
     timer = undefined
@@ -57,7 +66,7 @@ async function read(): Promise<void> {
 }
 
 function listen(): void {
-  if (source) return
+  if (source || document.hidden) return
   const opened = new EventSource('/api/follow')
   source = opened
   opened.addEventListener('recording', (event) => {
@@ -75,7 +84,7 @@ function listen(): void {
 /** Growth brings new gaps and frozen ranges at times: then read all of it again. */
 function grow(news: Partial<Recording>): void {
   const known = recording.peek()
-  if (!known) return
+  if (!known || (news.revision === known.revision && news.live === known.live)) return
   arrive({ ...known, ...news })
   refreshSoon()
 }

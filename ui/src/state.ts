@@ -35,6 +35,8 @@ export const noticed: Signal<{ text: string; number: number }> = signal({ text: 
 const viewChosen = signal(false)
 const selectionChosen = signal(false)
 const DEFAULT_SELECTION_MS = 120_000
+// everything below the timeline is read anew when the selection moves
+const SELECTION_STEP_MS = 5_000
 
 /** Say something in passing (also to a screen reader). */
 export function notice(text: string): void {
@@ -159,7 +161,8 @@ function settle(): void {
   if (!known) return
   const { from_ms: from, to_ms: to } = known
   if (!viewChosen.peek()) change(view, { from, to })
-  if (!selectionChosen.peek()) {
+  const behind = Math.abs(to - selection.peek().to)
+  if (!selectionChosen.peek() && behind >= SELECTION_STEP_MS) {
     change(selection, { from: Math.max(from, to - DEFAULT_SELECTION_MS), to })
   }
 }
@@ -217,10 +220,8 @@ function restore(): void {
   batch(() => {
     viewChosen.value = address.view !== null
     selectionChosen.value = address.selection !== null
-    if (address.view) {
-      view.value = address.view
-      following.value = false
-    }
+    following.value = address.view === null
+    if (address.view) view.value = address.view
     if (address.selection) selection.value = address.selection
     filters.value = address.filters
     mode.value = address.mode

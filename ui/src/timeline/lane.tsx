@@ -64,13 +64,16 @@ function draw(canvas: HTMLCanvasElement): void {
     return true
   }
   context.fillStyle = colour('line-strong')
-  for (const event of events) {
-    if (event.serious || isMark(event)) continue
+  const ordinary = events.filter((event) => !event.serious && !isMark(event))
+  // where there are many they are a background, and said once for each pixel
+  context.globalAlpha = ordinary.length > width / 4 ? 0.45 : 1
+  for (const event of ordinary) {
     const x = pixelAt(range, width, event.time_ms)
     const lane = laneOf(event.kind)
     if (x < -2 || x > width + 2 || !once(x, lane, 1, 'plain')) continue
-    context.fillRect(Math.round(x) - 0.5, lane * LANE_HEIGHT + 4, 1.5, LANE_HEIGHT - 6)
+    context.fillRect(Math.round(x), lane * LANE_HEIGHT + 4, 1, LANE_HEIGHT - 6)
   }
+  context.globalAlpha = 1
   // what matters is drawn last, on top of the crowd
   for (const event of events) {
     if (!event.serious && !isMark(event)) continue

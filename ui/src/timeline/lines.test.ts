@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { lineHeight, linesOf, paint, PEGGED, rampOf } from './lines'
+import { lineHeight, linesOf, paint, PEGGED, peggedRuns, rampOf } from './lines'
 
 const ramp = rampOf(true)
 const cores = (peak: number[], cpus: number[], columns: number) => ({
@@ -55,4 +55,14 @@ test.each([true, false])('lightness is in order (dark: %s)', (dark) => {
     expect(sign * ((lightness[at] ?? 0) - (lightness[at - 1] ?? 0))).toBeGreaterThan(-1.5)
   }
   expect(colours[255]).toBe(0)
+})
+
+test('runs of pegged columns, as many as asked for', () => {
+  const hot = cores([254, 254, 0, 255, 250, 0, 0, 0], [0, 1], 4)
+  const lines = linesOf([0, 1], null)
+  expect(peggedRuns(hot, lines, 9)).toEqual([
+    { line: 0, from: 0, to: 2 },
+    { line: 1, from: 0, to: 1 },
+  ])
+  expect(peggedRuns(hot, lines, 1)).toHaveLength(1)
 })

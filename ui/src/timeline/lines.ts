@@ -26,6 +26,7 @@ export function linesOf(cpus: number[], only: ReadonlySet<number> | null): Line[
 
 /** Height of a line in pixels: few cores are easy to read, many still fit. */
 export function lineHeight(lines: number): number {
+  if (lines <= 1) return 44
   if (lines <= 4) return 22
   if (lines <= 8) return 14
   if (lines <= 16) return 9
@@ -59,6 +60,29 @@ export function paint(
     if (spread) widen(values, line)
   })
   return image
+}
+
+/** Neighbouring columns in which a line was pegged: `from` included, `to` not. */
+export type Run = { line: number; from: number; to: number }
+
+/** Where lines were pegged; no more than `most` are looked for. */
+export function peggedRuns(cores: Cores, lines: Line[], most: number): Run[] {
+  const { columns, peak } = cores
+  const found: Run[] = []
+  for (let line = 0; line < lines.length && found.length < most; line++) {
+    const values = highest(peak, lines[line]?.rows ?? [], columns)
+    let from = -1
+    for (let column = 0; column <= columns; column++) {
+      const value = column < columns ? (values[column] ?? NO_DATA) : NO_DATA
+      const hot = value >= PEGGED && value !== NO_DATA
+      if (hot && from < 0) from = column
+      if (!hot && from >= 0) {
+        found.push({ line, from, to: column })
+        from = -1
+      }
+    }
+  }
+  return found.slice(0, most)
 }
 
 const row = (peak: Uint8Array, at: number, columns: number): Uint8Array =>

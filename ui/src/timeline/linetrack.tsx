@@ -140,7 +140,7 @@ function Legend({
   const tile = current()
   const values = at !== undefined && tile ? valuesAt(tile.data, tile, at) : []
   return (
-    <ul class="legend">
+    <ul class="series">
       {series.map(({ label, token }, index) => (
         <li key={label}>
           <i style={{ background: `var(--${token})` }} />

@@ -7,7 +7,16 @@ import { colour, dark } from '../theme'
 import { coreState, coreTiles } from './cores'
 import { hottest, type Cores, type Hot } from './shares'
 import { drawOnChange, prepare } from './frames'
-import { lineHeight, linesOf, paint, PEGGED, rampOf, type Line } from './lines'
+import {
+  lineHeight,
+  linesOf,
+  paint,
+  PEGGED,
+  peggedRuns,
+  rampOf,
+  type Line,
+  type Run,
+} from './lines'
 import { pixels, rowCursor } from './plot'
 import { pixelAt } from './scale'
 import { best, type Tile } from './tiles'
@@ -91,6 +100,7 @@ function draw(canvas: HTMLCanvasElement): void {
     stretch(context, imageOf(tile), left, right, width, height)
   }
   const each = lineHeight(lines.value.length)
+  drawHalos(context, each)
   const marked = lines.value.findIndex((line) => line.cpus.includes(rowCursor.value ?? -1))
   if (marked >= 0) {
     context.strokeStyle = colour('text')
@@ -116,6 +126,51 @@ function stretch(
   // what a finer piece does not know must not show the coarser one below it
   context.clearRect(from, 0, to - from, height)
   context.drawImage(image, first, 0, last - first, image.height, from, 0, to - from, height)
+}
+
+/** Around pegged seconds that are few and small: a light that the eye finds at once. */
+function drawHalos(context: CanvasRenderingContext2D, each: number): void {
+  const width = pixels.value
+  const range = view.value
+  const tile = best(coreTiles.list.value, range, width)
+  if (!tile || each > 6) return
+  const found = runsOf(tile)
+  if (found.length > MOST_HALOS) return
+  const glow = colour('pegged')
+  for (const { line, from, to } of found) {
+    const left = pixelAt(range, width, tile.range.from + from * tile.columnMs)
+    const right = pixelAt(range, width, tile.range.from + to * tile.columnMs)
+    if (right < -8 || left > width + 8 || right - left > 60) continue
+    const [middle, y] = [(left + right) / 2, (line + 0.5) * each]
+    const half = Math.max(2.5, (right - left) / 2)
+    context.fillStyle = glow
+    for (const [room, alpha] of HALO) {
+      context.globalAlpha = alpha
+      context.beginPath()
+      context.ellipse(middle, y, half + room, each / 2 + room, 0, 0, 2 * Math.PI)
+      context.fill()
+    }
+    context.globalAlpha = 1
+    context.fillRect(middle - half, y - each / 2 - 0.5, 2 * half, each + 1)
+  }
+}
+
+const MOST_HALOS = 300
+
+/** Pixels around a pegged second, and how much of the light reaches there. */
+const HALO: [number, number][] = [
+  [7, 0.13],
+  [5, 0.16],
+  [3, 0.25],
+]
+const runs = new WeakMap<Tile<Cores>, { lines: Line[]; found: Run[] }>()
+
+function runsOf(tile: Tile<Cores>): Run[] {
+  const known = runs.get(tile)
+  if (known && known.lines === lines.value) return known.found
+  const found = peggedRuns(tile.data, linesFor(tile), MOST_HALOS + 1)
+  runs.set(tile, { lines: lines.value, found })
+  return found
 }
 
 /** The cores with the longest pegged times in view. */

@@ -15,6 +15,8 @@ export type Wanted = { range: Range; columns: number }
 
 const REST_MS = 80
 const PARTIAL_MS = 250
+// a recording that grows is asked for again when this much, and a pixel of it, is new
+const BEHIND_MS = 800
 const KEPT = 6
 export const MOST_COLUMNS = 4096
 
@@ -47,7 +49,8 @@ export function suits(
   const seen = overlap(view, bounds)
   if (!seen) return true
   if (tile.partial) return false
-  if (tile.range.from > seen.from || tile.range.to < seen.to) return false
+  const missing = seen.to - tile.range.to
+  if (tile.range.from > seen.from || missing > Math.min(tile.columnMs, BEHIND_MS)) return false
   const ideal = Math.max(width(view) / pixels, finestMs)
   return tile.columnMs <= ideal * 1.1 && tile.columnMs >= ideal * 0.4
 }
