@@ -52,7 +52,7 @@ wheel: page
 	$(BIN)/hatchling build
 
 pictures: page
-	tools/debian-packages chromium
+	tools/debian-packages chromium pngquant
 	$(BIN)/python tools/pictures
 
 lock: $(READY)

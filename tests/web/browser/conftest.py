@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,20 +16,11 @@ from playwright.sync_api import (
     expect,
     sync_playwright,
 )
-
-import nodescope.web
-from nodescope.lab.synthetic import END_WALL_NS, Shape, write_story
+from tests.web.browser.seeing import PATIENCE_MS, SHAPE
 from tests.web.browser.serving import Server
 
-PATIENCE_MS = 60_000
-BUNDLES = Path(__file__).parents[2] / "diagnosis/bundles"
-
-# Twenty minutes of the node, all 96 cores; core 39 is held before the reset.
-SHAPE = replace(Shape(), seconds=1200, resets=(1000,))
-START_MS = END_WALL_NS / 1e6 - SHAPE.seconds * 1000
-RESET_MS = START_MS + SHAPE.resets[0] * 1000
-HELD_MS = (RESET_MS - SHAPE.held_s * 1000, RESET_MS)
-CULPRIT = "mem_cgroup_nr_lru_pages"
+import nodescope.web
+from nodescope.lab.synthetic import write_story
 
 
 # Package, not session: a browser that stays keeps an event loop running, and no later

@@ -69,7 +69,7 @@ def _events(out: ArchiveWriter, clock: HandClock) -> None:
     out.append("events", {name: [row[name] for row in rows] for name in rows[0]})
     start = clock.monotonic
     out.append("units", {"time_ns": [start], "unit": [SCRIPT], "active": [IMAGE]})
-    out.append("containers", {"time_ns": [start], "runtime": ["docker"], "id": [SCRIPT],
-                              "name": [IMAGE], "image": [SCRIPT], "state": ["running"]})  # fmt: skip
+    names = {"id": [SCRIPT], "name": [IMAGE], "image": [SCRIPT]}
+    out.append("containers", {"time_ns": [start], "runtime": ["docker"], "state": ["x"], **names})
     out.append("nics", {"time_ns": [start], "nic": [IMAGE], "driver": [SCRIPT]})
     out.append("dying_parents", {"time_ns": [start], "path": [f"/{SCRIPT}"], "dying": [2**60]})

@@ -3,12 +3,13 @@ import { useState } from 'preact/hooks'
 import { visible } from '../flame/words'
 import type { Range } from '../range'
 import { jump } from '../state'
+import { zone } from '../timeline/plot'
 import { formatClock } from '../times'
 import { ChainView } from './chain'
 import { target, type Finding } from './document'
 
 const AROUND_MS = 15_000
-const clock = (time: number): string => formatClock(time, 'utc', 3)
+const clock = (time: number): string => formatClock(time, zone.value, 3)
 
 export function FindingView({ finding, open }: { finding: Finding; open: boolean }) {
   const [opened, setOpened] = useState(open)

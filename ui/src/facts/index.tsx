@@ -3,6 +3,7 @@ import { get, useQuery } from '../api'
 import { Empty, Loading, Trouble } from '../flame/feedback'
 import { isEmpty } from '../range'
 import { selection } from '../state'
+import { zone } from '../timeline/plot'
 import { formatTime } from '../times'
 import type { Facts as Known } from './document'
 import { Card } from './card'
@@ -23,7 +24,7 @@ export function Facts() {
       {error && <Trouble failure={error} />}
       {data && (
         <>
-          <p class="muted">As last seen before {formatTime(data.at_ms, 'utc', 3)} UTC</p>
+          <p class="muted">As last seen before {formatTime(data.at_ms, zone.value, 3)}</p>
           <div class="cards">
             <NetworkFacts network={data.network} />
             {data.zombies ? (
