@@ -91,7 +91,10 @@ async function ask(
     response = await fetch(link(path, params), { headers: { accept }, signal: signal ?? null })
   } catch (error) {
     if (signal?.aborted) throw error
-    throw lost({ message: 'The server does not answer.', hint: 'Is `nodescope serve` running?' })
+    throw lost({
+      message: 'The server does not answer.',
+      hint: 'Start nodescope serve again; this page goes on by itself.',
+    })
   }
   if (response.ok) return response
   throw refused(response.status, await failureOf(response))

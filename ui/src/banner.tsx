@@ -4,7 +4,7 @@ import { retryNow } from './live'
 import { noticed, recording } from './state'
 
 const TITLES = {
-  stopped: 'The server stopped answering.',
+  stopped: 'The server does not answer.',
   gone: 'The recording cannot be read.',
   refused: 'The server refused this page.',
 } as const

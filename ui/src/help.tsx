@@ -9,7 +9,7 @@ const KEYS: [string, string][] = [
   ['/', 'to the filters'],
   ['wheel', 'zoom the timeline at the pointer; sideways or with Shift, pan'],
   ['drag', 'select a span; with Shift or on the ruler, pan; an edge moves by itself'],
-  ['click', 'select around an event, or around a core’s peak'],
+  ['click', 'select around an event, or a core’s pegged time'],
   ['double click', 'zoom to the selection'],
   ['← →', 'pan (these and the following while the timeline has the focus)'],
   ['+ −', 'zoom in and out'],

@@ -3,23 +3,23 @@ import { useEffect, useRef } from 'preact/hooks'
 import { get, revived, type Failure } from '../api'
 import { view } from '../state'
 import { coreState, coreTiles } from './cores'
-import { columnAt, peakAt } from './shares'
 import { eventsNear, eventTiles } from './events'
 import { pressed } from './keys'
 import { EventLane, eventsSeen, LANE_HEIGHT, LaneGutter } from './lane'
+import { peggedRuns } from './lines'
 import { AverageTrack, LineTrack } from './linetrack'
 import { Overlay } from './overlay'
 import { bounds, pixels } from './plot'
 import { spanAround, watchPointer } from './pointer'
 import { Ruler } from './ruler'
-import { timeAt } from './scale'
+import { fit, timeAt } from './scale'
 import { lineAt, Strip, StripGutter } from './strip'
 import { Summary } from './summary'
 import { best } from './tiles'
 import { Tip } from './tip'
 import { Toolbar } from './toolbar'
 import { lineInfos, shown, type LineInfo, type Track } from './tracks'
-import type { Range } from '../range'
+import { width, type Range } from '../range'
 import './timeline.css'
 
 const LABEL =
@@ -143,7 +143,7 @@ function Row({ title, gutter, plot, error }: RowProps) {
   )
 }
 
-/** What a click selects: around an event, or around the peak of a core nearby. */
+/** What a click selects: around an event, a core's pegged time, or around that place. */
 function clicked(x: number, track: string, y: number): Range | null {
   const time = timeAt(view.peek(), pixels.peek(), x)
   if (track === 'events') {
@@ -151,21 +151,24 @@ function clicked(x: number, track: string, y: number): Range | null {
     const near = eventsNear(eventsSeen(), view.peek(), pixels.peek(), x, lane)
     return near[0] ? spanAround(near[0].time_ms) : null
   }
-  return spanAround(track === 'cores' ? peakNear(time, x, y) : time)
+  return (track === 'cores' && peggedNear(x, y)) || spanAround(time)
 }
 
-/** The middle of the highest column of the core under the pointer, three pixels around. */
-function peakNear(time: number, x: number, y: number): number {
+const REACH_PIXELS = 3
+
+/** The pegged time of the core under the pointer, if there is one at this place. */
+function peggedNear(x: number, y: number): Range | null {
   const line = lineAt(y)
   const tile = best(coreTiles.list.peek(), view.peek(), pixels.peek())
-  if (!line || !tile) return time
-  let found = { time, peak: -1 }
-  for (const by of [0, -1, 1, -2, 2, -3, 3]) {
-    const column = columnAt(tile, timeAt(view.peek(), pixels.peek(), x + by))
-    const peak = column < 0 ? null : peakAt(tile.data, line.rows, column)
-    if (peak !== null && peak > found.peak + 0.02) {
-      found = { time: tile.range.from + (column + 0.5) * tile.columnMs, peak }
-    }
-  }
-  return tile.columnMs < (view.peek().to - view.peek().from) / pixels.peek() / 4 ? time : found.time
+  if (!line || !tile) return null
+  const columnOf = (at: number) =>
+    Math.floor((timeAt(view.peek(), pixels.peek(), at) - tile.range.from) / tile.columnMs)
+  const [run] = peggedRuns(tile.data, [line], Infinity).filter(
+    ({ from, to }) => from <= columnOf(x + REACH_PIXELS) && to > columnOf(x - REACH_PIXELS),
+  )
+  if (!run) return null
+  const [from, to] = [run.from, run.to].map((column) => tile.range.from + column * tile.columnMs)
+  const range = { from: from as number, to: to as number }
+  const least = spanAround((range.from + range.to) / 2)
+  return width(range) > width(least) ? fit(range, bounds()) : least
 }

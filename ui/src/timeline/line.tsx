@@ -7,6 +7,8 @@ import { colour } from '../theme'
 import { drawOnChange } from './frames'
 import { pixels } from './plot'
 
+const stepped = uPlot.paths.stepped?.({ align: 1 })
+
 export type Series = { label: string; token: string; fill?: boolean }
 
 /** Times at the start of each column, and a value or null for each series. */
@@ -83,6 +85,8 @@ function options(
         stroke: colour(token),
         width: 1.25,
         points: { show: false },
+        // a value holds for its column: a slope between two would be invented
+        ...(stepped ? { paths: stepped } : {}),
         ...(fill ? { fill: faint(colour(token)) } : {}),
       })),
     ],

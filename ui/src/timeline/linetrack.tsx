@@ -37,9 +37,9 @@ async function fetchLines(
   }
 }
 
-/** The middle of each column. */
+/** The start of each column. */
 const timesOf = (from: number, columnMs: number, columns: number): number[] =>
-  Array.from({ length: columns }, (_, at) => from + (at + 0.5) * columnMs)
+  Array.from({ length: columns }, (_, at) => from + at * columnMs)
 
 /** The values of all series at a time. */
 function valuesAt(data: LineData, tile: Tile<unknown>, time: number): (number | null)[] {

@@ -81,13 +81,26 @@ function box(
   width: number,
   height: number,
 ): void {
-  const wide = Math.max(right - left, 2)
+  const wide = Math.max(right - left, 3)
   if (left + wide < 0 || left > width) return
-  context.globalAlpha = 0.14
   context.fillStyle = colour('selection')
+  // a sliver of a long recording must not hide what it selects
+  const sliver = wide < 8
+  context.globalAlpha = sliver ? 0.35 : 0.14
   context.fillRect(left, 0, wide, height)
   context.globalAlpha = 1
+  if (sliver) return tab(context, left + wide / 2)
   context.fillRect(Math.round(left) - 0.5, 0, 1.5, height)
   context.fillRect(Math.round(left + wide) - 0.5, 0, 1.5, height)
   context.fillRect(left, 0, wide, 3)
+}
+
+/** A mark at the top that points at a selection too narrow to be seen. */
+function tab(context: CanvasRenderingContext2D, x: number): void {
+  context.beginPath()
+  context.moveTo(x - 6, 0)
+  context.lineTo(x + 6, 0)
+  context.lineTo(x, 9)
+  context.closePath()
+  context.fill()
 }

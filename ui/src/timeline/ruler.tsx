@@ -29,7 +29,8 @@ function draw(canvas: HTMLCanvasElement): void {
     context.fillStyle = colour('line-strong')
     context.fillRect(x, 4, 1, 14)
     context.fillStyle = colour(date ? 'text' : 'muted')
-    context.fillText(label, x + 5, 11)
+    // half a time is worse than none
+    if (x + 5 + context.measureText(label).width < width) context.fillText(label, x + 5, 11)
   }
   for (const frozen of recording.value?.frozen ?? []) {
     const [left, right] = [

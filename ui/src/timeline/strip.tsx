@@ -197,7 +197,7 @@ export function StripGutter() {
           {pegged.map(({ cpu, columns }) => (
             <button
               key={cpu}
-              class="link"
+              class="textual"
               title={`Core ${cpu} was at 95 % or more in ${columns} columns; show it alone`}
               aria-label={`Pegged core ${cpu}: filter everything to it`}
               onClick={() => filter({ ...filters.peek(), cpu: String(cpu) })}
@@ -208,7 +208,7 @@ export function StripGutter() {
         </span>
       )}
       {shown < all && (
-        <button class="link" onClick={() => filter({ ...filters.peek(), cpu: '' })}>
+        <button class="textual" onClick={() => filter({ ...filters.peek(), cpu: '' })}>
           all cores
         </button>
       )}
