@@ -159,7 +159,8 @@ function reveal(range: Range): void {
 function settle(): void {
   const known = recording.peek()
   if (!known) return
-  const { from_ms: from, to_ms: to } = known
+  const from = known.from_ms
+  const to = Math.max(known.to_ms, from + 1) // one reading has no length
   if (!viewChosen.peek()) change(view, { from, to })
   const behind = Math.abs(to - selection.peek().to)
   if (!selectionChosen.peek() && behind >= SELECTION_STEP_MS) {

@@ -64,6 +64,12 @@ describe('ticks', () => {
     expect(found).toHaveLength(10)
   })
 
+  test('of centuries are few', () => {
+    const found = ticks({ from: 0, to: 9.2e12 }, 1000, 'utc')
+    expect(found.length).toBeGreaterThan(2)
+    expect(found.length).toBeLessThanOrEqual(11)
+  })
+
   test('of nothing are none', () => {
     expect(ticks({ from: 5, to: 5 }, 1000, 'utc')).toEqual([])
     expect(ticks({ from: 5, to: 9 }, 0, 'utc')).toEqual([])

@@ -74,7 +74,7 @@ const STEPS = [
   ...[1, 2, 5, 10, 15, 30].map((each) => each * SECOND),
   ...[1, 2, 5, 10, 15, 30].map((each) => each * MINUTE),
   ...[1, 2, 3, 6, 12].map((each) => each * HOUR),
-  ...[1, 2, 7, 14, 28].map((each) => each * DAY),
+  ...[1, 2, 7, 14, 28, 91, 182, 365, 1825, 3650, 18250].map((each) => each * DAY),
 ]
 
 export type Tick = { time: number; label: string; date: boolean }
@@ -84,7 +84,7 @@ export function ticks(range: Range, width: number, zone: Zone, apart = 96): Tick
   const span = range.to - range.from
   if (!(span > 0) || width <= 0) return []
   const least = (span / width) * apart
-  const step = STEPS.find((each) => each >= least) ?? 28 * DAY
+  const step = STEPS.find((each) => each >= least) ?? 36500 * DAY
   const shift = offset(range.from, zone) * MINUTE
   const digits = step >= SECOND ? 0 : step >= 1 ? 3 : 6
   const found: Tick[] = []

@@ -19,8 +19,8 @@ export const STATES = [
 
 export const coreState: Signal<string> = param('cores', 'system')
 
-// cores are read once a second: closer columns would repeat themselves
-const FINEST_MS = 1000
+// cores are read about once a second, not on the second: a quarter of it shows where
+const FINEST_MS = 250
 
 export const coreTiles = new Tiles<Cores>(async (wanted, signal) => {
   const state = coreState.peek()

@@ -104,7 +104,13 @@ function Plots() {
 function TrackRow({ track }: { track: Track }) {
   if (track.id === 'cores') {
     return (
-      <Row title="Cores" gutter={<StripGutter />} plot={<Strip />} error={coreTiles.error.value} />
+      <Row
+        title="Cores"
+        gutter={<StripGutter />}
+        plot={<Strip />}
+        error={coreTiles.error.value}
+        reading={coreTiles.list.value.at(-1)?.partial === true}
+      />
     )
   }
   if (track.id === 'events') {
@@ -126,9 +132,11 @@ type RowProps = {
   gutter: preact.ComponentChild
   plot: preact.ComponentChild
   error: Failure | null
+  /** the server has not read all of it yet */
+  reading?: boolean
 }
 
-function Row({ title, gutter, plot, error }: RowProps) {
+function Row({ title, gutter, plot, error, reading }: RowProps) {
   return (
     <>
       <div class="gutter">
@@ -137,6 +145,7 @@ function Row({ title, gutter, plot, error }: RowProps) {
       </div>
       <div class="plot">
         {plot}
+        {reading && !error && <span class="track-note">reading the rest of the recording…</span>}
         {error && <span class="track-error">{error.message}</span>}
       </div>
     </>

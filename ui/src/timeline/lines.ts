@@ -27,6 +27,7 @@ export function linesOf(cpus: number[], only: ReadonlySet<number> | null): Line[
 /** Height of a line in pixels: few cores are easy to read, many still fit. */
 export function lineHeight(lines: number): number {
   if (lines <= 1) return 44
+  if (lines <= 2) return 30
   if (lines <= 4) return 22
   if (lines <= 8) return 14
   if (lines <= 16) return 9

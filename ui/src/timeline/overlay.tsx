@@ -33,13 +33,11 @@ function draw(canvas: HTMLCanvasElement, height: number): void {
   const range = view.value
   const context = prepare(canvas, width, height)
   const place = (time: number) => pixelAt(range, width, time)
-  for (const gap of recording.value?.gaps ?? []) {
-    const [left, right] = [place(gap.from_ms), place(gap.to_ms)]
-    if (right < 0 || left > width) continue
-    const [from, to] = [Math.max(left, -4), Math.min(Math.max(right, left + 2), width + 4)]
-    if (isWhole(gap)) hatch(context, from, RULER_HEIGHT, to - from, height - RULER_HEIGHT)
-    else hatch(context, from, BAND_TOP + 5, to - from, 4)
-  }
+  const gaps = recording.value?.gaps ?? []
+  const below = height - RULER_HEIGHT
+  drawGaps(context, gaps.filter(isWhole), place, width, RULER_HEIGHT, below)
+  const single = gaps.filter((gap) => !isWhole(gap))
+  drawGaps(context, single, place, width, BAND_TOP + 5, 4)
   const chosen = dragged.value ?? selection.value
   box(context, place(chosen.from), place(chosen.to), width, height)
   const at = hover.value
@@ -49,28 +47,47 @@ function draw(canvas: HTMLCanvasElement, height: number): void {
   }
 }
 
-function hatch(
+/** Gaps in the order of time; those that share pixels are drawn once. */
+function drawGaps(
   context: CanvasRenderingContext2D,
-  x: number,
-  y: number,
+  gaps: Gap[],
+  place: (time: number) => number,
   width: number,
+  top: number,
   height: number,
 ): void {
-  context.save()
-  context.beginPath()
-  context.rect(x, y, width, height)
-  context.clip()
-  context.fillStyle = colour('sunken')
-  context.fillRect(x, y, width, height)
-  context.strokeStyle = colour('hatch')
-  context.lineWidth = 1.5
-  context.beginPath()
-  for (let at = Math.floor((x - height) / 8) * 8; at < x + width; at += 8) {
-    context.moveTo(at, y + height)
-    context.lineTo(at + height, y)
+  context.fillStyle = hatched(context)
+  let done = -Infinity
+  for (const gap of gaps) {
+    const left = place(gap.from_ms)
+    const right = Math.max(place(gap.to_ms), left + 2)
+    if (right < 0 || left > width || right <= done) continue
+    const from = Math.max(left, done, 0)
+    context.fillRect(from, top, Math.min(right, width) - from, height)
+    done = right
   }
-  context.stroke()
-  context.restore()
+}
+
+let pattern: { key: string; fill: CanvasPattern | string } | null = null
+
+/** Slanted lines, as the theme has them. */
+function hatched(context: CanvasRenderingContext2D): CanvasPattern | string {
+  const [ground, line] = [colour('sunken'), colour('hatch')]
+  if (pattern?.key === ground + line) return pattern.fill
+  const tile = document.createElement('canvas')
+  tile.width = tile.height = 8
+  const drawing = tile.getContext('2d') as CanvasRenderingContext2D
+  drawing.fillStyle = ground
+  drawing.fillRect(0, 0, 8, 8)
+  drawing.strokeStyle = line
+  drawing.lineWidth = 1.5
+  for (const at of [-8, 0, 8]) {
+    drawing.moveTo(at - 1, 9)
+    drawing.lineTo(at + 9, -1)
+  }
+  drawing.stroke()
+  pattern = { key: ground + line, fill: context.createPattern(tile, 'repeat') ?? line }
+  return pattern.fill
 }
 
 /** The selection: light around it, a line and a grip at each edge. */

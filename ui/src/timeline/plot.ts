@@ -32,5 +32,7 @@ effect(() => localStorage.setItem(KEY, zone.value))
 /** The whole recording. */
 export function bounds(): Range {
   const known = recording.value
-  return known ? { from: known.from_ms, to: known.to_ms } : { from: 0, to: 1 }
+  return known
+    ? { from: known.from_ms, to: Math.max(known.to_ms, known.from_ms + 1) }
+    : { from: 0, to: 1 }
 }

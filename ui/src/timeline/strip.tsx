@@ -222,7 +222,7 @@ function Ends() {
   const first = lines.value[0]?.cpus[0]
   const last = lines.value.at(-1)?.cpus.at(-1)
   return (
-    <span class="ends" aria-hidden="true">
+    <span class="ends" aria-hidden="true" style={{ height: `${stripHeight.value}px` }}>
       <i>{first}</i>
       <i>{last}</i>
     </span>
