@@ -45,11 +45,11 @@ class Server:
         for line in process.stdout:
             self.said.append(line)
 
-    def _printed_port(self) -> int | None:
+    def _printed_port(self) -> int:
         found = re.search(r"http://127\.0\.0\.1:(\d+)/", "".join(self.said))
         if found is None and self._process is not None and self._process.poll() is not None:
             raise AssertionError(f"nodescope serve ended: {''.join(self.said)}")
-        return int(found[1]) if found else None
+        return int(found[1]) if found else 0
 
     def stop(self) -> None:
         """Returns when it has ended."""

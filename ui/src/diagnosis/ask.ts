@@ -1,9 +1,10 @@
 /** What is diagnosed, and how far that is. */
-import { computed, signal, type Signal } from '@preact/signals'
+import { computed, effect, signal, type Signal } from '@preact/signals'
 import { readRange, writeRange } from '../address'
 import { ApiError, get, link, query } from '../api'
 import type { Range } from '../range'
 import { param, recording } from '../state'
+import { coreTiles } from '../timeline/cores'
 import type { Document } from './document'
 import { eventsOf } from './stream'
 
@@ -42,6 +43,7 @@ export function ask(abort: AbortSignal): Promise<Document> | null {
 }
 
 async function stream(range: Range, abort: AbortSignal): Promise<Document> {
+  await timelineSeen()
   try {
     const response = await fetch(link('/api/diagnosis', query(range)), {
       headers: { accept: 'text/event-stream' },
@@ -56,6 +58,22 @@ async function stream(range: Range, abort: AbortSignal): Promise<Document> {
   }
   // refused or cut off: the plain request tells why in the page's own words
   return get<Document>('/api/diagnosis', query(range), abort)
+}
+
+// longer than the timeline takes on a large recording; then it waits for something else
+const PATIENCE_MS = 2000
+
+/** A diagnosis may work for seconds: what is seen first comes first. */
+function timelineSeen(): Promise<void> {
+  return new Promise((done) => {
+    const timer = setTimeout(done, PATIENCE_MS)
+    const stop = effect(() => {
+      if (coreTiles.list.value.length === 0) return
+      clearTimeout(timer)
+      done()
+    })
+    setTimeout(stop, PATIENCE_MS)
+  })
 }
 
 async function resultOf(response: Response): Promise<Document> {
