@@ -16,8 +16,9 @@ import { pathOf, type Frame, type Tree } from '../flame/tree'
 import { count, factor, percent, visible } from '../flame/words'
 import { filters, selection } from '../state'
 import { dark } from '../theme'
+import { zone } from '../timeline/plot'
 import { formatLength, formatTime } from '../times'
-import { byName, rowOf, SIGNS, statusOf, surely, type Change } from './changes'
+import { byName, odds, rowOf, SIGNS, statusOf, surely, type Change } from './changes'
 import { Changes } from './rows'
 import { baseline, setBaseline, widths } from './settings'
 
@@ -42,7 +43,7 @@ export function Compare() {
   const rows = useMemo(() => byName(answer.data?.rows ?? []), [answer.data])
   return (
     <section class="compare" aria-label="Compare">
-      <Loading on={answer.loading || flame.answer.loading} />
+      <Loading on={answer.loading || flame.loading} />
       <Baseline compared={answer.data} />
       {answer.error && <Trouble failure={answer.error} />}
       {answer.data?.notes?.map((note) => (
@@ -52,6 +53,7 @@ export function Compare() {
       ))}
       <Differential flame={flame} rows={rows} before={before} />
       {answer.data && <Changes rows={answer.data.rows} />}
+      {!answer.data && !answer.error && <Empty>Comparing with the baseline…</Empty>}
     </section>
   )
 }
@@ -59,7 +61,7 @@ export function Compare() {
 function Baseline({ compared }: { compared: Compared | null }) {
   const range = compared?.baseline
   const said = range
-    ? `${formatTime(range.from_ms, 'utc')} UTC, ${formatLength(range.to_ms - range.from_ms)}`
+    ? `${formatTime(range.from_ms, zone.value)}, ${formatLength(range.to_ms - range.from_ms)}`
     : '…'
   return (
     <div class="tools">
@@ -82,7 +84,7 @@ interface Shown {
 }
 
 function Differential({ flame, rows, before }: Shown) {
-  const { answer, tree, zoomed } = flame
+  const { answer, tree, zoomed, unfilled } = flame
   const theme = dark.value ? 'dark' : 'light'
   const totals = totalsOf(tree)
   const test = useMemo(() => compile(search.value), [search.value])
@@ -116,6 +118,7 @@ function Differential({ flame, rows, before }: Shown) {
         </span>
       </div>
       {answer.error && <Trouble failure={answer.error} />}
+      {unfilled && <Trouble failure={unfilled} />}
       {tree && (tree.value[0] ?? 0) > 0 && (
         <Graph
           label="Differential flame graph"
@@ -143,11 +146,17 @@ interface Totals {
 
 function totalsOf(tree: Tree | null): Totals {
   const root = tree?.frame[0]
-  return { now: Math.max(root?.value ?? 0, 1), before: Math.max(root?.base ?? 0, 1) }
+  return { now: Math.max(root?.value ?? 0, 1), before: root?.base ?? 0 }
 }
 
-const moved = (frame: Frame, { now, before }: Totals): number =>
-  change(frame.value / now, (frame.base ?? 0) / before)
+const FAINT = 0.3 // what chance may have done is hinted at, no more
+
+/** How far a frame moved; not at all where there is nothing to compare with. */
+function moved(frame: Frame, totals: Totals): number {
+  if (totals.before <= 0) return 0
+  const by = change(frame.value / totals.now, shareBefore(frame, totals))
+  return frame.status === 'same' ? by * FAINT : by
+}
 
 function actions(tree: Tree, at: number) {
   const frame = tree.frame[at] as Frame
@@ -156,25 +165,33 @@ function actions(tree: Tree, at: number) {
   return [go, ...frameActions(frame, tree.depth[at] === 1 ? groupFilter('comm', frame.name) : null)]
 }
 
-function said(frame: Frame, { now, before }: Totals): string {
-  const status = statusOf(frame.value / now, (frame.base ?? 0) / before)
+const shareBefore = (frame: Frame, { before }: Totals): number =>
+  before > 0 ? (frame.base ?? 0) / before : 0
+
+function said(frame: Frame, totals: Totals): string {
+  if (totals.before <= 0) return 'nothing to compare with'
+  const status = frame.status ?? statusOf(frame.value / totals.now, shareBefore(frame, totals))
   return `${SIGNS[status]} ${status}`
 }
 
 function summary(tree: Tree, at: number, totals: Totals): string {
   const frame = tree.frame[at] as Frame
   const now = percent(frame.value / totals.now)
-  const was = percent((frame.base ?? 0) / totals.before)
+  const was = percent(shareBefore(frame, totals))
   return `${visible(frame.name)} · ${now} instead of ${was} · ${said(frame, totals)}`
 }
 
 function describe(tree: Tree, at: number, totals: Totals, rows: Map<string, Change>): Fact[] {
   const frame = tree.frame[at] as Frame
   const base = frame.base ?? 0
-  const shares = { now: frame.value / totals.now, before: base / totals.before }
+  const shares = { now: frame.value / totals.now, before: shareBefore(frame, totals) }
   const facts: Fact[] = [
     { name: 'Selection', text: `${percent(shares.now)}`, note: `${count(frame.value)} samples` },
-    { name: 'Baseline', text: `${percent(shares.before)}`, note: `${count(base)} samples` },
+    {
+      name: 'Baseline',
+      text: `${percent(shares.before)}`,
+      note: `${count(base)} samples in as long a time`,
+    },
     { name: 'Change', text: said(frame, totals), note: factor(shares.now, shares.before) },
   ]
   const row = rowOf(rows, pathOf(tree, at))
@@ -184,6 +201,9 @@ function describe(tree: Tree, at: number, totals: Totals, rows: Map<string, Chan
       text: row.flagged ? surely(row) : 'what the baseline does by itself',
       note: row.flagged ? '' : surely(row),
     })
+  }
+  if (!row && frame.p !== undefined && totals.before > 0) {
+    facts.push({ name: 'By chance', text: `p ${odds(frame.p)}`, note: 'if samples came evenly' })
   }
   if (frame.module) facts.push({ name: 'Module', text: visible(frame.module) })
   return facts

@@ -26,11 +26,7 @@ export function Changes({ rows }: { rows: Change[] }) {
   return (
     <>
       <div class="tools">
-        <h3>
-          {flagged.length > 0
-            ? `${count(flagged.length)} changed beyond what the baseline does by itself`
-            : 'Nothing differs beyond what the baseline does by itself'}
-        </h3>
+        <h3>{headline(rows, flagged.length)}</h3>
         <button
           aria-pressed={all}
           disabled={flagged.length === 0}
@@ -79,6 +75,13 @@ export function Changes({ rows }: { rows: Change[] }) {
       )}
     </>
   )
+}
+
+function headline(rows: Change[], flagged: number): string {
+  if (flagged > 0) return `${count(flagged)} changed beyond what the baseline does by itself`
+  return rows.length > 0 && rows.every((row) => row.q === null)
+    ? 'There is nothing to compare with: this is what ran'
+    : 'Nothing differs beyond what the baseline does by itself'
 }
 
 function Row({ row }: { row: Change }) {

@@ -15,7 +15,7 @@ import { hidden, pathOf, type Frame, type Tree } from './tree'
 import { certainty, count, percent, visible } from './words'
 
 export function Flame() {
-  const { answer, tree, zoomed } = useFlame('/api/flame', () => ({
+  const { answer, tree, zoomed, loading, unfilled } = useFlame('/api/flame', () => ({
     merge: merge.value,
     inverted: inverted.value ? 1 : 0,
     width: Math.max(400, Math.min(innerWidth, 4000)),
@@ -28,7 +28,7 @@ export function Flame() {
   const said = typeof test === 'string' ? test : sayFound(found, answer.data?.total ?? 0)
   return (
     <section class="flame" aria-label="Flame graph">
-      <Loading on={answer.loading} />
+      <Loading on={loading} />
       <div class="tools">
         <label>
           Merge by{' '}
@@ -50,6 +50,7 @@ export function Flame() {
         <Legend />
       </div>
       {answer.error && <Trouble failure={answer.error} />}
+      {unfilled && <Trouble failure={unfilled} />}
       {tree && answer.data && answer.data.total > 0 && (
         <Graph
           label="Flame graph"

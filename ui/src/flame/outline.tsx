@@ -20,7 +20,8 @@ interface Outlined {
 export function Outline(shown: Outlined) {
   const { tree, zoomed, current } = shown
   const frames = useMemo(() => outline(tree, zoomed, current, MOST), [tree, zoomed, current])
-  const levels = new Map(frames.map((at) => [at, (tree.depth[at] ?? 0) + 1]))
+  // A pointer that moves draws the graph anew many times a second, but changes nothing here.
+  const items = useMemo(() => frames.map((at) => itemOf(shown, at)), [frames, current])
   return (
     <ul
       class="flame-outline"
@@ -32,21 +33,25 @@ export function Outline(shown: Outlined) {
       onFocus={(event) => shown.onFocus(event.currentTarget.matches(':focus-visible'))}
       onBlur={() => shown.onFocus(false)}
     >
-      {frames.map((at) => (
-        <li
-          key={at}
-          id={`flame-frame-${at}`}
-          role="treeitem"
-          aria-level={levels.get(at)}
-          aria-selected={at === current}
-          aria-expanded={(tree.end[at] ?? 0) > at + 1 ? true : undefined}
-          data-frame={tree.frame[at]?.name}
-          data-value={tree.value[at]}
-          onClick={() => shown.onChoose(at)}
-        >
-          {shown.summary(at)}
-        </li>
-      ))}
+      {items}
     </ul>
+  )
+}
+
+function itemOf({ tree, current, summary, onChoose }: Outlined, at: number) {
+  return (
+    <li
+      key={at}
+      id={`flame-frame-${at}`}
+      role="treeitem"
+      aria-level={(tree.depth[at] ?? 0) + 1}
+      aria-selected={at === current}
+      aria-expanded={(tree.end[at] ?? 0) > at + 1 ? true : undefined}
+      data-frame={tree.frame[at]?.name}
+      data-value={tree.value[at]}
+      onClick={() => onChoose(at)}
+    >
+      {summary(at)}
+    </li>
   )
 }

@@ -6,17 +6,22 @@
  * Nothing here recurses: stacks may be a million functions deep.
  */
 
-/** A frame as the server sends it; `base` and `status` only in comparisons. */
+/**
+ * A frame as the server sends it. In comparisons `base` is what the baseline has in as long a
+ * time, and `p` how likely chance alone makes such a difference.
+ */
 export interface Frame {
   name: string
   value: number
   self?: number
   module?: string
   kernel?: boolean
-  /** There is more below than was sent: ask again with its path. */
+  /** There is more below than was sent: ask again with its path, or shorter with its id. */
   more?: boolean
+  id?: string
   base?: number
-  status?: string
+  p?: number
+  status?: 'new' | 'grown' | 'shrunk' | 'gone' | 'same'
   children?: Frame[]
 }
 

@@ -57,8 +57,7 @@ function drawRange(
     width: (patch.columns / grid.columns) * width,
     height: (patch.rows / grid.rows) * height,
   }))
-  const covered = parts.reduce((sum, part) => sum + part.width * part.height, 0)
-  if (parts.length === 0 || covered >= width * height * 0.999) return
+  if (parts.length === 0 || isAll(grid, range)) return
   const inside = new Path2D()
   for (const part of parts) inside.rect(part.x, part.y, part.width, part.height)
   const outside = new Path2D()
@@ -73,6 +72,12 @@ function drawRange(
   context.lineWidth = 4
   context.stroke(inside)
   context.restore()
+}
+
+/** Whether a range is all that is shown, but for parts of the first and last second. */
+function isAll(grid: Grid, range: Range): boolean {
+  const end = grid.from + grid.columns * grid.column_ms
+  return range.from < grid.from + grid.column_ms && range.to > end - grid.column_ms
 }
 
 function drawGap(

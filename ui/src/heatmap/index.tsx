@@ -9,6 +9,7 @@ import { count, percent } from '../flame/words'
 import { isEmpty } from '../range'
 import { filters, recording, select, selection, type Range } from '../state'
 import { dark } from '../theme'
+import { zone } from '../timeline/plot'
 import { formatClock } from '../times'
 import { cellRange, windowFor, type Grid } from './cells'
 import { Plot } from './plot'
@@ -17,7 +18,6 @@ import { measure, setMeasure, shown } from './settings'
 
 const ROWS = 50
 const COLUMNS = 1500 // as many as there are pixels
-const ZONE = 'utc'
 
 interface Heat {
   grid: Grid
@@ -53,7 +53,7 @@ export function Heatmap() {
   })
   const { data } = answer
   const coloured = measure()
-  const said = useMemo(() => (data ? describe(data) : ''), [data])
+  const said = useMemo(() => (data ? describe(data) : ''), [data, zone.value])
   return (
     <section class="heatmap" aria-label="Sub-second heatmap">
       <Loading on={answer.loading} />
@@ -89,7 +89,7 @@ export function Heatmap() {
           measure={coloured}
           selection={selection.value}
           gaps={gapsIn()}
-          zone={ZONE}
+          zone={zone.value}
           label="Samples by second and part of a second."
           onSelect={select}
         />
@@ -129,7 +129,7 @@ function describe({ grid, counts, kernel }: Heat): string {
   }
   if (sum === 0) return 'no samples'
   const cell = { column: Math.floor(most / grid.rows), row: most % grid.rows }
-  const busiest = formatClock(cellRange(grid, cell).from, ZONE, 3)
+  const busiest = formatClock(cellRange(grid, cell).from, zone.value, 3)
   const share = kernel ? `, ${percent(inKernel / sum)} kernel` : ''
   return `${count(sum)} samples${share} · most at ${busiest}`
 }
