@@ -158,7 +158,7 @@ def find_peaks(
     order = np.argsort(end, kind="stable")
     if (np.diff(end) < 0).any():  # a clock that was set back
         begin, end, shares, means = begin[order], end[order], shares[:, order], means[order]
-    column = ((begin + end) // 2 - from_ns) // column_ns
+    column = (begin + (end - begin) // 2 - from_ns) // column_ns
     inside = np.flatnonzero((column >= 0) & (column < columns))
     peaks = np.zeros((len(cpus), columns), np.uint8)
     average = np.full(columns, np.nan, np.float32)

@@ -184,7 +184,8 @@ def _fill(
 ) -> None:
     if len(end) < 2:
         return
-    usual = max(float(np.median(end - begin)), 1.0)
+    apart = end - begin
+    usual = max(float(np.median(apart[apart > 0])), 1.0) if (apart > 0).any() else 1.0
     empty = np.flatnonzero(np.isnan(most))
     middle = from_ns + empty * column_ns + column_ns // 2
     place = np.searchsorted(end, middle)

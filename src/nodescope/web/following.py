@@ -40,8 +40,8 @@ def _look(recording: Recording) -> dict[str, Any]:
     try:
         snapshot = recording.snapshot()
         return {
-            "from_ms": to_ms(snapshot.extent.from_ns),
-            "to_ms": to_ms(snapshot.extent.to_ns),
+            "from_ms": to_ms(snapshot.window.from_ns),
+            "to_ms": to_ms(snapshot.window.to_ns),
             "revision": snapshot.revision,
             "live": snapshot.live,
         }

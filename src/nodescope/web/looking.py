@@ -7,6 +7,7 @@ a filter and a view here.
 from __future__ import annotations
 
 import shlex
+from itertools import pairwise
 from typing import Any
 
 from nodescope.errors import UsageError
@@ -46,7 +47,7 @@ def _parse(command: str) -> dict[str, str]:
     except ValueError:  # a name in it may hold anything
         words = command.split()
     found = {"": words[1] if len(words) > 1 else ""}
-    for word, value in zip(words, [*words[1:], ""], strict=True):
+    for word, value in pairwise([*words, ""]):
         if word.startswith("--") and value and not value.startswith("--"):
             found[word[2:].replace("-", "_")] = value
     return found

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
-from re import _parser as parser  # type: ignore[attr-defined]  # typeshed hides it
+from decimal import Decimal
+from re import _parser as parser
 from typing import Any
 
 from nodescope.errors import UsageError
 from nodescope.quantities import parse_cpu_list
 from nodescope.web.declaration import Parameter, choice, number, text
+from nodescope.web.recording import LATEST_NS
 
 MS = 1_000_000
-LATEST_NS = 2**63 - 1
 LATEST_MS = LATEST_NS // MS
 _TIME_HINT = "write it as milliseconds since the epoch, or from= and to= like 2026-05-01T12:00:05Z"
 _MOST_REPEATS = 6
@@ -23,7 +24,7 @@ def parse_ms(given: str) -> int:
     """Nanoseconds from milliseconds with a fraction."""
     if not re.fullmatch(r"[0-9]{1,13}(\.[0-9]{1,20})?([eE][+-]?[0-9]{1,2})?", given):
         raise UsageError(f"not a time: {given!r:.80}", hint=_TIME_HINT)
-    milliseconds = float(given)
+    milliseconds = Decimal(given)  # a double would be a fifth of a microsecond off
     if milliseconds > LATEST_MS:
         raise UsageError(f"not a time: {given!r:.80} is after 2262", hint=_TIME_HINT)
     return round(milliseconds * MS)

@@ -56,10 +56,9 @@ class Question:
     def asked(self) -> Window:
         """The window asked for, recorded or not; all of the recording if none was."""
         from_ns, to_ns = self.moment("from"), self.moment("to")
-        extent = self.snapshot.extent
+        known = self.snapshot.window
         window = Window(
-            extent.from_ns if from_ns is None else from_ns,
-            extent.to_ns if to_ns is None else to_ns,
+            known.from_ns if from_ns is None else from_ns, known.to_ns if to_ns is None else to_ns
         )
         if window.to_ns <= window.from_ns:
             raise UsageError("the window ends before it starts", hint="from is the earlier one")
@@ -74,7 +73,8 @@ class Question:
     def window(self) -> Window:
         """The part of it that was recorded; it may be empty."""
         clipped = self.snapshot.extent.clip(self.asked)
-        return Window(clipped.from_ns, max(clipped.from_ns, clipped.to_ns))
+        from_ns = max(0, clipped.from_ns)
+        return Window(from_ns, max(from_ns, clipped.to_ns))
 
     @cached_property
     def filter(self) -> Filter:

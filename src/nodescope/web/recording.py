@@ -21,6 +21,7 @@ from nodescope.archive.lock import find_holder
 from nodescope.archive.reader import Archive, Segment
 from nodescope.errors import ArchiveError
 
+LATEST_NS = 2**63 - 1  # in 2262
 FRESH_S = 0.5  # a recording that grows is looked at no more often
 
 Fingerprint = tuple[object, ...]
@@ -40,6 +41,12 @@ class Snapshot:
     def extent(self) -> Extent:
         """From when to when it goes."""
         return Extent(self.segments)
+
+    @property
+    def window(self) -> Window:
+        """All of it; a broken clock may have put parts where no calendar goes."""
+        from_ns = min(max(self.extent.from_ns, 0), LATEST_NS - 1)
+        return Window(from_ns, min(max(self.extent.to_ns, from_ns + 1), LATEST_NS))
 
     def revision_of(self, window: Window) -> str:
         """Changes only when what the window shows may have: what is sealed stays as it is."""

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+
 from nodescope.analysis.tracks import TRACKS
+from nodescope.errors import UsageError
 from nodescope.web import schemas
 from nodescope.web.answers import (
     comparing,
@@ -25,11 +28,19 @@ def _json(schema: schemas.Schema) -> tuple[Kind]:
     return (Kind("application/json", schema),)
 
 
+def _download(media_type: str) -> tuple[Kind]:
+    if media_type == "application/json":
+        return (Kind(media_type, {"type": "object"}),)
+    return (Kind(media_type),)
+
+
 def _parse_kinds(given: str) -> frozenset[str]:
     return frozenset(name.strip() for name in given.split(",") if name.strip())
 
 
 def _parse_id(given: str) -> int:
+    if not re.fullmatch("[0-9a-f]{16}", given):
+        raise UsageError("not the id of a node", hint="take it from a node with `more`")
     return int(given, 16)
 
 
@@ -38,7 +49,7 @@ _ID = Parameter(
     "id",
     "the node of that `id`, filled in",
     {"type": "string", "pattern": "^[0-9a-f]{16}$"},
-    text("id", "", 16, _parse_id).parse,
+    _parse_id,
 )
 _FLAME = (
     flag("inverted", "from the innermost function to its callers"),
@@ -93,6 +104,6 @@ ROUTES = (
     Route("/api/bundle", "Everything of the window in one file", exports.bundle,
           (Kind("application/octet-stream"),), _VIEW, slow=True, cached=False),
     *(Route(f"/api/export/{name}", f"The window for {name}", exports.export(name),
-            (Kind(exports.MEDIA_TYPES[name]),), _VIEW, slow=True, cached=False)
+            _download(exports.MEDIA_TYPES[name]), _VIEW, slow=True, cached=False)
       for name in exports.FORMATS),
 )  # fmt: skip

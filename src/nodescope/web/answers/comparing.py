@@ -16,6 +16,7 @@ from nodescope.web.answers.replies import LARGEST, fitting, json_reply
 from nodescope.web.question import Question, Reply, to_ms
 
 BASELINE_NS = 30 * 60 * 1_000_000_000
+LONGEST_NS = 7 * 86_400 * 1_000_000_000
 
 
 def choose_baseline(question: Question) -> Window:
@@ -29,6 +30,8 @@ def choose_baseline(question: Question) -> Window:
             "the window to compare with needs a start, and an end after it",
             hint="give base_from_ms and base_to_ms, or neither",
         )
+    if to_ns - from_ns > LONGEST_NS:
+        raise UsageError("the window to compare with is too long", hint="give at most a week")
     return Window(from_ns, to_ns)
 
 

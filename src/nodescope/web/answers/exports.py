@@ -8,7 +8,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import IO
+from typing import IO, cast
 
 from nodescope.analysis.window import overlapping
 from nodescope.archive.bundling import write_bundle
@@ -25,6 +25,7 @@ _KINDS = {
     "firefox": ("application/json", "firefox.json"),
     "perfetto": ("application/json", "trace.json"),
 }
+MOST_BYTES = 256 << 20
 FORMATS = tuple(_KINDS)
 MEDIA_TYPES = {name: kind.partition(";")[0] for name, (kind, _) in _KINDS.items()}
 
@@ -37,11 +38,30 @@ def export(name: str) -> Callable[[Question], Reply]:
         def write(path: Path) -> None:
             # By its number: gzip would write the file's name into the export.
             with open(os.open(path, os.O_WRONLY), "wb") as file:
-                _write(name, question, file)
+                _write(name, question, cast("IO[bytes]", _Bounded(file, question.check)))
 
         return _file(question, write, media_type, ending)
 
     return answer
+
+
+class _Bounded:
+    """A file to write to while somebody waits for it, and not without end."""
+
+    def __init__(self, file: IO[bytes], check: Callable[[], None]) -> None:
+        self._file, self._check = file, check
+        self._room = MOST_BYTES
+        self.flush = file.flush
+
+    def write(self, data: bytes) -> int:
+        self._check()
+        self._room -= len(data)
+        if self._room < 0:
+            raise UsageError(
+                "the file would be larger than 256 MiB",
+                hint="choose a shorter window or a filter, or use `nodescope export`",
+            )
+        return self._file.write(data)
 
 
 def bundle(question: Question) -> Reply:

@@ -31,9 +31,8 @@ _SHARE = LARGEST // 4 - 1000  # of an answer, for each list
 def facts(question: Question) -> Reply:
     """What was last known before the moment; each part is null or empty if not recorded."""
     asked = question.moment("at")
-    extent = question.snapshot.extent
-    at_ns = extent.to_ns if asked is None else asked
-    at_ns = min(max(at_ns, extent.from_ns), extent.to_ns)
+    known = question.snapshot.window
+    at_ns = known.to_ns if asked is None else min(max(asked, known.from_ns), known.to_ns)
     case = Case(question.segments, Window(max(0, at_ns - RECENT_NS), at_ns + 1))
     return json_reply(
         {

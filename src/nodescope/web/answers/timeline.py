@@ -32,7 +32,7 @@ _MOST_CELLS = LARGEST - 40_000
 def recording(question: Question) -> Reply:
     """Which node, from when to when, what is missing."""
     snapshot = question.snapshot
-    extent, node = snapshot.extent, snapshot.archive.info.node
+    window, node = snapshot.window, snapshot.archive.info.node
     descriptions = [segment.description for segment in snapshot.segments]
     latest = snapshot.segments[-1]
     return json_reply(
@@ -41,8 +41,8 @@ def recording(question: Question) -> Reply:
                 "hostname": cut(str(node.get("name") or "node")),
                 **{cut(str(key)): _plain(value) for key, value in list(node.items())[:50]},
             },
-            "from_ms": to_ms(extent.from_ns),
-            "to_ms": to_ms(extent.to_ns),
+            "from_ms": to_ms(window.from_ns),
+            "to_ms": to_ms(window.to_ns),
             "cpus": question.shelf.take(latest).strip.cpus.tolist() or _cpus_of(node),
             "tables": sorted({name for each in descriptions for name in each.tables}),
             "gaps": [_gap(gap) for gap in _main_gaps(find_gaps(descriptions))],
