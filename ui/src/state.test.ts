@@ -130,6 +130,26 @@ describe('the store', async () => {
     expect(state.view.value).toEqual({ from: 0, to: 71 * MINUTE })
   })
 
+  test('a link of another recording shows this one, and says so', () => {
+    entries[0] = '/?view=-90000~-60000&sel=-80000~-70000&cpu=39'
+    listeners.get('popstate')?.()
+    state.recording.value = null
+    state.arrive(recorded(0, 60 * MINUTE))
+    expect(state.view.value).toEqual({ from: 0, to: 60 * MINUTE })
+    expect(state.selection.value.to).toBe(60 * MINUTE)
+    expect(state.filters.value).toEqual({ cpu: '39' })
+    expect(state.noticed.value.text).toContain('not in this recording')
+  })
+
+  test('a link that shows more than there is shows what there is', () => {
+    entries[0] = '/?view=-90000~60000&sel=1000~2000'
+    listeners.get('popstate')?.()
+    state.recording.value = null
+    state.arrive(recorded(0, 60 * MINUTE))
+    expect(state.view.value).toEqual({ from: 0, to: MINUTE })
+    expect(state.selection.value).toEqual({ from: 1000, to: 2000 })
+  })
+
   test('nothing empty is selected or looked at', () => {
     const before = state.selection.value
     state.select({ from: 5, to: 5 })

@@ -6,7 +6,7 @@
 import { batch, effect, signal, type Signal } from '@preact/signals'
 import { readAddress, RESERVED, writeAddress, type Filters, type Mode } from './address'
 import type { Recording } from './api'
-import { isEmpty, sameRange, type Range } from './range'
+import { isEmpty, overlap, sameRange, type Range } from './range'
 
 export type { Filters, Mode } from './address'
 export type { Range } from './range'
@@ -112,8 +112,10 @@ export function follow(span: number): void {
 /** A recording was read, or grew: set or move what was not chosen by hand. */
 export function arrive(known: Recording): void {
   batch(() => {
-    const grown = known.to_ms - (recording.peek()?.to_ms ?? known.to_ms)
+    const before = recording.peek()
+    const grown = known.to_ms - (before?.to_ms ?? known.to_ms)
     recording.value = known
+    if (!before) dropForeign({ from: known.from_ms, to: known.to_ms })
     settle()
     if (viewChosen.peek() && following.peek() && grown > 0) {
       view.value = { from: view.peek().from + grown, to: view.peek().to + grown }
@@ -154,6 +156,18 @@ function reveal(range: Range): void {
   }
   viewChosen.value = true
   following.value = false
+}
+
+/** A link made of another recording, or of a part that is gone by now. */
+function dropForeign(whole: Range): void {
+  const seen = overlap(view.peek(), whole)
+  if (viewChosen.peek() && seen) change(view, seen)
+  const foreign = selectionChosen.peek() && !overlap(selection.peek(), whole)
+  if (!seen) viewChosen.value = false
+  if (foreign) {
+    selectionChosen.value = false
+    notice('The time of this link is not in this recording; its end is shown instead.')
+  }
 }
 
 function settle(): void {

@@ -103,7 +103,7 @@ function box(
   context.fillStyle = colour('selection')
   // a sliver of a long recording must not hide what it selects
   const sliver = wide < 8
-  context.globalAlpha = sliver ? 0.35 : 0.14
+  context.globalAlpha = sliver ? 0.35 : 0.11
   context.fillRect(left, 0, wide, height)
   context.globalAlpha = 1
   if (sliver) return tab(context, left + wide / 2)
