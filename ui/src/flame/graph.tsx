@@ -132,7 +132,7 @@ export function Graph(shown: Shown) {
   return (
     <div class="flame-graph" data-frames={tree.size} data-zoom={zoomed}>
       <div
-        class="flame-stage"
+        class={focused ? 'flame-stage focused' : 'flame-stage'}
         ref={stage}
         style={{ height: `min(${levels * LINE + 2}px, max(300px, 64vh))` }}
         onScroll={() => latest.current()}
@@ -144,6 +144,7 @@ export function Graph(shown: Shown) {
         onClick={(event) => {
           zoom(place(event))
           stage.current?.parentElement?.querySelector('ul')?.focus({ preventScroll: true })
+          setFocused(false) // the ring is for those who came by keys
         }}
         onContextMenu={(event) => {
           const frame = place(event)
