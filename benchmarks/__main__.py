@@ -26,6 +26,7 @@ BENCHMARKS = {
     "node_cost": "The recorder with every observer on (issue 4, bar 6)",
     "lab": "Incidents made for real, and who is blamed (issue 5, bar 1)",
     "story": "The synthetic story of a 96-core node (issue 5, bar 2)",
+    "page": "The server of the page, 12 hours of 96 cores (issue 6, bar 2)",
     "page_browser": "The page in the browser, 12 hours of 96 cores (issue 6, bar 2)",
     "zombies": "Removed memory cgroups that are still held (bar 1 of issue 4)",
 }

@@ -26,12 +26,17 @@ def give_memory_back() -> None:
         trim(0)
 
 
-def few_arenas() -> None:
-    """Have threads share heaps: each of its own would hold what it once needed."""
+def share_heap() -> None:
+    """Have threads share one heap, and arrays made in what earlier ones left of it.
+
+    A heap of each thread's own would hold what that thread once needed. What is free
+    is given back by `give_memory_back`, after the work rather than during it.
+    """
     choose = getattr(ctypes.CDLL(None), "mallopt", None)  # musl has none
     if choose is not None:
-        choose(_ARENA_MAX, 2)
-        choose(_MMAP_THRESHOLD, 1 << 20)
+        choose(_ARENA_MAX, 1)
+        choose(_MMAP_THRESHOLD, _LARGEST)
+        choose(_TRIM_THRESHOLD, 128 << 20)
 
 
 def keep_memory() -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import uvicorn
 
-from nodescope.archive.memory import few_arenas
+from nodescope.archive.memory import share_heap
 from nodescope.errors import ArchiveError, UsageError
 from nodescope.web.app import Server, make_app
 from nodescope.web.recording import Recording
@@ -140,7 +140,7 @@ def serve(
     show: Callable[[int, int], None] = lambda done, total: None,
 ) -> None:
     """Serve one recording until a signal ends it; `ready` is told the link."""
-    few_arenas()
+    share_heap()
     safety = choose_safety(address)
     recording = Recording(path)
     recording.snapshot()  # says at once what is wrong with it

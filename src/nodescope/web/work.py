@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
 from collections.abc import Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -18,9 +17,9 @@ from nodescope.archive.memory import give_memory_back
 from nodescope.errors import NodescopeError
 from nodescope.web.question import Abandoned, Reply
 
-QUICK, SLOW = 3, 2  # threads
+QUICK, SLOW = 2, 1  # threads: a question may need a hundred megabytes while it is answered
 MOST_WAITING = 64
-_TRIM_S = 2.0  # how often free memory is given back
+_TRIM_S = 1.0  # after the work, free memory is given back
 
 
 class TooBusy(NodescopeError):
@@ -61,7 +60,8 @@ class Work:
         self._slow = ThreadPoolExecutor(slow, "slow")
         self.looking = ThreadPoolExecutor(4, "looking")  # for what takes a moment
         self._under_way: dict[Hashable, Task] = {}
-        self._trimmed_s = 0.0
+        self._trimming = False
+        self._closed = False
 
     def begin(self, key: Hashable, job: Callable[[Task], Reply], *, slow: bool = False) -> Task:
         """Have it computed, or join those who wait for the same; `leave` when no longer."""
@@ -90,12 +90,18 @@ class Work:
             del self._under_way[key]
         if not future.cancelled():
             future.exception()  # seen: whoever waited was told, or nobody did
-        if time.monotonic() - self._trimmed_s > _TRIM_S:
-            self._trimmed_s = time.monotonic()
+        if not self._trimming:
+            self._trimming = True
+            asyncio.get_running_loop().call_later(_TRIM_S, self._trim)
+
+    def _trim(self) -> None:
+        self._trimming = False
+        if not self._closed:
             self.looking.submit(give_memory_back)
 
     def close(self) -> None:
         """Let go of everything."""
+        self._closed = True
         for task in self._under_way.values():
             task.left.set()
         for pool in (self._quick, self._slow, self.looking):

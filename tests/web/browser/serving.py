@@ -29,6 +29,13 @@ class Server:
     def link(self) -> str:
         return f"http://127.0.0.1:{self.port}/"
 
+    @property
+    def rss_bytes(self) -> int:
+        """What it holds in memory now."""
+        assert self._process is not None
+        status = Path(f"/proc/{self._process.pid}/status").read_text()
+        return int(status.partition("VmRSS:")[2].split()[0]) * 1024
+
     def start(self) -> None:
         """Returns when it has printed its link."""
         command = [NODESCOPE, "serve", "--archive", str(self.archive), "--port", str(self.port)]
