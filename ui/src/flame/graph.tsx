@@ -11,8 +11,9 @@ import { deepest, frameAt, stretchOf, type Stretch } from './layout'
 import { Menu, type Action } from './menu'
 import { Outline } from './outline'
 import { same, type Found } from './search'
+import { BETWEEN } from './settings'
 import { Tip, type Fact } from './tip'
-import type { Frame, Tree } from './tree'
+import { findPath, pathOf, type Frame, type Tree } from './tree'
 import { visible } from './words'
 import { walk, type Step } from './walk'
 
@@ -54,6 +55,8 @@ export function Graph(shown: Shown) {
   const hovered = hover && hover.at < tree.size ? hover.at : -1
   const alike = useMemo(() => (hovered > 0 ? same(tree, hovered) : null), [tree, hovered])
   const at = Math.min(current, tree.size - 1)
+  const currentPath = useRef<string[]>([])
+  const zoomedPath = useMemo(() => pathOf(tree, zoomed).join(BETWEEN), [tree, zoomed])
 
   // What the drawing needs, kept where an animation finds the latest of it.
   const scene = useRef<Scene>(null as unknown as Scene)
@@ -92,8 +95,18 @@ export function Graph(shown: Shown) {
 
   useMoving(tree, zoomed, seen, latest)
   useLayoutEffect(() => paint())
-  useEffect(() => setCurrent(zoomed), [tree, zoomed])
-  useEffect(() => scrollToLevel(stage.current, tree.depth[zoomed] ?? 0, true), [tree, zoomed])
+  useEffect(() => {
+    // A recording that grows brings a new tree every other second: stay where one was.
+    setCurrent(findPath(tree, currentPath.current).at)
+    setHover(null)
+  }, [tree])
+  useEffect(() => {
+    setCurrent(zoomed)
+    scrollToLevel(stage.current, tree.depth[zoomed] ?? 0, true)
+  }, [zoomedPath])
+  useEffect(() => {
+    currentPath.current = pathOf(tree, at)
+  })
   dark.value // drawn again in the other theme
 
   const place = (event: MouseEvent) => {

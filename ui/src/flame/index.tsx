@@ -64,6 +64,7 @@ export function Flame() {
           onZoom={(at) => (zoom.value = pathOf(tree, at).join(BETWEEN))}
         />
       )}
+      {!answer.data && !answer.error && <Empty>Reading the samples…</Empty>}
       {answer.data?.total === 0 && (
         <Empty>No samples here. Select another time, or take away a filter.</Empty>
       )}

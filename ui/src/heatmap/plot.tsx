@@ -3,7 +3,7 @@
  * move, Space sets one end and then the other.
  */
 
-import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks'
+import { useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { fitCanvas } from '../flame/draw'
 import { Tip, type Fact } from '../flame/tip'
 import { count, percent } from '../flame/words'
@@ -48,15 +48,18 @@ export function Plot(shown: Plotted) {
   const canvas = useRef<HTMLCanvasElement>(null)
   const [width, setWidth] = useState(0)
   const [focused, setFocused] = useState(false)
-  const [cursor, setCursor] = useState<Cell>(() => cellOf(grid, selection.from))
-  const [start, setStart] = useState<Cell | null>(null)
+  // Kept as times: while a recording grows, its cells move on.
+  const [cursorTime, setCursorTime] = useState(selection.from)
+  const [startTime, setStartTime] = useState<number | null>(null)
   const [hover, setHover] = useState<{ cell: Cell; x: number; y: number } | null>(null)
   const drag = useRef<{ cell: Cell; x: number; y: number; moved: boolean } | null>(null)
   const inner = { width: Math.max(width - LEFT - 4, 1), height: HEIGHT - BOTTOM - TOP }
   const cells = useCells(shown)
-  const at = within(grid, cursor)
-  const other = hover?.cell ?? at
-  const pending = start ? between(grid, start, within(grid, other)) : null
+  const at = cellOf(grid, cursorTime)
+  const start = startTime === null ? null : cellOf(grid, startTime)
+  const pending = start ? between(grid, start, within(grid, hover?.cell ?? at)) : null
+  const setCursor = (cell: Cell) => setCursorTime(cellRange(grid, cell).from)
+  const setStart = (cell: Cell | null) => setStartTime(cell && cellRange(grid, cell).from)
 
   useLayoutEffect(() => {
     const element = box.current
@@ -65,7 +68,6 @@ export function Plot(shown: Plotted) {
     observer.observe(element)
     return () => observer.disconnect()
   }, [])
-  useEffect(() => setStart(null), [grid.from, grid.columns, grid.rows])
 
   useLayoutEffect(() => {
     const element = canvas.current
@@ -129,7 +131,7 @@ export function Plot(shown: Plotted) {
     drag.current = null
     if (!from) return
     const cell = cellUnder(event)
-    if (from.moved) finish(from.cell, cell)
+    if (from.moved) finish(start ?? from.cell, cell)
     else if (start) finish(start, cell)
     else {
       setStart(cell)

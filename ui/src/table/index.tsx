@@ -104,6 +104,7 @@ export function Table() {
           </table>
         </div>
       )}
+      {!data && !answer.error && <Empty>Reading the samples…</Empty>}
       {data && rows.length === 0 && (
         <Empty>
           {data.entries.length > 0
