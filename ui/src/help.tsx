@@ -20,6 +20,9 @@ const KEYS: [string, string][] = [
   ['n p', 'select around the next or previous event that matters'],
   ['Shift ← →', 'move the selection; with Alt, its end'],
   ['↑ ↓', 'walk through the cores; Enter filters everything to that core'],
+  ['arrows, Space', 'in the heatmap: move; set one end of a range, then the other'],
+  ['arrows, Enter', 'in a flame graph: walk; zoom. Backspace goes out, Escape to the root'],
+  ['Shift F10', 'in a flame graph: what can be done with this frame'],
 ]
 
 export function Help() {
