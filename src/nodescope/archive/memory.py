@@ -36,7 +36,7 @@ def share_heap() -> None:
     if choose is not None:
         choose(_ARENA_MAX, 1)
         choose(_MMAP_THRESHOLD, _LARGEST)
-        choose(_TRIM_THRESHOLD, 128 << 20)
+        choose(_TRIM_THRESHOLD, 64 << 20)
 
 
 def keep_memory() -> None:

@@ -35,7 +35,7 @@ from nodescope.web.security import Guard, Safety
 from nodescope.web.shelf import Shelf
 from nodescope.web.work import Task, TooBusy, Work
 
-KEPT_BYTES = 48 << 20
+KEPT_BYTES = 24 << 20
 _CACHE_CONTROL = "private, no-cache"  # kept, and asked for again by its ETag
 LONG = 8  # segments: more of samples take seconds
 CLIENT_LEFT = 499  # as nginx says; nobody reads it
