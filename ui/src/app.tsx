@@ -34,8 +34,8 @@ export function App() {
 function Views() {
   return (
     <main class={panel.value ? 'views with-panel' : 'views'}>
-      <Timeline />
-      <div class="selected">
+      <div class="looked">
+        <Timeline />
         <Heatmap />
         <Tabs />
       </div>
