@@ -64,7 +64,7 @@ class Server:
             self.work.looking, self._look, values
         )
         etag = _etag(route, values, version)
-        slow = route.slow or (route.by_samples and touched > LONG)
+        slow = route.slow or _is_heavy(values) or (route.by_samples and touched > LONG)
         if route.cached and request.headers.get("if-none-match") == etag:
             return Response(status_code=304, headers=_headers(etag))
         if EVENT_STREAM in request.headers.get("accept", "") and _streams(route):
@@ -167,6 +167,11 @@ class Server:
 async def _disconnected(request: Request) -> None:
     while (await request.receive())["type"] != "http.disconnect":
         pass
+
+
+def _is_heavy(values: dict[str, Any]) -> bool:
+    """Paths by core or process are as many times more: seconds, and hundreds of megabytes."""
+    return values.get("merge") in ("cpu", "pid")
 
 
 def _streams(route: Route) -> bool:
