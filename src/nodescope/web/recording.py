@@ -94,11 +94,6 @@ class Recording:
             self._taken_s = time.monotonic()
             return known
 
-    def revision(self) -> str:
-        """What identifies its present content, without reading any of it."""
-        identity, content = self._look()
-        return _hash([str(identity), str(content)])
-
     def _look(self) -> tuple[Fingerprint, Fingerprint]:
         try:
             return _fingerprint(self.path)

@@ -37,7 +37,6 @@ _HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
-_REPORT = "/api/report.html"  # a file to save: it brings its own policy, and its own styles
 COOKIE = "nodescope"
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -128,8 +127,3 @@ class Shelf:
 def _one_run(before: Segment, after: Segment) -> bool:
     first, second = before.description.start, after.description.start
     return (first.boot_id, first.run_ns) == (second.boot_id, second.run_ns)
-
-
-def sizes(shelf: Shelf) -> dict[str, Any]:
-    """How full it is."""
-    return {"segments": len(shelf._sealed), "bytes": shelf._sealed.bytes}
