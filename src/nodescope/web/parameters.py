@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 from datetime import UTC, datetime
 from decimal import Decimal
-from re import _parser as parser
 from typing import Any
 
 from nodescope.errors import UsageError
 from nodescope.quantities import parse_cpu_list
 from nodescope.web.declaration import Parameter, choice, number, text
 from nodescope.web.recording import LATEST_NS
+
+parser: Any = importlib.import_module("re._parser")  # as `re` itself reads expressions
 
 MS = 1_000_000
 LATEST_MS = LATEST_NS // MS
