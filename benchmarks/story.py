@@ -25,7 +25,8 @@ WALL_BAR_S, MEMORY_BAR = 10.0, 700e6
 
 
 @contextmanager
-def _story() -> Iterator[Path]:
+def story_archive() -> Iterator[Path]:
+    """The recording, made or kept."""
     cache = os.environ.get("NODESCOPE_BENCH_CACHE")
     with tempfile.TemporaryDirectory(prefix="nodescope-story-") as folder:
         path = Path(cache or folder) / "synthetic-story"
@@ -36,7 +37,7 @@ def _story() -> Iterator[Path]:
 
 def run(options: Options) -> Result:
     del options  # it is one command, quick or not
-    with _story() as path:
+    with story_archive() as path:
         command = [*NODESCOPE, "diagnose", "--archive", str(path)]
         measured = run_measured(command)
         shown = subprocess.run([*command, "--json"], capture_output=True, text=True, check=False)

@@ -16,6 +16,7 @@ settings.load_profile("nodescope")
 # The program by which a Debian package is known to be there.
 _PROGRAMS = {
     "busybox-static": "busybox",
+    "chromium": "chromium",
     "containerd": "ctr",
     "docker.io": "dockerd",
     "gcc": "gcc",

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from nodescope.analysis.counters import Array, Counters, groups, latest_rows
+from nodescope.analysis.counters import Array, Counters, SegmentTables, groups, latest_rows
 from nodescope.analysis.window import Window
+from nodescope.archive.reader import Archive
+from nodescope.archive.writer import ArchiveWriter
+from nodescope.lab.synthetic import HandClock
 
 
 class Rows:
@@ -61,3 +65,15 @@ def test_runs_of_equal_keys() -> None:
     names = np.array(["x", "x", None], object)
     assert list(groups([np.array([1, 1, 1]), names])) == [((1, "x"), 0, 2), ((1, None), 2, 3)]
     assert list(groups([np.array([])])) == []
+
+
+def test_words_that_nobody_knows_are_none(tmp_path: Path) -> None:
+    # as of a node whose only device is virtual: no driver, no version, no bus
+    clock = HandClock(1000, 0)
+    node = {"name": "n", "boot_id": "b"}
+    with ArchiveWriter.open(tmp_path / "a", node=node, clock=clock, tick_ns=1000) as writer:
+        writer.append("nics", {"time_ns": [1000], "nic": ["veth0"]})
+    (segment,) = Archive.open(tmp_path / "a").segments()
+    found = SegmentTables(segment).columns("nics", ["time_ns", "nic", "driver", "up"])
+    assert found["nic"].tolist() == ["veth0"]
+    assert found["driver"].tolist() == [None]

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from nodescope.analysis.window import Window
 from nodescope.archive.reader import Segment
@@ -36,10 +37,18 @@ class SegmentTables:
 
     def columns(self, table: str, names: Sequence[str]) -> Mapping[str, Array]:
         content = self._segment.read(table, names)
-        found = {name: content.column(name).to_numpy() for name in names}
+        found = {name: _as_numpy(content.column(name)) for name in names}
         if len(content):
             found["time_ns"] = self._segment.wall_ns(found["time_ns"])
         return found
+
+
+def _as_numpy(column: Any) -> Array:
+    """A column as numpy has it; pyarrow cannot do it for words that are null in every row."""
+    if pa.types.is_dictionary(column.type) and column.null_count == len(column):
+        return np.full(len(column), None, object)
+    values: Array = column.to_numpy()
+    return values
 
 
 class Counters:

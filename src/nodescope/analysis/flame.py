@@ -19,12 +19,13 @@ import numpy as np
 import numpy.typing as npt
 
 from nodescope.analysis.filter import Filter, count_values, number_values
+from nodescope.analysis.names import name_pods
 from nodescope.analysis.tree import I64, U64, Integers, Tree, identify_frames, mix
 from nodescope.archive.columns import Columns
-from nodescope.archive.sealing import NARROW
+from nodescope.archive.sealing import NARROW as NARROW
 from nodescope.archive.trie import Paths, find_paths, find_wide_callers
 
-Group = Literal["none", "comm", "cpu", "cgroup", "pid"]
+Group = Literal["none", "comm", "cpu", "cgroup", "pod", "pid"]
 SEEN = 1 / 4000  # of the whole: half a pixel on a wide screen
 MERGE_ROWS = 400_000
 FEW = 8  # segments: so many are summed to the last sample
@@ -167,18 +168,31 @@ def _grouped_counts(
             return leaf, np.zeros(len(row), np.int64), counts, [""]
         return leaf, columns.profile_comm[row], counts, columns.comms
     passing = chosen.samples(columns)
-    keys: I64 = getattr(columns, group)
+    keys, shown = _keys(columns, group)
     profile = columns.profile
     if passing is not None:
         keys, profile = keys[passing], profile[passing]
     stacks, of_profile = _folded(columns, profile, fold)
     values, code = number_values(keys)
     pairs, count = count_values(code * len(stacks) + of_profile[profile])
-    if group == "cgroup":
-        texts = [columns.cgroups[value] if value >= 0 else "[unknown]" for value in values.tolist()]
-    else:
+    if shown is None:
         texts = [f"{group} {value}" for value in values.tolist()]
+    else:
+        texts = [shown[value] if value >= 0 else "[unknown]" for value in values.tolist()]
     return stacks[pairs % len(stacks)], pairs // len(stacks), count, texts
+
+
+def _keys(columns: Columns, group: Group) -> tuple[I64, list[str] | None]:
+    """What samples are grouped by, and the names of these numbers if they are codes."""
+    if group == "cgroup":
+        return columns.cgroup, columns.cgroups
+    if group == "pod":
+        pods = name_pods(columns.segment, columns.cgroups)
+        number = {name: at for at, name in enumerate(dict.fromkeys(pods))}
+        codes = np.array([*(number[name] for name in pods), -1], np.int64)
+        return codes[columns.cgroup], list(number)  # code -1 is not known: the last
+    keys: I64 = getattr(columns, group)
+    return keys, None
 
 
 def _folded(columns: Columns, profile: I64, fold: float) -> tuple[I64, I64]:

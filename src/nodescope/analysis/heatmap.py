@@ -62,6 +62,33 @@ def make_heatmap(
     return count_times(times, from_ns, to_ns, rows, max_columns)
 
 
+def make_split_heatmap(
+    parts: Iterable[Columns],
+    chosen: Filter,
+    from_ns: int,
+    to_ns: int,
+    rows: int,
+    max_columns: int,
+) -> tuple[Heatmap, Heatmap]:
+    """The samples that pass, and of them those in the kernel."""
+    whole = count_times([], from_ns, to_ns, rows, max_columns)
+    kernel = count_times([], from_ns, to_ns, rows, max_columns)
+    for part in parts:
+        passing = chosen.samples(part)
+        in_kernel = part.profile_kernel[part.profile]
+        for made, wanted in (
+            (whole, passing),
+            (kernel, in_kernel if passing is None else passing & in_kernel),
+        ):
+            times = part.time_ns if wanted is None else part.time_ns[wanted]
+            np.add(
+                made.counts,
+                count_times([times], from_ns, to_ns, rows, max_columns).counts,
+                out=made.counts,
+            )
+    return whole, kernel
+
+
 def count_times(
     times: Iterable[I64], from_ns: int, to_ns: int, rows: int, max_columns: int
 ) -> Heatmap:

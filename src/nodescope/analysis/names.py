@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from nodescope.archive.reader import Segment
 
@@ -28,6 +28,27 @@ def find_named(segment: Segment, texts: Sequence[str]) -> tuple[str, ...]:
         if any(pattern.fullmatch(name) for pattern in patterns for name in called):
             found[path] = None
     return tuple(found)
+
+
+def name_pods(segment: Segment, paths: Sequence[str]) -> list[str]:
+    """Whose each cgroup is: `namespace/pod`, outside of pods its container or unit, or itself."""
+    table = segment.read("cgroup_names", ["cgroup", "namespace", "pod", "container", "unit"])
+    names: dict[str, str] = {}
+    for row in table.to_pylist():
+        pod = row["pod"] and f"{row['namespace'] or 'default'}/{row['pod']}"
+        named = pod or row["container"] or row["unit"]
+        if named:
+            names[row["cgroup"]] = named
+    return [_nearest(path, names) or path for path in paths]
+
+
+def _nearest(path: str, names: Mapping[str, str]) -> str | None:
+    """What the cgroup is called, or the nearest one it lies in."""
+    while path:
+        if path in names:
+            return names[path]
+        path = path.rpartition("/")[0]
+    return None
 
 
 def is_within(path: str, parents: Sequence[str]) -> bool:

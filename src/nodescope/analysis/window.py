@@ -105,6 +105,11 @@ def overlapping(segments: Sequence[Segment], window: Window) -> list[Segment]:
     return [segment for segment in segments if _overlaps(segment, window)]
 
 
+def may_tell(segment: Segment, window: Window) -> bool:
+    """Whether it may hold events of the window, also of before it was recorded."""
+    return _overlaps(segment, window) or _remembers(segment, window)
+
+
 def _overlaps(segment: Segment, window: Window) -> bool:
     if segment.is_open and window.to_ns <= _named_ns(segment.name):
         return False
@@ -192,7 +197,7 @@ def read_events(segments: Sequence[Segment], window: Window) -> Iterator[Event]:
     """What happened in the window, segment by segment in the order of time."""
     names = ["time_ns", "kind", "subject", "message", "cpu", "details"]
     for segment in segments:
-        if not (_overlaps(segment, window) or _remembers(segment, window)):
+        if not may_tell(segment, window):
             continue
         table = segment.read("events", names)
         times = segment.wall_ns(table.column("time_ns").to_numpy())

@@ -13,7 +13,7 @@ import gc
 
 import pyarrow as pa
 
-_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # mallopt(3)
+_TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8  # mallopt(3)
 _LARGEST = 32 << 20  # glibc takes no larger threshold; larger arrays are few
 _OBJECTS = 100_000  # made since Python last looked for garbage; a large answer is as many
 
@@ -24,6 +24,19 @@ def give_memory_back() -> None:
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:
         trim(0)
+
+
+def share_heap() -> None:
+    """Have threads share one heap, and arrays made in what earlier ones left of it.
+
+    A heap of each thread's own would hold what that thread once needed. What is free
+    is given back by `give_memory_back`, after the work rather than during it.
+    """
+    choose = getattr(ctypes.CDLL(None), "mallopt", None)  # musl has none
+    if choose is not None:
+        choose(_ARENA_MAX, 1)
+        choose(_MMAP_THRESHOLD, _LARGEST)
+        choose(_TRIM_THRESHOLD, 64 << 20)
 
 
 def keep_memory() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -271,8 +271,12 @@ class Archive:
         """The readable segments, sealed and open, in the order they were recorded."""
         return self.listing().segments
 
-    def listing(self) -> Listing:
-        """All segments; a damaged one costs only itself."""
+    def listing(self, known: Mapping[str, Segment] | None = None) -> Listing:
+        """All segments; a damaged one costs only itself.
+
+        `known` are sealed ones of an earlier listing, by name: sealed means for ever,
+        so they are not looked at again.
+        """
         if self.bundle is not None:
             return _list_bundle(self.bundle)
         sealed, opened = self.root / SEALED_DIRECTORY, self.root / OPEN_DIRECTORY
@@ -281,7 +285,10 @@ class Archive:
         sealed_names = list_segment_names(sealed)
         listing = Listing([], [])
         for name in sealed_names:
-            self._add(listing, sealed / name, _load_sealed)
+            if known is not None and name in known:
+                listing.segments.append(known[name])
+            else:
+                self._add(listing, sealed / name, _load_sealed)
         for name in open_names:
             if name not in sealed_names:
                 self._add(listing, opened / name, self._load_open)

@@ -78,7 +78,7 @@ def summarise(archive: Archive) -> Summary:
         bytes=size,
         bytes_per_sample=size / samples if samples else None,
         segments=len(descriptions),
-        gaps=_gaps(descriptions),
+        gaps=find_gaps(descriptions),
         recorder=summarise_cost(descriptions),
         tables=_tables(descriptions),
         sources=tuple(read_source_costs(listing.segments)),
@@ -113,7 +113,7 @@ def _lost(descriptions: list[Description]) -> int:
     return total
 
 
-def _gaps(descriptions: list[Description]) -> tuple[Gap, ...]:
+def find_gaps(descriptions: list[Description]) -> tuple[Gap, ...]:
     """The recorded gaps, and the times between two runs of the recorder."""
     gaps = [gap for description in descriptions for gap in description.gaps]
     for before, after in pairwise(descriptions):

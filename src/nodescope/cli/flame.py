@@ -6,7 +6,7 @@ import argparse
 
 from nodescope.cli import options, window
 
-_GROUPS = ("comm", "cpu", "cgroup", "pid", "none")
+_GROUPS = ("comm", "cpu", "cgroup", "pod", "pid", "none")
 
 
 def add_parser(commands: options.Commands) -> None:
@@ -33,7 +33,7 @@ def add_parser(commands: options.Commands) -> None:
         choices=_GROUPS,
         default="comm",
         metavar="BY",
-        help="what stands at the root: comm, cpu, cgroup, pid or none (default: comm)",
+        help="what stands at the root: comm, cpu, cgroup, pod, pid or none (default: comm)",
     )
     parser.add_argument(
         "--inverted", action="store_true", help="from the innermost function to its callers"

@@ -38,6 +38,7 @@ COMMANDS = {
     "zombies": "removed memory cgroups that are still held: how many, whose, what frees them",
     "audit": "units and containers that fail, loop, hide a loop, or serve nobody",
     "diagnose": "what went wrong, and why",
+    "serve": "the page: travel through a recording, look, select, compare",
     "lab": "reproduce an incident for real, and clean up",
     "import": "bring in what other tools captured",
     "compare": "what is different in a window, and how surely",

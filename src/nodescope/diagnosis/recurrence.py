@@ -10,13 +10,14 @@ from nodescope.diagnosis.case import Case
 from nodescope.diagnosis.finding import Finding
 
 SURELY = 0.05
+LONGEST_NS = 31 * 86_400 * SECOND_NS  # second by second; a longer window is of a broken clock
 
 
 def describe_recurrence(case: Case, finding: Finding) -> list[str]:
     """A line for each thing that holds of all the times together; none for one time alone."""
     times = [finding.symptom.time_ns, *finding.repeats]
     said = []
-    if len(times) >= FEWEST:
+    if len(times) >= FEWEST and case.window.length_ns <= LONGEST_NS:
         said += _around_events(case, times)
     if len(finding.p_values) > 1:
         p = stouffer(finding.p_values)

@@ -129,6 +129,7 @@ class _Story:
         self.zero_ns = clock.monotonic  # of the recording
         self.ticks = np.zeros((shape.cores, 10), np.int64)
         self.net_rx = np.zeros(shape.cores, np.int64)
+        self.starved = np.zeros(shape.cores, np.int64)
         self.comms = sorted({each[0] for each in _USUAL} | {_WALK[0]})
         self.frames: list[tuple[str, str, bool]] = [("[unknown]", "[unknown]", False)]
         self.paths: list[tuple[int, ...]] = [()]
@@ -257,19 +258,22 @@ class _Story:
             for queue in range(shape.queues)
             for core in [self._core_of(queue)]
         ])  # fmt: skip
-        rows = []
+        rows, starved = [], []
         for second in range(start, start + length):
             moved = self.random.poisson(200, shape.cores)
             if self.held(second):
                 moved[shape.held_core] = 0
+            if self.held(second - 1):
+                self.starved[shape.held_core] += SECOND
             self.net_rx += moved
             rows.append(self.net_rx.copy())
+            starved.append(self.starved.copy())
         whole = np.concatenate(rows)
         self.out.append("softnet", {
             "time_ns": np.repeat(at + np.arange(length) * SECOND, shape.cores),
             "cpu": np.tile(np.arange(shape.cores, dtype=np.int16), length),
             "processed": whole, "dropped": np.zeros_like(whole), "squeezed": whole // 1000,
-            "net_rx": whole, "net_tx": whole // 10,
+            "net_rx": whole, "net_tx": whole // 10, "starved_ns": np.concatenate(starved),
         })  # fmt: skip
 
     def _core_of(self, queue: int) -> int:

@@ -1,0 +1,201 @@
+"""Lines over time: zombies, pressure, memory. Each is declared once, as data.
+
+A track is read as pairs of time and value. Gauges are levels; counters are made into
+a rate, or into the share of time they count, between one reading and the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from nodescope.analysis.tree import I64
+from nodescope.archive.reader import Segment
+
+F64 = npt.NDArray[np.float64]
+SECOND_NS = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Track:
+    """What a line shows, and where it is recorded."""
+
+    name: str
+    title: str
+    unit: str
+    group: str
+    table: str
+    column: str
+    kind: Literal["gauge", "rate"] = "gauge"
+    where: tuple[tuple[str, str], ...] = ()  # columns that must have these values
+    scale: float = 1.0
+
+
+def _pressure(resource: str, which: str) -> Track:
+    waited = "some task" if which == "some" else "every task"
+    return Track(
+        f"pressure.{resource}.{which}",
+        f"{resource}: {waited} waited",
+        "share of time",
+        "pressure",
+        "pressure",
+        f"{which}_us",
+        "rate",
+        (("cgroup", ""), ("resource", resource)),
+        1e-6,
+    )
+
+
+def _memory(name: str, title: str, source: str, *, rate: bool = False) -> Track:
+    return Track(
+        name, title, "per second" if rate else "bytes", "memory", "memory", "value",
+        "rate" if rate else "gauge", (("name", source),),
+    )  # fmt: skip
+
+
+TRACKS: dict[str, Track] = {
+    track.name: track
+    for track in (
+        Track("zombies.tracked", "memory cgroups tracked", "cgroups", "zombies",
+              "memory_cgroups", "tracked"),
+        Track("zombies.visible", "of them visible", "cgroups", "zombies",
+              "memory_cgroups", "visible"),
+        Track("zombies.dying", "removed and still held", "cgroups", "zombies",
+              "memory_cgroups", "dying"),
+        Track("zombies.walk", "time of one walk over all", "ms", "zombies",
+              "memory_cgroups", "walk_ns", scale=1e-6),
+        _pressure("cpu", "some"),
+        _pressure("memory", "some"),
+        _pressure("memory", "full"),
+        _pressure("io", "some"),
+        _pressure("io", "full"),
+        _pressure("irq", "full"),
+        _memory("memory.available", "memory available", "MemAvailable"),
+        _memory("memory.reclaim", "pages scanned by direct reclaim", "pgscan_direct", rate=True),
+        _memory("memory.major_faults", "faults that read the disk", "pgmajfault", rate=True),
+    )
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Readings:
+    """Raw values of one track in one segment, in the order of time."""
+
+    time_ns: I64  # wall
+    value: F64
+
+    @property
+    def bytes(self) -> int:
+        return self.time_ns.nbytes + self.value.nbytes + 200
+
+
+def read_tracks(segment: Segment) -> dict[str, Readings]:
+    """Every track that a segment has readings of."""
+    found: dict[str, Readings] = {}
+    tables: dict[str, Any] = {}
+    for track in TRACKS.values():
+        if track.table not in segment.description.tables:
+            continue
+        if track.table not in tables:
+            tables[track.table] = _Table(segment, track.table)
+        readings = tables[track.table].read(track)
+        if readings is not None:
+            found[track.name] = readings
+    return found
+
+
+class _Table:
+    """One table of a segment, its columns read once for all of its tracks."""
+
+    def __init__(self, segment: Segment, name: str) -> None:
+        tracks = [track for track in TRACKS.values() if track.table == name]
+        keys = {key for track in tracks for key, _ in track.where}
+        values = {track.column for track in tracks}
+        content = segment.read(name, ["time_ns", *sorted(keys | values)])
+        self._times = segment.wall_ns(content.column("time_ns").to_numpy())
+        self._keys = {key: content.column(key).to_numpy() for key in keys}
+        self._values = {
+            value: content.column(value).to_numpy(zero_copy_only=False).astype(np.float64)
+            for value in values
+        }
+
+    def read(self, track: Track) -> Readings | None:
+        value = self._values[track.column]
+        chosen = ~np.isnan(value)
+        for key, wanted in track.where:
+            chosen &= self._keys[key] == wanted
+        rows = np.flatnonzero(chosen)
+        if not len(rows):
+            return None
+        rows = rows[np.argsort(self._times[rows], kind="stable")]
+        return Readings(self._times[rows], value[rows] * track.scale)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """`most` and `mean` of each column; NaN where nothing is known."""
+
+    most: F64
+    mean: F64
+
+
+def draw_line(
+    parts: Sequence[Readings], kind: str, from_ns: int, column_ns: int, columns: int
+) -> Line:
+    """A track in columns; one between two readings takes the later one."""
+    most, mean = np.full(columns, np.nan), np.full(columns, np.nan)
+    if not parts:
+        return Line(most, mean)
+    times = np.concatenate([part.time_ns for part in parts])
+    values = np.concatenate([part.value for part in parts])
+    order = np.argsort(times, kind="stable")
+    begin, times, values = _steps(times[order], values[order], kind)
+    column = (times - from_ns) // column_ns
+    inside = np.flatnonzero((column >= 0) & (column < columns))
+    if len(inside):
+        found, starts = np.unique(column[inside], return_index=True)
+        most[found] = np.maximum.reduceat(values[inside], starts)
+        counts = np.diff(np.append(starts, len(inside)))
+        mean[found] = np.add.reduceat(values[inside], starts) / counts
+    _fill(most, mean, begin, times, values, from_ns, column_ns)
+    return Line(most, mean)
+
+
+def _steps(times: I64, values: F64, kind: str) -> tuple[I64, I64, F64]:
+    """Since when, until when, and what: a reading is about the time since the one before."""
+    apart = np.diff(times)
+    if kind == "rate":
+        risen = np.diff(values)
+        sound = (apart > 0) & (risen >= 0)  # a counter that fell was started again
+        rates = risen[sound] / apart[sound] * SECOND_NS
+        return times[:-1][sound], times[1:][sound], rates
+    return np.append(times[:1], times[:-1]), times, values
+
+
+_HOLE = 6  # times the usual distance between readings: longer is a hole, not a line
+
+
+def _fill(
+    most: F64, mean: F64, begin: I64, end: I64, values: F64, from_ns: int, column_ns: int
+) -> None:
+    if len(end) < 2:
+        return
+    apart = end - begin
+    usual = max(float(np.median(apart[apart > 0])), 1.0) if (apart > 0).any() else 1.0
+    empty = np.flatnonzero(np.isnan(most))
+    middle = from_ns + empty * column_ns + column_ns // 2
+    place = np.searchsorted(end, middle)
+    there = place < len(end)
+    spans = (end - begin)[place[there]]
+    there[there] = (begin[place[there]] <= middle[there]) & (spans <= _HOLE * usual)
+    most[empty[there]] = mean[empty[there]] = values[place[there]]
+
+
+def known_tracks(parts: Sequence[Mapping[str, Readings]]) -> list[Track]:
+    """The tracks that any of these segments has readings of."""
+    names = {name for part in parts for name in part}
+    return [track for name, track in TRACKS.items() if name in names]

@@ -1,0 +1,1 @@
+"""The page: an HTTP API over one recording, read-only, and the files of the page itself."""

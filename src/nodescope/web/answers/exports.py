@@ -1,0 +1,120 @@
+"""Downloads: a window in other tools' formats, or as a bundle; files, so memory stays small."""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import IO, cast
+
+from nodescope.analysis.window import overlapping
+from nodescope.archive.bundling import write_bundle
+from nodescope.errors import UsageError
+from nodescope.exchange.exporting import chrome, firefox, folded, pprof, speedscope
+from nodescope.exchange.exporting.stacks import Part
+from nodescope.pictures.text import iso
+from nodescope.web.question import Question, Reply
+
+_KINDS = {
+    "speedscope": ("application/json", "speedscope.json"),
+    "folded": ("text/plain; charset=utf-8", "folded.txt"),
+    "pprof": ("application/octet-stream", "pb.gz"),
+    "firefox": ("application/json", "firefox.json"),
+    "perfetto": ("application/json", "trace.json"),
+}
+MOST_BYTES = 256 << 20
+FORMATS = tuple(_KINDS)
+MEDIA_TYPES = {name: kind.partition(";")[0] for name, (kind, _) in _KINDS.items()}
+
+
+def export(name: str) -> Callable[[Question], Reply]:
+    """The answer of one format."""
+    media_type, ending = _KINDS[name]
+
+    def answer(question: Question) -> Reply:
+        def write(path: Path) -> None:
+            # By its number: gzip would write the file's name into the export.
+            with open(os.open(path, os.O_WRONLY), "wb") as file:
+                _write(name, question, cast("IO[bytes]", _Bounded(file, question.check)))
+
+        return _file(question, write, media_type, ending)
+
+    return answer
+
+
+class _Bounded:
+    """A file to write to while somebody waits for it, and not without end."""
+
+    def __init__(self, file: IO[bytes], check: Callable[[], None]) -> None:
+        self._file, self._check = file, check
+        self._room = MOST_BYTES
+        self.flush = file.flush
+
+    def write(self, data: bytes) -> int:
+        self._check()
+        self._room -= len(data)
+        if self._room < 0:
+            raise UsageError(
+                "the file would be larger than 256 MiB",
+                hint="choose a shorter window or a filter, or use `nodescope export`",
+            )
+        return self._file.write(data)
+
+
+def bundle(question: Question) -> Reply:
+    """Everything of the window in one file, for every command and for this page."""
+    window = question.window
+    if not window.length_ns:
+        raise UsageError("nothing was recorded in this window", hint="choose another one")
+
+    def write(path: Path) -> None:
+        path.unlink()  # it makes its own, or nothing
+        write_bundle(
+            question.snapshot.archive,
+            path,
+            window.from_ns,
+            window.to_ns,
+            time.time_ns(),
+            show=question.show,
+        )
+
+    return _file(question, write, "application/octet-stream", "nodescope")
+
+
+def _file(question: Question, write: Callable[[Path], None], media_type: str, ending: str) -> Reply:
+    with tempfile.NamedTemporaryFile(prefix="nodescope-export-", delete=False) as file:
+        path = Path(file.name)
+    try:
+        write(path)
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
+    node = re.sub(r"[^A-Za-z0-9.-]+", "-", question.node)[:60].strip("-.") or "node"
+    stamp = re.sub(r"[^0-9TZ]", "", iso(question.window.from_ns))
+    return Reply(b"", media_type, f"{node}-{stamp}.{ending}", path)
+
+
+def _write(name: str, question: Question, file: IO[bytes]) -> None:
+    window = question.window
+    title = f"{question.node}, {iso(window.from_ns)} to {iso(window.to_ns)}"
+    parts = _parts(question)
+    if name == "pprof":
+        pprof.write_pprof(parts, file, window.from_ns, window.to_ns, f"nodescope: {title}")
+    elif name == "folded":
+        folded.write_folded(parts, file)
+    elif name == "speedscope":
+        speedscope.write_speedscope(parts, file, title, "none")
+    elif name == "firefox":
+        firefox.write_firefox(parts, file, window.from_ns, title)
+    else:
+        about = {"node": question.node, "from_ns": window.from_ns, "to_ns": window.to_ns}
+        segments = overlapping(question.segments, window) if window.length_ns else []
+        chrome.write_chrome(parts, segments, file, window.from_ns, window.to_ns, about)
+
+
+def _parts(question: Question) -> Iterator[Part]:
+    chosen = question.filter
+    return (Part(columns, chosen.samples(columns)) for columns in question.parts())

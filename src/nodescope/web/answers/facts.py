@@ -1,0 +1,117 @@
+"""The node at one moment: network queues and their cores, units, containers, zombies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from nodescope.analysis.counters import SegmentTables
+from nodescope.analysis.network import CoreReport, Network, NicReport, Queue, derive_network
+from nodescope.analysis.window import SECOND_NS, Window, overlapping
+from nodescope.diagnosis.case import Case
+from nodescope.errors import UsageError
+from nodescope.quantities import parse_cpu_list
+from nodescope.web.answers.replies import LARGEST, cut, fitting, json_reply
+from nodescope.web.question import MS, Question, Reply, to_ms
+
+RECENT_NS = 60 * SECOND_NS  # how far back a core counts as starved
+_UNIT = (
+    "unit", "active", "sub", "result", "restarts", "main_pid", "exit_code", "exit_status",
+    "file_state", "preset", "vendor", "wanted_by", "why_not_started", "cgroup", "starts",
+    "failures", "successes",
+)  # fmt: skip
+_CONTAINER = (
+    "runtime", "id", "name", "image", "state", "pid", "exit_code", "restarts", "cgroup",
+    "namespace", "pod",
+)  # fmt: skip
+_PARENT = ("path", "dying", "kind", "held_bytes")
+_SHARE = LARGEST // 4 - 1000  # of an answer, for each list
+
+
+def facts(question: Question) -> Reply:
+    """What was last known before the moment; each part is null or empty if not recorded."""
+    asked = question.moment("at")
+    known = question.snapshot.window
+    at_ns = known.to_ns if asked is None else min(max(asked, known.from_ns), known.to_ns)
+    case = Case(question.segments, Window(max(0, at_ns - RECENT_NS), at_ns + 1))
+    return json_reply(
+        {
+            "at_ms": to_ms(at_ns),
+            "network": _network(question, case),
+            "units": _rows(case.state("units", ["unit"], at_ns), _UNIT),
+            "containers": _rows(case.state("containers", ["runtime", "id"], at_ns), _CONTAINER),
+            "zombies": _zombies(case, at_ns),
+        }
+    )
+
+
+def _rows(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list[dict[str, Any]]:
+    return fitting([{name: _cut(row[name]) for name in names} for row in rows], _SHARE)
+
+
+def _cut(value: Any) -> Any:
+    return cut(value) if isinstance(value, str) else value
+
+
+def _zombies(case: Case, at_ns: int) -> dict[str, Any] | None:
+    looks = case.state("memory_cgroups", ["version"], at_ns)
+    if not looks:
+        return None
+    last = max(looks, key=lambda row: row["time_ns"])
+    parents = case.state("dying_parents", ["path", "kind"], at_ns)
+    parents.sort(key=lambda row: (-(row["dying"] or 0), -(row["held_bytes"] or 0), row["path"]))
+    return {
+        **{name: last[name] for name in ("tracked", "visible", "dying", "version")},
+        "walk_ms": None if last["walk_ns"] is None else last["walk_ns"] / MS,
+        "parents": _rows(parents, _PARENT),
+    }
+
+
+def _network(question: Question, case: Case) -> dict[str, Any] | None:
+    segments = overlapping(question.segments, case.window)
+    if not any("nics" in segment.description.tables for segment in segments):
+        return None
+    tables = (SegmentTables(segment) for segment in segments)
+    network = derive_network(tables, case.events, case.window)
+    cores = {core.cpu: core for core in network.cores}
+    return {
+        "over_ms": RECENT_NS / MS,
+        "nics": fitting([_nic(nic) for nic in network.nics], _SHARE // 2),
+        "queues": fitting(_queues(network, cores), _SHARE // 2),
+    }
+
+
+def _nic(nic: NicReport) -> dict[str, Any]:
+    names = (
+        "driver", "version", "bus", "up", "carrier", "rx_queues", "tx_queues", "tx_timeouts",
+        "rx_packets", "tx_packets", "rx_dropped", "tx_errors", "resets",
+    )  # fmt: skip
+    return {"name": cut(nic.nic), **{name: _cut(getattr(nic, name)) for name in names}}
+
+
+def _queues(network: Network, cores: Mapping[int, CoreReport]) -> list[dict[str, Any]]:
+    return [_queue(nic.nic, queue, cores) for nic in network.nics for queue in nic.queues]
+
+
+def _queue(nic: str, queue: Queue, cores: Mapping[int, CoreReport]) -> dict[str, Any]:
+    serving = _cpus(queue.effective) or _cpus(queue.affinity) or sorted(queue.interrupts)
+    starved = [cores[cpu].starved_ns or 0 for cpu in serving if cpu in cores]
+    return {
+        "nic": cut(nic),
+        "queue": queue.queue,
+        "direction": queue.direction,
+        "irq": queue.irq,
+        "irq_name": _cut(queue.irq_name),
+        "cpus": serving,
+        "affinity": _cut(queue.affinity),
+        "interrupts": sum(queue.interrupts.values()),
+        "tx_timeouts": queue.tx_timeouts,
+        "starved": max(starved) / MS if starved else None,
+    }
+
+
+def _cpus(text: str | None) -> list[int]:
+    try:
+        return parse_cpu_list(text or "")
+    except UsageError:
+        return []

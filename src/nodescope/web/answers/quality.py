@@ -1,0 +1,55 @@
+"""How far a window can be trusted."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from nodescope.analysis.quality import Quality, assess
+from nodescope.analysis.window import overlapping, read_cores
+from nodescope.web.answers.replies import cut, json_reply
+from nodescope.web.question import MS, Question, Reply, to_ms
+
+MOST = 1000  # gaps and clock steps listed
+
+
+def quality(question: Question) -> Reply:
+    """What a window lacks: lost, unnamed, cut off, not seen."""
+    window = question.window
+    segments = overlapping(question.segments, window) if window.length_ns else []
+    found = assess(
+        question.parts(), segments, read_cores(segments, window), window, question.filter
+    )
+    return json_reply(
+        {"from_ms": to_ms(window.from_ns), "to_ms": to_ms(window.to_ns), **_document(found)}
+    )
+
+
+def _document(found: Quality) -> dict[str, Any]:
+    document = asdict(found)
+    late_ns = document.pop("late_ns")
+    return {
+        **document,
+        "late_ms": late_ns / MS,
+        "gap_count": len(found.gaps),
+        "gaps": [
+            {
+                "from_ms": to_ms(gap.from_ns),
+                "to_ms": to_ms(gap.to_ns),
+                "source": cut(gap.source),
+                "cpu": gap.cpu,
+                "lost": gap.lost,
+                "reason": cut(gap.reason, 200),
+            }
+            for gap in found.gaps[:MOST]
+        ],
+        "clock_steps": [
+            {"time_ms": to_ms(step.time_ns), "by_ms": to_ms(step.by_ns)}
+            for step in found.clock_steps[:MOST]
+        ],
+        "lost_share": found.lost_share,
+        "kernel_unresolved_share": found.kernel_unresolved_share,
+        "user_unresolved_share": found.user_unresolved_share,
+        "truncated_share": found.truncated_share,
+        "unseen_ms": found.unseen_ns / MS,
+    }

@@ -1,0 +1,70 @@
+"""What ran: the heatmap, flame graphs, rankings."""
+
+from __future__ import annotations
+
+from nodescope.analysis.flame import FEW, NARROW, Group, Names, Rows, flame_rows, merge, whole
+from nodescope.analysis.heatmap import make_split_heatmap
+from nodescope.analysis.top import rank
+from nodescope.analysis.window import overlapping
+from nodescope.pictures.documents import top_document
+from nodescope.web.answers.flames import Forest, find_top, flame_document
+from nodescope.web.answers.replies import LARGEST, json_reply
+from nodescope.web.matrix import MEDIA_TYPE, encode_matrix, narrow
+from nodescope.web.question import Question, Reply, to_ms
+
+_ROOM = LARGEST - 4096
+_REFINED = 32  # segments of which a zoomed path is summed to its last sample
+_CELL_BYTES = 8  # two blocks of at most four
+
+
+def heatmap(question: Question) -> Reply:
+    """Samples by second and offset within it: all, and those in the kernel."""
+    rows, window = question.values["rows"], question.window
+    most = min(question.values["columns"], _ROOM // (rows * _CELL_BYTES))
+    made, kernel = make_split_heatmap(
+        question.parts(), question.filter, window.from_ns, window.to_ns, rows, most
+    )
+    counts = narrow(made.counts)
+    header = {
+        "from_ms": to_ms(made.from_ns),
+        "column_ms": to_ms(made.column_ns),
+        "columns": made.counts.shape[0],
+        "rows": list(range(rows)),
+        "row_ms": to_ms(made.column_ns) / rows,
+        "scale": 1,
+        "most": int(made.counts.max(initial=0)),
+        "total": int(made.counts.sum()),
+    }
+    blocks = {"counts": counts, "kernel": kernel.counts.astype(counts.dtype)}
+    return Reply(encode_matrix(header, blocks), MEDIA_TYPE)
+
+
+def flame(question: Question) -> Reply:
+    """Samples by path of functions; of one path, if it is named."""
+    values, names = question.values, Names()
+    count = len(overlapping(question.segments, question.window))
+    rows = _rows(question, names, 0.0 if count <= FEW else NARROW)
+    forest = Forest.of(rows)
+    top = find_top(forest, names, values)
+    if top is not None and FEW < count <= _REFINED:
+        # Narrow paths of the whole are wide ones of this one: sum these as well.
+        least = NARROW * int(rows.total[top]) / max(1, whole(rows))
+        rows = _rows(question, names, least)
+    return json_reply(flame_document(rows, names, values))
+
+
+def _rows(question: Question, names: Names, least: float) -> Rows:
+    group: Group = question.values["merge"]
+    inverted: bool = question.values["inverted"]
+    return merge(
+        flame_rows(part, question.filter, names, inverted=inverted, group=group, least=least)
+        for part in question.parts()
+    )
+
+
+def top(question: Question) -> Reply:
+    """What ran most."""
+    entries = rank(question.parts(), question.filter, question.values["by"])
+    limit = question.values["limit"]
+    document, _ = top_document(entries[:limit])
+    return json_reply(document)

@@ -1,0 +1,82 @@
+"""The diagnosis beside the views: what it offers besides its links."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+from tests.web.browser.seeing import BUNDLES, CULPRIT, HELD_MS, RESET_MS, link, selected
+from tests.web.browser.serving import Server
+
+pytestmark = [pytest.mark.live, pytest.mark.debian("chromium")]
+
+
+def test_a_healthy_node_is_called_that(built: None, page: Page) -> None:
+    with Server(BUNDLES / "zombie-agent-healthy.bundle") as server:
+        page.goto(server.link)
+        expect(page.locator(".diagnosis")).to_contain_text("Nothing went wrong")
+
+
+def test_only_the_selection_is_diagnosed_on_request(served: Server, page: Page) -> None:
+    page.goto(f"{served.link}?sel={RESET_MS - 400_000}~{RESET_MS - 300_000}")
+    expect(link(page, "mechanism")).to_be_visible()
+    page.get_by_role("group", name="Diagnosed span").get_by_text("Selection").click()
+    expect(page.locator(".diagnosis")).to_contain_text("Nothing went wrong")
+    page.wait_for_function("() => location.search.includes('diagnose=')")
+    page.get_by_role("group", name="Diagnosed span").get_by_text("Recording").click()
+    expect(link(page, "mechanism")).to_be_visible()
+
+
+def test_the_symptom_and_what_else_happened_are_places_too(served: Server, page: Page) -> None:
+    page.goto(served.link)
+    expect(link(page, "mechanism")).to_be_visible()
+    page.locator(".finding details").filter(has_text="Also").locator("summary").click()
+    page.locator(".finding details").filter(has_text="Also").get_by_role("button").first.click()
+    page.wait_for_function("() => location.search.includes('sel=')")
+    begin, end = selected(page)
+    assert begin < RESET_MS + 1000
+    assert end > RESET_MS - 1000
+
+
+def test_a_link_names_its_command_to_copy(served: Server, page: Page) -> None:
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.goto(served.link)
+    link(page, "task").click()
+    page.get_by_role("button", name="Copy").click()
+    expect(page.get_by_role("status").filter(has_text="Copied")).to_be_visible()
+    copied: str = page.evaluate("() => navigator.clipboard.readText()")
+    assert copied.startswith("nodescope top --by comm --cpu 39 --from ")
+
+
+def test_reports_and_bundles_are_downloaded(served: Server, page: Page, tmp_path: Path) -> None:
+    page.goto(served.link)
+    downloads = page.locator(".diagnosis .downloads")
+    sizes = {}
+    for name in ("HTML", "Markdown", "Bundle"):
+        with page.expect_download() as coming:
+            downloads.get_by_role("link", name=name).click()
+        coming.value.save_as(tmp_path / name)
+        sizes[name] = (tmp_path / name).stat().st_size
+    assert "ecs.service" in (tmp_path / "HTML").read_text()
+    assert "ecs.service" in (tmp_path / "Markdown").read_text()
+    assert sizes["Bundle"] > 10_000
+
+
+def test_the_selection_is_exported_as_it_is_filtered(
+    served: Server, page: Page, tmp_path: Path
+) -> None:
+    page.goto(f"{served.link}?sel={HELD_MS[0]}~{HELD_MS[1]}&cpu=39")
+    page.locator(".exports > summary").click()
+    with page.expect_download() as coming:
+        page.get_by_role("link", name="speedscope").click()
+    coming.value.save_as(tmp_path / "profile.json")
+    profile = json.loads((tmp_path / "profile.json").read_text())
+    frames = profile["shared"]["frames"]
+    stacks = [stack for each in profile["profiles"] for stack in each["samples"]]
+    names = {frames[number]["name"] for stack in stacks for number in stack}
+    assert CULPRIT in names
+    assert "at::native::mm" not in names
+    page.keyboard.press("Escape")
+    expect(page.locator(".exports > ul")).to_be_hidden()

@@ -1,0 +1,57 @@
+"""While a recorder writes, the page follows it."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+from tests.waiting import wait_for
+from tests.web.browser.serving import NODESCOPE, Server
+
+from nodescope.archive.reader import Archive
+from nodescope.errors import ArchiveError
+
+pytestmark = [pytest.mark.root, pytest.mark.live, pytest.mark.debian("chromium")]
+
+
+@pytest.fixture
+def recorded(tmp_path: Path) -> Iterator[Path]:
+    """An archive that a real recorder is writing."""
+    archive = tmp_path / "archive"
+    command = [NODESCOPE, "record", "--archive", str(archive), "--quiet"]
+    recorder = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        wait_for(lambda: has_segments(archive), "the recorder's first segment")
+        yield archive
+    finally:
+        recorder.send_signal(signal.SIGINT)
+        try:
+            recorder.wait(60)
+        except subprocess.TimeoutExpired:
+            recorder.kill()
+            recorder.wait()
+
+
+def has_segments(archive: Path) -> bool:
+    try:
+        return any(len(each.read("samples", ["tick"])) for each in Archive.open(archive).segments())
+    except ArchiveError:
+        return False
+
+
+def test_the_page_follows_a_recording_that_grows(recorded: Path, built: None, page: Page) -> None:
+    with Server(recorded) as server:
+        page.goto(server.link)
+        expect(page.get_by_role("button", name="Live")).to_have_attribute("aria-pressed", "true")
+        seen = page.locator(".timeline .seen")
+        before = float(seen.get_attribute("data-to") or 0)
+        page.wait_for_function(
+            """before => Number(document.querySelector('.timeline .seen').dataset.to) > before""",
+            arg=before + 4000,
+        )
+        page.get_by_role("button", name="Live").click()
+        expect(page.get_by_role("button", name="Live")).to_have_attribute("aria-pressed", "false")

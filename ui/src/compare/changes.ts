@@ -1,0 +1,69 @@
+/** What changed against the baseline: the rows of the table, and words for them. */
+
+export type Status = 'new' | 'grown' | 'shrunk' | 'gone'
+
+export interface Change {
+  kind: string
+  name: string
+  window: number
+  baseline: number
+  ratio: number | null
+  p: number | null
+  q: number | null
+  status: Status
+  extreme: string
+  flagged: boolean
+  window_share: number
+  baseline_share: number
+}
+
+/** A sign beside the word, so that nothing hangs on colours. */
+export const SIGNS: Record<Status | 'same', string> = {
+  new: '✚',
+  grown: '▲',
+  shrunk: '▼',
+  gone: '✕',
+  same: '≈',
+}
+
+/** Where a share stands: what was not there is new, however little it is. */
+export function statusOf(now: number, before: number): Status | 'same' {
+  if (now > 0 && before <= 0) return 'new'
+  if (now <= 0 && before > 0) return 'gone'
+  if (now > before * 1.1) return 'grown'
+  return now < before / 1.1 ? 'shrunk' : 'same'
+}
+
+/** A chance as people write it. */
+export function odds(q: number | null): string {
+  if (q === null) return '–'
+  return q < 0.001 ? '< 0.001' : q.toFixed(3)
+}
+
+/** How surely something changed, in words. */
+export function surely({ q, extreme }: { q: number | null; extreme: string }): string {
+  const seen = extreme.endsWith(' of 0') ? '' : `${extreme} baseline windows had as much`
+  if (q === null) return seen || 'nothing to compare with'
+  const chance = q < 0.001 ? `q ${odds(q)}` : `q = ${odds(q)}`
+  return [chance, seen].filter(Boolean).join(', ')
+}
+
+/** The rows by how a frame of the flame graph would be called there. */
+export function byName(rows: readonly Change[]): Map<string, Change> {
+  return new Map(rows.map((row) => [`${row.kind} ${row.name}`, row]))
+}
+
+/**
+ * The row about a frame, if it was tested: a process by its name, a function in threads of
+ * that name, or a kernel function wherever it ran.
+ */
+export function rowOf(
+  rows: ReadonlyMap<string, Change>,
+  path: readonly string[],
+): Change | undefined {
+  const [comm] = path
+  const name = path.at(-1)
+  if (comm === undefined || name === undefined) return undefined
+  if (path.length === 1) return rows.get(`comm ${comm}`)
+  return rows.get(`function ${comm};${name}`) ?? rows.get(`kernel ${name}`)
+}

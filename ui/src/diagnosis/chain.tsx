@@ -1,0 +1,90 @@
+/** From the symptom to what is behind it: links in order, each with where it can be seen. */
+import { signal } from '@preact/signals'
+import { copy } from '../copy'
+import { visible } from '../flame/words'
+import { jump } from '../state'
+import { odds, surely, target, type Chain, type Link } from './document'
+
+/** The link whose evidence is looked at now. */
+const followed = signal<Link | null>(null)
+
+export function ChainView({ chain, word }: { chain: Chain; word: string }) {
+  const percent = Math.round(chain.confidence * 100)
+  return (
+    <div class="chain">
+      <h3>
+        <span class="muted">{word}:</span> {chain.root.kind} <b>{visible(chain.root.name)}</b>
+      </h3>
+      <p class="confidence" data-sure={surely(chain.confidence)}>
+        <span class="bar" aria-hidden="true">
+          <span style={{ width: `${percent}%` }} />
+        </span>
+        {percent} % · {surely(chain.confidence)}
+      </p>
+      <ol
+        class="links"
+        aria-label={`From the symptom to ${chain.root.kind} ${visible(chain.root.name)}`}
+      >
+        {chain.links.map((link, place) => (
+          <LinkView key={place} link={link} weakest={link.kind === chain.weakest} />
+        ))}
+      </ol>
+      {chain.arithmetic && <p class="arithmetic">{visible(chain.arithmetic)}</p>}
+      {chain.refute && (
+        <p class="refute">
+          <b>Weakest: {chain.weakest}.</b> Would be refuted by {visible(chain.refute)}.
+        </p>
+      )}
+      {chain.fixes.length > 0 && (
+        <>
+          <h4>What helps</h4>
+          <ul class="fixes">
+            {chain.fixes.map((fix) => (
+              <li key={fix}>{fix}</li>
+            ))}
+          </ul>
+        </>
+      )}
+    </div>
+  )
+}
+
+function LinkView({ link, weakest }: { link: Link; weakest: boolean }) {
+  const current = followed.value === link
+  return (
+    <li data-kind={link.kind} data-weakest={weakest}>
+      <button
+        class="link"
+        aria-current={current}
+        disabled={!link.look}
+        title={link.look ? 'Go to this evidence' : link.show}
+        onClick={() => follow(link)}
+      >
+        <span class="kind">{link.kind}</span>
+        <span class="statement">{visible(link.statement)}</span>
+        <span class="odds" title="How much likelier this evidence is if the link holds">
+          {odds(link.strength)}
+        </span>
+      </button>
+      {current && <Command text={link.show} />}
+    </li>
+  )
+}
+
+function follow(link: Link): void {
+  if (!link.look) return
+  followed.value = link
+  jump(target(link.look))
+}
+
+/** The same evidence in a terminal. */
+function Command({ text }: { text: string }) {
+  return (
+    <p class="command">
+      <code>{visible(text)}</code>
+      <button class="quiet" onClick={() => copy(text, 'the command')}>
+        Copy
+      </button>
+    </p>
+  )
+}

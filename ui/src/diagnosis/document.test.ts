@@ -1,0 +1,27 @@
+import { expect, test } from 'vitest'
+import { odds, surely, target } from './document'
+
+test('a look becomes range, filters and tab; nulls are no filters', () => {
+  const look = { from_ms: 1, to_ms: 2, cpu: 39, comm: null, frame: 'a|b', view: 'flame' } as const
+  expect(target(look)).toEqual({
+    range: { from: 1, to: 2 },
+    filters: { cpu: '39', frame: 'a|b' },
+    mode: 'flame',
+  })
+})
+
+test('core 0 is a filter, and the timeline needs no tab', () => {
+  const look = { from_ms: 1, to_ms: 2, cpu: 0, view: 'timeline' } as const
+  expect(target(look)).toEqual({ range: { from: 1, to: 2 }, filters: { cpu: '0' } })
+})
+
+test('odds are read from nats and never surer than 400 to 1', () => {
+  expect(odds(0)).toBe('1 : 1')
+  expect(odds(3)).toBe('20 : 1')
+  expect(odds(50)).toBe('403 : 1')
+  expect(odds(-1)).toBe('1 : 2.7')
+})
+
+test('a confidence has a word', () => {
+  expect([0.69, 0.4, 0.1].map(surely)).toEqual(['likely', 'possible', 'weak'])
+})

@@ -1,0 +1,97 @@
+/** What `/api/diagnosis` answers: `nodescope diagnose --json` with times in milliseconds. */
+import type { Filters, Mode } from '../address'
+import type { Range } from '../range'
+
+export type Look = {
+  from_ms: number
+  to_ms: number
+  cpu?: string | number | null
+  pid?: string | number | null
+  comm?: string | null
+  cgroup?: string | null
+  frame?: string | null
+  mode?: 'user' | 'kernel' | null
+  view: 'timeline' | 'heatmap' | 'flame' | 'facts' | 'events'
+}
+
+export type Symptom = {
+  kind: string
+  time_ms: number
+  subject: string
+  statement: string
+  cpu: number | null
+  look: Look
+}
+
+export type Link = {
+  kind: string
+  subject: string
+  statement: string
+  strength: number
+  show: string
+  look?: Look | null
+}
+
+export type Chain = {
+  confidence: number
+  root: { kind: string; name: string }
+  mechanism: string | null
+  links: Link[]
+  weakest: string
+  refute: string
+  arithmetic: string | null
+  fixes: string[]
+}
+
+export type Finding = {
+  symptom: Symptom
+  also: Symptom[]
+  repeats_ms?: number[]
+  recurring: string[]
+  hidden: string | null
+  chains: Chain[]
+  ruled_out: { name: string; statement: string }[]
+}
+
+export type Document = {
+  from_ms: number
+  to_ms: number
+  findings: Finding[]
+  missing: { what: string; consequence: string; hint: string }[]
+}
+
+/** Where a piece of evidence is to be seen; filters of before do not stay. */
+export function target(look: Look): { range: Range; filters: Filters; mode?: Mode } {
+  const filters: Filters = {}
+  for (const name of ['cpu', 'pid', 'comm', 'cgroup', 'frame'] as const) {
+    const value = look[name]
+    if (value !== undefined && value !== null && value !== '') filters[name] = String(value)
+  }
+  if (look.mode) filters.mode = look.mode
+  const range = { from: look.from_ms, to: look.to_ms }
+  const mode = MODE_OF[look.view]
+  return mode ? { range, filters, mode } : { range, filters }
+}
+
+// the timeline, its events and the heatmap are always in sight, whatever the tab
+const MODE_OF: Partial<Record<Look['view'], Mode>> = { flame: 'flame', facts: 'facts' }
+
+// the diagnosis does not trust itself further (finding.py)
+const SURE = 6
+
+/** A strength in nats as odds: how much likelier the evidence is if the link holds. */
+export function odds(strength: number): string {
+  const ratio = Math.exp(Math.min(Math.abs(strength), SURE))
+  const shown = ratio >= 10 ? Math.round(ratio) : Math.round(ratio * 10) / 10
+  return strength < 0 ? `1 : ${shown}` : `${shown} : 1`
+}
+
+/** How surely, in a word beside the figure. */
+export function surely(confidence: number): 'likely' | 'possible' | 'weak' {
+  if (confidence >= 0.6) return 'likely'
+  return confidence >= 0.3 ? 'possible' : 'weak'
+}
+
+/** One text that tells two answers' findings apart, for lists. */
+export const keyOf = (finding: Finding): string =>
+  `${finding.symptom.kind} ${finding.symptom.subject} ${finding.symptom.time_ms}`

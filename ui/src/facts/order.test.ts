@@ -1,0 +1,33 @@
+import { expect, test } from 'vitest'
+import { byName, byTrouble, formatBytes, troubleOf } from './order'
+
+test('a unit that hides its loop behind "active" is not well', () => {
+  expect(troubleOf({ unit: 'a', active: 'active', failures: 9, successes: 0 })).toBe(
+    'never succeeded',
+  )
+  expect(troubleOf({ unit: 'a', active: 'active', result: 'success' })).toBe('')
+  expect(troubleOf({ unit: 'a', active: 'failed', result: 'exit-code' })).toBe('failed')
+})
+
+test('units that are not well come first', () => {
+  const units = [{ unit: 'b' }, { unit: 'c', active: 'failed' }, { unit: 'a' }]
+  expect(byTrouble(units).map((each) => each.unit)).toEqual(['c', 'a', 'b'])
+})
+
+test('containers of one name and image are one group', () => {
+  const groups = byName([
+    { id: '1', name: 'well', image: 'x' },
+    { id: '2', name: 'agent', image: 'y', exit_code: 5 },
+    { id: '3', name: 'agent', image: 'y', exit_code: 5 },
+    { id: '4444444444444444' },
+  ])
+  expect(groups.map((each) => [each.name, each.containers.length, each.failed])).toEqual([
+    ['agent', 2, 2],
+    ['well', 1, 0],
+    ['444444444444', 1, 0],
+  ])
+})
+
+test('bytes as people read them', () => {
+  expect([0, 999, 4096, 280_000_000].map(formatBytes)).toEqual(['0 B', '999 B', '4.1 kB', '280 MB'])
+})
