@@ -80,14 +80,14 @@ def run(options: Options) -> Result:
 
 
 def _one(name: str, *, healthy: bool) -> Outcome:
-    for attempt in range(TRIES):
+    attempts, happened = 0, False
+    while not happened and attempts < TRIES:
+        attempts += 1
         outcome, happened = _try(name, healthy=healthy)
         word = "right" if outcome.right else "WRONG" if happened else "did not come about"
         twin = " (healthy)" if healthy else ""
         print(f"{name}{twin}: {word}: {outcome.said}", flush=True)
-        if happened:
-            break
-    return replace(outcome, attempts=attempt + 1)
+    return replace(outcome, attempts=attempts)
 
 
 def _try(name: str, *, healthy: bool) -> tuple[Outcome, bool]:
