@@ -48,7 +48,7 @@ _WHEEL = """
     const box = plots.getBoundingClientRect()
     const seen = document.querySelector('.timeline .seen').dataset
     const between = []
-    let [last, moved, span] = [0, 0, '']
+    let [last, moved, span] = [0, -1, '']
     const step = (now) => {
         if (last) between.push(now - last)
         last = now
