@@ -14,6 +14,10 @@ selects, opens flame graphs, compares, now and then a diagnosis, and leaves befo
 answer came), for NODESCOPE_BENCH_SOAK_S seconds (180; the bar's hour is 3600) on both
 recordings in turn. Memory is the server's resident set, read every second.
 
+Live: a recorder on an archive of its own, one viewer who follows and asks for what is
+new, as the page does. How far behind is the wall clock against the end of the recording
+as last told, looked at ten times a second.
+
 How it could be fooled: by viewers that only wait (their requests are counted), by
 answers that are errors (each status is checked), by the captures' twelve hours being the
 same few segments again (see `views`).
@@ -27,6 +31,7 @@ import os
 import random
 import statistics
 import struct
+import subprocess
 import tempfile
 import threading
 import time
@@ -36,12 +41,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlencode
 
+from tests.recorder.test_recording import NODESCOPE
 from tests.web.browser.serving import Server
 
 from benchmarks.results import Bar, Grid, Options, Result
 from benchmarks.story import story_archive
 
 FIRST_BAR_S, HEATMAP_BAR_S, FLAME_BAR_S, MEMORY_BAR = 0.6, 0.2, 0.3, 500e6
+BEHIND_BAR_S = 2.0
+LIVE_S, SETTLE_S = 40.0, 12.0  # the recorder notices within a flush that somebody reads
 VIEWERS = 8
 REPEATS = 12
 MINUTE_MS = 60_000.0
@@ -63,12 +71,14 @@ def run(options: Options) -> Result:
         cold, warm = _first_looks(story)
         heatmaps, flames = _selections(dense)
         soaks = [_soak(path, soak_s / 2) for path in (story, dense)]
+        behind = _live(folder / "live")
     peak = max(soak.peak for soak in soaks)
     bars = (
         _bar("first look, everything read ahead", FIRST_BAR_S, max(warm)),
         _bar("first look, right after the start", FIRST_BAR_S, cold),
         _bar("heatmap of any 2 minutes", HEATMAP_BAR_S, max(heatmaps)),
         _bar("flame graph of any 5 s", FLAME_BAR_S, max(flames)),
+        _bar("live: behind at most", BEHIND_BAR_S, max(behind)),
         Bar(f"memory, {VIEWERS} viewers for {soak_s:.0f} s", "≤ 500 MB", f"{peak / 1e6:.0f} MB",
             peak <= MEMORY_BAR),
     )  # fmt: skip
@@ -77,6 +87,7 @@ def run(options: Options) -> Result:
             ("first look, warm", *_spread(warm)),
             ("heatmap of 2 minutes, 1.1 million samples", *_spread(heatmaps)),
             ("flame graph of 5 s, 46,000 samples", *_spread(flames)),
+            ("live: behind", *_spread(behind)),
         )),
         Grid("The soak", ("recording", "answers", "left before", "MB at a quarter", "at the end",
                           "most", "slowest answer s"),
@@ -160,6 +171,45 @@ def _timed(client: Client, path: str, start: float, length: float) -> float:
     before = time.perf_counter()
     client.get(path, from_ms=start, to_ms=start + length)
     return time.perf_counter() - before
+
+
+# -- live ------------------------------------------------------------------------
+
+
+def _live(archive: Path) -> list[float]:
+    """Seconds by which a follower is behind, ten times a second."""
+    command = [*NODESCOPE, "record", "--archive", str(archive), "--quiet"]
+    with subprocess.Popen(command) as recorder:
+        try:
+            while not list(archive.glob("open/*/heartbeats.arrows")):
+                time.sleep(0.2)
+            with Server(archive) as server:
+                return _follow(server.port)
+        finally:
+            recorder.terminate()
+
+
+def _follow(port: int) -> list[float]:
+    told: list[float] = []
+    client = Client(port)
+
+    def listen() -> None:
+        stream = http.client.HTTPConnection("127.0.0.1", port, timeout=LIVE_S)
+        stream.request("GET", "/api/follow")
+        answer = stream.getresponse()
+        while line := answer.readline():
+            if line.startswith(b"data:"):
+                to_ms = json.loads(line[5:])["to_ms"]
+                client.get("/api/cores", from_ms=to_ms - MINUTE_MS, to_ms=to_ms, columns=600)
+                told.append(to_ms)
+
+    threading.Thread(target=listen, daemon=True).start()
+    start, behind = time.monotonic(), []
+    while (passed := time.monotonic() - start) < LIVE_S:
+        if passed > SETTLE_S and told:
+            behind.append(time.time() - told[-1] / 1000)
+        time.sleep(0.1)
+    return behind
 
 
 # -- the soak --------------------------------------------------------------------

@@ -88,7 +88,7 @@ def test_a_scenario_is_known_by_name() -> None:
     assert find_scenario("zombies").name == "zombies"
     with pytest.raises(UsageError, match="no scenario 'nonsense'"):
         find_scenario("nonsense")
-    assert sum(each.decoy for each in SCENARIOS.values()) == 8
+    assert sum(each.decoy for each in SCENARIOS.values()) == 9
 
 
 def test_too_much_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

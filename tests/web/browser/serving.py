@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 
@@ -18,8 +19,9 @@ NODESCOPE = str(Path(sys.executable).with_name("nodescope"))
 class Server:
     """Serves one archive; after `stop` it can be started again at the same address."""
 
-    def __init__(self, archive: Path) -> None:
+    def __init__(self, archive: Path, options: Sequence[str] = ()) -> None:
         self.archive = archive
+        self._options = options
         self.port = 0
         self.said: list[str] = []
         self._process: subprocess.Popen[str] | None = None
@@ -39,6 +41,7 @@ class Server:
     def start(self) -> None:
         """Returns when it has printed its link."""
         command = [NODESCOPE, "serve", "--archive", str(self.archive), "--port", str(self.port)]
+        command += self._options
         self._process = process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )
@@ -53,7 +56,7 @@ class Server:
             self.said.append(line)
 
     def _printed_port(self) -> int:
-        found = re.search(r"http://127\.0\.0\.1:(\d+)/", "".join(self.said))
+        found = re.search(r"https?://127\.0\.0\.1:(\d+)/", "".join(self.said))
         if found is None and self._process is not None and self._process.poll() is not None:
             raise AssertionError(f"nodescope serve ended: {''.join(self.said)}")
         return int(found[1]) if found else 0
