@@ -11,7 +11,10 @@ SCENARIOS: dict[str, Scenario] = {
 }
 
 # Enough to show it, in seconds: for tests and benchmarks.
-SMALL = {"zombies": 4000, "zombie-agent": 4000, "unwalked-zombies": 1000, "loop-without-leak": 3}
+SMALL = {
+    "zombies": 4000, "zombie-agent": 4000, "unwalked-zombies": 1000, "loop-without-leak": 3,
+    "page-faults": 4, "huge-pages": 4, "compaction": 4, "busy": 4, "locks": 4, "throttled": 4,
+}  # fmt: skip
 
 
 def find_scenario(name: str) -> Scenario:

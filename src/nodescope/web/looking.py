@@ -35,6 +35,8 @@ def find_look(command: str, at_ns: int) -> dict[str, Any]:
     options = _parse(command)
     look: dict[str, Any] = {"view": VIEWS.get(options.pop("", ""), "timeline")}
     from_ns, to_ns = _window(options, at_ns)
+    if look["view"] == "facts" and "to" not in options:
+        to_ns = (from_ns + to_ns) // 2  # facts are those of the end: as it was at that moment
     look |= {"from_ms": to_ms(from_ns), "to_ms": to_ms(to_ns)}
     look |= {name: options[name] for name in _FILTERS if name in options}
     return look

@@ -23,29 +23,29 @@ import nodescope.web
 from nodescope.lab.synthetic import write_story
 
 
-# Package, not session: a browser that stays keeps an event loop running, and no later
-# test could start one of its own.
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="session")
 def story(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("story") / "archive"
     write_story(path, SHAPE)
     return path
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="session")
 def served(story: Path, built: None) -> Iterator[Server]:
     with Server(story) as server:
         yield server
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="session")
 def built() -> None:
     """The page itself; without Node and without network it is not there."""
     if not Path(nodescope.web.__file__).with_name("page").joinpath("index.html").exists():
         pytest.skip("the page is not built: make page says why")
 
 
-@pytest.fixture(scope="package")
+# Not for longer than a module: a browser that stays keeps an event loop running, and no
+# later test could start one of its own.
+@pytest.fixture(scope="module")
 def chromium(built: None) -> Iterator[Browser]:
     expect.set_options(timeout=PATIENCE_MS)
     with sync_playwright() as playwright:

@@ -47,7 +47,8 @@ def test_links_go_to_the_node_facts_and_the_timeline(served: Server, page: Page)
     assert begin <= HELD_MS[0]
     assert end >= HELD_MS[1] - 1000
     link(page, "state").click()
-    expect(page.locator(".facts .figures")).to_contain_text("68,680")
+    # one more zombie every half minute: the moment is the symptom's, not the reset's
+    expect(page.locator(".facts .figures")).to_contain_text(re.compile(r"68,68\d"))
     expect(page.locator(".facts")).to_contain_text("/ecs")
     page.go_back()
     page.go_back()
