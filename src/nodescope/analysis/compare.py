@@ -62,7 +62,7 @@ FACTOR = 2.0
 LEAST_COUNT = 10
 _REFERENCE = 256  # features that tell what overdispersion is usual
 _NEIGHBOURS_NS = SECOND_NS  # segments this close are one recording
-_THREADS = 2  # decoding leaves the interpreter's lock; more gain nothing
+THREADS = 2  # decoding leaves the interpreter's lock; more gain nothing
 
 Parts = Sequence[Callable[[], Columns]]
 
@@ -113,31 +113,34 @@ def compare(
     chosen: Filter,
     *,
     listed: int = 200,
+    threads: int = THREADS,
 ) -> Comparison:
     """Compare the samples of `span` with those of `against`; 0 `listed` are all."""
     recorded = measure_recorded([part().segment for part in window], span)
     whole = Windows(span[0], max(1, span[1] - span[0]), np.ones(1, bool))
-    blocks = _count(window, chosen, whole, np.empty(0, np.uint64))
+    blocks = _count(window, chosen, whole, np.empty(0, np.uint64), threads)
     found = _union(blocks)
     there = sum_totals(blocks, found)
     samples = sum(int(block.samples.sum()) for block in blocks)
     least = max(LEAST_COUNT, SHARE_POINT * samples / FACTOR)
 
     windows = lay_windows(span, against, [part().segment for part in baseline])
-    before = _count(baseline, chosen, windows, found[there >= least])
+    before = _count(baseline, chosen, windows, found[there >= least], threads)
     exposure = recorded / windows.width_ns  # of the window, in windows of the baseline
     evidence = Evidence(blocks, before, windows, exposure)
     return evidence.judge(listed, recorded / max(1, span[1] - span[0]))
 
 
-def _count(parts: Parts, chosen: Filter, windows: Windows, wanted: U64) -> list[Block]:
+def _count(
+    parts: Parts, chosen: Filter, windows: Windows, wanted: U64, threads: int
+) -> list[Block]:
     def one(make: Callable[[], Columns]) -> Block | None:
         return count_part(make(), chosen, windows, wanted)
 
-    if len(parts) < 2:
+    if len(parts) < 2 or threads < 2:
         found = [one(make) for make in parts]
     else:
-        with ThreadPoolExecutor(_THREADS) as pool:
+        with ThreadPoolExecutor(threads) as pool:
             found = list(pool.map(one, parts))
     return [block for block in found if block is not None]
 

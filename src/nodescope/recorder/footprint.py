@@ -15,8 +15,6 @@ import gc
 import resource
 from pathlib import Path
 
-import pyarrow as pa
-
 # mallopt(3): M_ARENA_MAX, M_MMAP_THRESHOLD, M_TRIM_THRESHOLD
 _ONE_ARENA, _MMAP_THRESHOLD, _TRIM_THRESHOLD = (-8, 1), (-3, 32 << 20), (-1, 256 << 20)
 _MADV_DONTNEED = 4
@@ -36,15 +34,6 @@ def keep_flat() -> None:
             _libc.mallopt(parameter, value)
     except AttributeError:
         pass  # not glibc
-
-
-def share_heap() -> None:
-    """Have Arrow take its memory from the same heap, for small tables.
-
-    Its own allocator holds 18 MB for half a megabyte of tables while a segment of
-    two cores is sealed (measured).
-    """
-    pa.set_memory_pool(pa.system_memory_pool())
 
 
 def allow_files() -> None:

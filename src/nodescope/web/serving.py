@@ -145,6 +145,7 @@ def serve(
     recording = Recording(path)
     recording.snapshot()  # says at once what is wrong with it
     server = Server(recording, say)
+    share_heap()
     config = uvicorn.Config(
         make_app(server, safety),
         http="h11",

@@ -53,6 +53,7 @@ def compare(question: Question) -> Reply:
         (against.from_ns, against.to_ns),
         question.filter,
         listed=question.values["limit"],
+        threads=1,  # others have the other core, and two segments at once need memory for two
     )
     rows = fitting(compare_document(found.changes, found.windows), LARGEST - 4096)
     return json_reply(
