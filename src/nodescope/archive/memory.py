@@ -39,7 +39,7 @@ def share_heap() -> None:
         choose(_TRIM_THRESHOLD, 64 << 20)
 
 
-def share_heap() -> None:
+def use_one_allocator() -> None:
     """Have Arrow take its memory from glibc's heap, for a process that lives long.
 
     Its own allocator holds 18 MB for half a megabyte of tables while a segment of two
