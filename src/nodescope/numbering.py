@@ -41,6 +41,29 @@ def distinct(values: npt.NDArray[Integer]) -> npt.NDArray[Integer]:
     return ordered[first]
 
 
+def group(values: npt.NDArray[Integer]) -> tuple[npt.NDArray[Integer], Rows, Rows]:
+    """The distinct values in order, the first row of each, and of each row which it has.
+
+    What `np.unique` answers too, in twice the time for a thousand values.
+    """
+    order = values.argsort(kind="stable")
+    ordered = values[order]
+    begins = np.ones(len(ordered), np.bool_)
+    np.not_equal(ordered[1:], ordered[:-1], out=begins[1:])
+    inverse = np.empty(len(ordered), np.intp)
+    inverse[order] = begins.cumsum() - 1
+    return ordered[begins], order[begins], inverse
+
+
+def is_among(values: npt.NDArray[Integer], some: npt.NDArray[Integer]) -> npt.NDArray[np.bool_]:
+    """Which values are among `some`, which are distinct and in order."""
+    if not len(some):
+        return np.zeros(len(values), np.bool_)
+    place = some.searchsorted(values)
+    place[place == len(some)] = 0
+    return np.asarray(some[place] == values)
+
+
 class Numbers:
     """Remembers a number, from 0 to 2^31 - 1, for each key."""
 
@@ -64,9 +87,7 @@ class Numbers:
         numbers = self.get(keys)
         missing = np.flatnonzero(numbers < 0)
         if len(missing):
-            unique, first, inverse = np.unique(
-                keys[missing], return_index=True, return_inverse=True
-            )
+            unique, first, inverse = group(keys[missing])
             made = make(missing[first])
             self._put(unique, made)
             numbers[missing] = made[inverse]

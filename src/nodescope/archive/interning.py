@@ -17,7 +17,7 @@ from itertools import chain
 
 import numpy as np
 
-from nodescope.numbering import I64, U64, Numbers, Rows
+from nodescope.numbering import I64, U64, Numbers, Rows, group
 
 _NO_CALLER = -1
 _STEP, _MIX = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9)
@@ -116,7 +116,7 @@ class Interner:
         if highest >= len(self._frame_rows):
             more = np.full(2 * highest + 1 - len(self._frame_rows), -1, np.int64)
             self._frame_rows = np.concatenate((self._frame_rows, more))
-        new, first = np.unique(frames[self._frame_rows[frames] < 0], return_index=True)
+        new, first, _ = group(frames[self._frame_rows[frames] < 0])
         new = new[np.argsort(first)]
         self._frame_rows[new] = np.arange(self._frame_count, self._frame_count + len(new))
         self._frame_count += len(new)

@@ -17,7 +17,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from nodescope.numbering import Numbers, Rows, distinct
+from nodescope.numbering import Numbers, Rows, distinct, group
 from nodescope.sources.perf.address_space import I32, Module
 from nodescope.sources.perf.decode import I64, U64, Bool, Chains, Samples
 from nodescope.sources.perf.processes import Attribution, Processes
@@ -223,7 +223,7 @@ class Stacks:
         ends = np.cumsum(lengths)
         # Frame 0 must count as well: a zero at the end of a chain adds nothing to its hash.
         tidy = Chains(kept.astype(np.uint64) + np.uint64(1), ends - lengths, lengths)
-        _, first, inverse = np.unique(_hash(tidy), return_index=True, return_inverse=True)
+        _, first, inverse = group(_hash(tidy))
         innermost_first = kept.tolist()
         numbers = np.empty(len(first), np.int64)
         for position, row in enumerate(first.tolist()):
