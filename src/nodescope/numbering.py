@@ -3,7 +3,8 @@
 A hash table as two arrays: asking Python's dict is a step of Python per key, and
 takes ten times the memory. Keys are hashes or packed numbers; a place is found
 by multiplying with a number that nobody outside this process knows, so that a
-hostile file cannot choose keys that share their places.
+hostile file cannot choose keys that share their places. Where a place is taken the
+next is 1 further, then 2, 3, …: that visits all of them, and no long runs form.
 """
 
 from __future__ import annotations
@@ -99,9 +100,11 @@ class Numbers:
         place = self._place(keys)
         there = self._keys[place]
         numbers = np.where(there == keys, self._numbers[place], -1).astype(np.int64)
-        searching = np.flatnonzero((there != keys) & (there != _FREE))
+        searching = ((there != keys) & (there != _FREE)).nonzero()[0]
+        step = 0
         while len(searching):
-            at = place[searching] = (place[searching] + 1) & self._mask
+            step += 1
+            at = place[searching] = (place[searching] + step) & self._mask
             there = self._keys[at]
             found = there == keys[searching]
             numbers[searching[found]] = self._numbers[at[found]]
@@ -130,11 +133,13 @@ class Numbers:
     def _place_all(self, keys: U64, numbers: npt.NDArray[np.int32]) -> None:
         place = self._place(keys)
         waiting = np.arange(len(keys))
+        step = 0
         while len(waiting):
+            step += 1
             at = place[waiting]
             free = self._keys[at] == _FREE
             self._keys[at[free]] = keys[waiting[free]]  # of several, the last one has it
             placed = self._keys[at] == keys[waiting]
             self._numbers[at[placed]] = numbers[waiting[placed]]
             waiting = waiting[~placed]
-            place[waiting] = (place[waiting] + 1) & self._mask
+            place[waiting] = (place[waiting] + step) & self._mask
