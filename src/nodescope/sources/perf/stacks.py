@@ -162,16 +162,20 @@ class Stacks:
         result = np.zeros(len(chains.lengths), np.int64)
         lasts = attribution.space >= spaces.made
         serials = np.array([image.serial for image in spaces.lasting], np.uint64)
-        for known, chosen in ((self._user_paths, lasts), (Numbers(), ~lasts)):
-            rows = np.flatnonzero(chosen & (chains.lengths > 0))
+        for known, chosen in ((True, lasts), (False, ~lasts)):
+            rows = (chosen & (chains.lengths > 0)).nonzero()[0]
             if not len(rows):
                 continue
             space = attribution.space[rows]
-            mark = serials[space - spaces.made] if known is self._user_paths else space
+            mark = serials[space - spaces.made] if known else space
             later = spaces.count_later(space, samples.time_ns[rows]).astype(np.uint64)
             keys = hashed[rows] + mark.astype(np.uint64) * _GOLDEN + later * _FINISH
             make = partial(self._make_user_paths, samples, attribution, rows)
-            result[rows] = known.find(keys, make)
+            if known:
+                result[rows] = self._user_paths.find(keys, make)
+            else:
+                _, first, inverse = group(keys)
+                result[rows] = make(first)[inverse]
         return result
 
     def _make_user_paths(
