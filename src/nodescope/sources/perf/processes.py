@@ -10,6 +10,7 @@ batch is kept as state. What neither batch nor state knows is asked of `/proc`.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -210,8 +211,7 @@ class _Join:
 
     def _comms_before(self, tids: I64) -> I64:
         """The names threads had before the first one they took in this batch."""
-        forks = self.batch.forks
-        born = self._births(forks.tid)
+        forks, born = self.batch.forks, self._thread_births
         result = np.full(len(tids), -1, np.int64)
         open_rows = np.arange(len(tids))
         now = tids.copy()
@@ -231,9 +231,17 @@ class _Join:
             result[row] = self.known.comm_from_proc(int(now[row]))
         return result
 
-    def _births(self, ids: I64) -> _Births:
-        order = np.argsort(ids, kind="stable")
-        return _Births(ids[order], order)
+    @cached_property
+    def _thread_births(self) -> _Births:
+        order = self.batch.forks.tid.argsort(kind="stable")
+        return _Births(self.batch.forks.tid[order], order)
+
+    @cached_property
+    def _process_births(self) -> _Births:
+        forks = self.batch.forks
+        rows = (forks.pid != forks.parent_pid).nonzero()[0]
+        rows = rows[forks.pid[rows].argsort(kind="stable")]
+        return _Births(forks.pid[rows], rows)
 
     # -- address spaces ----------------------------------------------------
 
@@ -312,9 +320,7 @@ class _Join:
 
     def _spaces_before(self, pids: I64, ask: bool) -> I64:
         """The spaces processes had before the first exec of theirs in this batch."""
-        forks = self.batch.forks
-        is_process = np.flatnonzero(forks.pid != forks.parent_pid)
-        born = self._births(forks.pid[is_process])
+        forks, born = self.batch.forks, self._process_births
         result = np.full(len(pids), -1, np.int64)
         now = pids.copy()
         open_rows = np.arange(len(pids))
@@ -322,7 +328,7 @@ class _Join:
             unknown = [pid not in self.known._image_of for pid in now[open_rows].tolist()]
             open_rows = open_rows[np.array(unknown, bool)]
             birth = born.row_of(now[open_rows])
-            open_rows, birth = open_rows[birth >= 0], is_process[birth[birth >= 0]]
+            open_rows, birth = open_rows[birth >= 0], birth[birth >= 0]
             if not len(open_rows):
                 break
             now[open_rows] = forks.parent_pid[birth]
