@@ -5,7 +5,7 @@ import numpy.typing as npt
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodescope.numbering import Numbers
+from nodescope.numbering import Numbers, distinct, group, is_among
 
 Keys = st.lists(st.one_of(st.integers(0, 40), st.integers(0, 2**64 - 1)), max_size=300)
 
@@ -45,3 +45,18 @@ def test_the_table_grows_with_what_is_known() -> None:
     assert not asked
     numbers.clear()
     assert len(numbers) == 0
+
+
+@given(Keys)
+def test_what_is_grouped_is_what_numpy_finds(values: list[int]) -> None:
+    keys = np.array(values, np.uint64)
+    unique, first, inverse = group(keys)
+    expected = np.unique(keys, return_index=True, return_inverse=True)
+    assert all(map(np.array_equal, (unique, first, inverse), expected))
+    assert np.array_equal(distinct(keys), unique)
+
+
+@given(Keys, Keys)
+def test_a_value_is_among_those_that_have_it(values: list[int], some: list[int]) -> None:
+    found = is_among(np.array(values, np.uint64), distinct(np.array(some, np.uint64)))
+    assert found.tolist() == [value in some for value in values]

@@ -3,7 +3,8 @@
 A hash table as two arrays: asking Python's dict is a step of Python per key, and
 takes ten times the memory. Keys are hashes or packed numbers; a place is found
 by multiplying with a number that nobody outside this process knows, so that a
-hostile file cannot choose keys that share their places.
+hostile file cannot choose keys that share their places. Where a place is taken the
+next is 1 further, then 2, 3, …: that visits all of them, and no long runs form.
 """
 
 from __future__ import annotations
@@ -41,6 +42,29 @@ def distinct(values: npt.NDArray[Integer]) -> npt.NDArray[Integer]:
     return ordered[first]
 
 
+def group(values: npt.NDArray[Integer]) -> tuple[npt.NDArray[Integer], Rows, Rows]:
+    """The distinct values in order, the first row of each, and of each row which it has.
+
+    What `np.unique` answers too, in twice the time for a thousand values.
+    """
+    order = values.argsort(kind="stable")
+    ordered = values[order]
+    begins = np.ones(len(ordered), np.bool_)
+    np.not_equal(ordered[1:], ordered[:-1], out=begins[1:])
+    inverse = np.empty(len(ordered), np.intp)
+    inverse[order] = begins.cumsum() - 1
+    return ordered[begins], order[begins], inverse
+
+
+def is_among(values: npt.NDArray[Integer], some: npt.NDArray[Integer]) -> npt.NDArray[np.bool_]:
+    """Which values are among `some`, which are distinct and in order."""
+    if not len(some):
+        return np.zeros(len(values), np.bool_)
+    place = some.searchsorted(values)
+    place[place == len(some)] = 0
+    return np.asarray(some[place] == values)
+
+
 class Numbers:
     """Remembers a number, from 0 to 2^31 - 1, for each key."""
 
@@ -64,9 +88,7 @@ class Numbers:
         numbers = self.get(keys)
         missing = np.flatnonzero(numbers < 0)
         if len(missing):
-            unique, first, inverse = np.unique(
-                keys[missing], return_index=True, return_inverse=True
-            )
+            unique, first, inverse = group(keys[missing])
             made = make(missing[first])
             self._put(unique, made)
             numbers[missing] = made[inverse]
@@ -78,9 +100,11 @@ class Numbers:
         place = self._place(keys)
         there = self._keys[place]
         numbers = np.where(there == keys, self._numbers[place], -1).astype(np.int64)
-        searching = np.flatnonzero((there != keys) & (there != _FREE))
+        searching = ((there != keys) & (there != _FREE)).nonzero()[0]
+        step = 0
         while len(searching):
-            at = place[searching] = (place[searching] + 1) & self._mask
+            step += 1
+            at = place[searching] = (place[searching] + step) & self._mask
             there = self._keys[at]
             found = there == keys[searching]
             numbers[searching[found]] = self._numbers[at[found]]
@@ -109,11 +133,13 @@ class Numbers:
     def _place_all(self, keys: U64, numbers: npt.NDArray[np.int32]) -> None:
         place = self._place(keys)
         waiting = np.arange(len(keys))
+        step = 0
         while len(waiting):
+            step += 1
             at = place[waiting]
             free = self._keys[at] == _FREE
             self._keys[at[free]] = keys[waiting[free]]  # of several, the last one has it
             placed = self._keys[at] == keys[waiting]
             self._numbers[at[placed]] = numbers[waiting[placed]]
             waiting = waiting[~placed]
-            place[waiting] = (place[waiting] + 1) & self._mask
+            place[waiting] = (place[waiting] + step) & self._mask

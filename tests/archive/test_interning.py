@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 
 from nodescope.archive.interning import Interner
+from nodescope.archive.schema import make_batch
 
 FRAMES = [
     ("[unknown]", "[unknown]", False),
@@ -26,16 +27,24 @@ def test_a_stack_is_a_row_below_its_callers() -> None:
     interner = make()
     assert intern(interner, (0, 1, 1, 3)) == [0]
     new = interner.take_new_rows()
-    assert new["frames"]["name"] == ["main", "work", "read"]
-    assert new["calls"] == {"parent": [-1, 0, 1], "frame": [0, 1, 2]}
-    assert new["profile"] == {"stack": [2], "comm": ["app"], "kernel": [True], "samples": [0]}
+    assert new["frames"]["name"] == ("main", "work", "read")
+    assert make_batch("calls", new["calls"]).to_pydict() == {
+        "parent": [-1, 0, 1],
+        "frame": [0, 1, 2],
+    }
+    assert make_batch("profile", new["profile"]).to_pydict() == {
+        "stack": [2],
+        "comm": ["app"],
+        "kernel": [True],
+        "samples": [0],
+    }
 
 
 def test_shared_callers_are_written_once() -> None:
     interner = make()
     intern(interner, (0, 0, 1, 0), (0, 0, 2, 0), (1, 0, 2, 0))
     new = interner.take_new_rows()
-    assert new["calls"]["parent"] == [-1, 0]
+    assert new["calls"]["parent"].tolist() == [-1, 0]
     assert len(new["profile"]["stack"]) == 3
 
 
@@ -51,7 +60,7 @@ def test_the_same_thing_is_the_same_row_and_never_new_again() -> None:
 def test_a_sample_without_frames_shows_the_unknown_frame() -> None:
     interner = make()
     intern(interner, (0, 0, 0, 0))
-    assert interner.take_new_rows()["frames"]["name"] == ["[unknown]"]
+    assert interner.take_new_rows()["frames"]["name"] == ("[unknown]",)
 
 
 def test_no_samples_no_rows() -> None:

@@ -14,10 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import chain
+from typing import Any
 
 import numpy as np
 
-from nodescope.numbering import I64, U64, Numbers, Rows
+from nodescope.numbering import I64, U64, Numbers, Rows, group
 
 _NO_CALLER = -1
 _STEP, _MIX = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9)
@@ -44,8 +45,8 @@ class Interner:
         self._leaf_rows = Numbers()  # user path and kernel path → row of calls
         self._profile_rows = Numbers()  # leaf, comm and mode → row
         self._new_frames: list[int] = []
-        self._new_calls: list[tuple[int, int]] = []
-        self._new_profile: list[tuple[int, int, bool]] = []
+        self._new_calls: list[tuple[I64, I64]] = []  # caller and function
+        self._new_profile: list[tuple[I64, I64, I64]] = []  # leaf, comm and mode
 
     def intern(self, comm: I64, kernel_mode: I64, user: I64, kernel: I64) -> I64:
         """The row of `profile` for each sample: its comm, mode, user path and kernel path."""
@@ -59,30 +60,27 @@ class Interner:
             lambda rows: self._add_profile(leaf_row[rows], comm[rows], kernel_mode[rows]),
         )
 
-    def take_new_rows(self) -> dict[str, dict[str, list[object]]]:
+    def take_new_rows(self) -> dict[str, dict[str, Any]]:
         """The rows that came since the last call, by table, dictionaries before referrers."""
-        frames = [self._frames[number] for number in self._new_frames]
-        new: dict[str, dict[str, list[object]]] = {
-            "frames": {
-                "module": [frame[0] for frame in frames],
-                "name": [frame[1] for frame in frames],
-                "kernel": [frame[2] for frame in frames],
-            },
-            "calls": {
-                "parent": [parent for parent, _ in self._new_calls],
-                "frame": [frame for _, frame in self._new_calls],
-            },
-            "profile": {
-                "stack": [leaf for leaf, _, _ in self._new_profile],
-                "comm": [self._comms[comm] for _, comm, _ in self._new_profile],
-                "kernel": [mode for _, _, mode in self._new_profile],
-                "samples": [0] * len(self._new_profile),
-            },
-        }
-        self._new_frames = []
-        self._new_calls = []
-        self._new_profile = []
-        return {table: columns for table, columns in new.items() if next(iter(columns.values()))}
+        new: dict[str, dict[str, Any]] = {}
+        if self._new_frames:
+            frames = [self._frames[number] for number in self._new_frames]
+            module, name, kernel = zip(*frames, strict=True)
+            new["frames"] = {"module": module, "name": name, "kernel": kernel}
+        if self._new_calls:
+            parent, frame = map(np.concatenate, zip(*self._new_calls, strict=True))
+            new["calls"] = {"parent": parent, "frame": frame}
+        if self._new_profile:
+            leaf, comm, mode = map(np.concatenate, zip(*self._new_profile, strict=True))
+            numbers, _, place = group(comm)
+            new["profile"] = {
+                "stack": leaf,
+                "comm": (place, [self._comms[number] for number in numbers.tolist()]),
+                "kernel": mode != 0,
+                "samples": np.zeros(len(leaf), np.int64),
+            }
+        self._new_frames, self._new_calls, self._new_profile = [], [], []
+        return new
 
     def _add_leaves(self, user: I64, kernel: I64) -> I64:
         """The rows of stacks that are met for the first time, made where they are not there yet."""
@@ -105,9 +103,7 @@ class Interner:
         caller = np.concatenate(([_NO_CALLER], row_at[:-1]))
         caller[starts] = _NO_CALLER
         for new in made:
-            self._new_calls += zip(
-                caller[new].tolist(), self._number_frames(frames[new]).tolist(), strict=True
-            )
+            self._new_calls.append((caller[new], self._number_frames(frames[new])))
         return row_at[ends - 1]
 
     def _number_frames(self, frames: I64) -> I64:
@@ -116,7 +112,7 @@ class Interner:
         if highest >= len(self._frame_rows):
             more = np.full(2 * highest + 1 - len(self._frame_rows), -1, np.int64)
             self._frame_rows = np.concatenate((self._frame_rows, more))
-        new, first = np.unique(frames[self._frame_rows[frames] < 0], return_index=True)
+        new, first, _ = group(frames[self._frame_rows[frames] < 0])
         new = new[np.argsort(first)]
         self._frame_rows[new] = np.arange(self._frame_count, self._frame_count + len(new))
         self._frame_count += len(new)
@@ -125,7 +121,7 @@ class Interner:
 
     def _add_profile(self, leaf: I64, comm: I64, mode: I64) -> I64:
         before = len(self._profile_rows)
-        self._new_profile += zip(leaf.tolist(), comm.tolist(), (mode != 0).tolist(), strict=True)
+        self._new_profile.append((leaf, comm, mode))
         return np.arange(before, before + len(leaf))
 
 

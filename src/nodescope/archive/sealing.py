@@ -20,6 +20,7 @@ from nodescope.archive.schema import (
     arrow_schema,
     combine,
     empty_table,
+    make_numbers,
     make_text,
     take_rows,
     text_indices,
@@ -70,7 +71,8 @@ def derive_sealed(opened: dict[str, Any], tick_ns: int) -> dict[str, Any]:
 
 
 def _make(name: str, columns: list[Any]) -> Any:
-    return pa.Table.from_arrays([pa.array(column) for column in columns], schema=arrow_schema(name))
+    arrays = [make_numbers(each) if isinstance(each, np.ndarray) else each for each in columns]
+    return pa.Table.from_arrays(arrays, schema=arrow_schema(name))
 
 
 def _column(table: Any, name: str) -> Array:

@@ -26,11 +26,10 @@ HELD_NS = 3 * SECOND_NS
 _TELL_NS = 10 * SECOND_NS
 _MOSTLY = 0.5  # of the samples, for a task to be named
 
-_KERNEL = [1 + STATES.index(state) for state in ("system", "irq", "softirq")]
-_OWN_TIME = [
-    1 + STATES.index(state)
-    for state in ("user", "nice", "system", "idle", "iowait", "irq", "softirq")
-]
+_KERNEL = ("system", "irq", "softirq")
+_OWN_TIME = ("user", "nice", "system", "idle", "iowait", "irq", "softirq")
+# A reading times this: the time in the kernel, and all time that nobody took away.
+_SUMS = np.array([(0, 0), *((state in _KERNEL, state in _OWN_TIME) for state in STATES)], np.int64)
 
 
 @dataclass(slots=True)
@@ -57,11 +56,10 @@ class CoreWatch:
     def read(self, now_ns: int, cores: npt.NDArray[np.int64]) -> None:
         """Take a reading: rows as `read_cores` gives them."""
         before, self._before = self._before, (now_ns, cores)
-        if before is None or not np.array_equal(before[1][:, 0], cores[:, 0]):
+        if before is None or before[1][:, 0].tolist() != cores[:, 0].tolist():
             self.end()
             return
-        passed = cores - before[1]
-        kernel, total = passed[:, _KERNEL].sum(1), passed[:, _OWN_TIME].sum(1)
+        kernel, total = ((cores - before[1]) @ _SUMS).T
         held = (total > 0) & (kernel >= HELD_RATIO * total)
         if not self._running and not held.any():
             return

@@ -10,6 +10,7 @@ import numpy as np
 
 from nodescope.archive.interning import Interner
 from nodescope.errors import SourceError
+from nodescope.numbering import group
 from nodescope.sources.cgroup_paths import CgroupPaths, find_default_hierarchy
 from nodescope.sources.perf.decode import Batch, Chunk, Samples, decode
 from nodescope.sources.perf.naming import KernelNames, ModuleNames
@@ -85,7 +86,7 @@ class Profiler:
         """Row numbers into a list of paths; -1 is null."""
         if samples.cgroup is None:
             return np.full(len(samples), -1, np.int32), []
-        unique, inverse = np.unique(samples.cgroup, return_inverse=True)
+        unique, _, inverse = group(samples.cgroup)
         paths = [self._cgroups.path(identifier) for identifier in unique.tolist()]
         known = sorted({path for path in paths if path is not None})
         number = {path: row for row, path in enumerate(known)}

@@ -58,11 +58,11 @@ def read_core_lives(sys: Path = Path("/sys")) -> dict[int, int]:
     Events of a core are dead once it was offline, however shortly, and nothing says so
     (no POLLHUP, enabling them succeeds). But its `topology` folder is made anew.
     """
-    folder = sys / "devices/system/cpu"
+    folder = f"{sys}/devices/system/cpu"
     lives = {}
     for cpu in read_online_cpus(sys):
         try:
-            lives[cpu] = os.stat(folder / f"cpu{cpu}/topology").st_ino
+            lives[cpu] = os.stat(f"{folder}/cpu{cpu}/topology").st_ino
         except OSError:
             lives[cpu] = 0  # no such folder on this architecture
     return lives

@@ -20,9 +20,10 @@ class OwnCost:
 
 def read_own_cost(proc: Path = Path("/proc")) -> OwnCost:
     """CPU time of all threads, and resident memory from `statm`."""
-    path = proc / "self/statm"
+    path = f"{proc}/self/statm"
     try:
-        resident = int(path.read_bytes().split()[1])
+        with open(path, "rb", buffering=0) as file:
+            resident = int(file.read(256).split()[1])
     except OSError as error:
         raise source_error(path, error) from error
     return OwnCost(time.process_time_ns(), resident * mmap.PAGESIZE)

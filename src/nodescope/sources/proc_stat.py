@@ -20,7 +20,7 @@ STATES = (
 
 def read_cores(proc: Path = Path("/proc")) -> npt.NDArray[np.int64]:
     """One row per online core: its number, then its `STATES`."""
-    path = proc / "stat"
+    path = f"{proc}/stat"
     try:
         with open(path, "rb", buffering=0) as file:
             # The per-core lines come first; the interrupt line after them is long.

@@ -153,23 +153,22 @@ class AddressSpaces:
         return count
 
     def _locate_now(self, number: I64, address: U64, time_ns: I64) -> tuple[I32, U64]:
-        parts = [(self._number, self._rows)]
         asked = np.zeros(self.made + len(self.lasting) + 1, bool)  # the last: none, which is -1
         asked[number] = True
-        for old in (np.flatnonzero(asked[self.made : -1]) + self.made).tolist():
-            image = self.lasting[old - self.made]
-            parts.append((np.full(len(image.start), old, np.int64), image))
-        keys = np.concatenate([_space_key(numbers, image.start) for numbers, image in parts])
+        old = asked[self.made : -1].nonzero()[0]
+        images = [self.lasting[place] for place in old.tolist()]
+        sizes = [len(image.start) for image in images]
+        images.insert(0, self._rows)
+        owner = np.concatenate((self._number, (old + self.made).repeat(sizes)))
         module = np.full(len(address), -1, np.int32)
         offset = np.zeros(len(address), np.uint64)
-        if not len(keys):
+        if not len(owner):
             return module, offset
-        row = np.searchsorted(keys, _space_key(number, address), "right") - 1
         start, end, file_offset, modules, since = (
-            np.concatenate([getattr(image, name) for _, image in parts])
+            np.concatenate([getattr(image, name) for image in images])
             for name in ("start", "end", "offset", "module", "since")
         )
-        owner = np.concatenate([numbers for numbers, _ in parts])
+        row = _space_key(owner, start).searchsorted(_space_key(number, address), "right") - 1
         inside = (row >= 0) & (number >= 0) & (owner[row] == number) & (address < end[row])
         inside &= (address < _USER_END) & (since[row] <= time_ns)
         row = row[inside]

@@ -34,6 +34,7 @@ _CPUMODE_KERNEL = np.uint64(1 << 32)
 _COMM_EXEC = np.uint64(1 << 45)  # PERF_RECORD_MISC_COMM_EXEC, 1 << 13 of misc
 _LOW = np.uint64(0xFFFFFFFF)
 _32, _48 = np.uint64(32), np.uint64(48)
+_MIX = np.uint64(0x9E3779B97F4A7C15)
 
 # Call chains are interleaved with markers in the last page of the address space.
 _FIRST_MARKER = np.uint64(2**64 - 4095)
@@ -188,28 +189,24 @@ def split(cpu: int, data: bytes) -> Chunk:
 
 
 def mapped_files(
-    chunks: Sequence[Chunk], met: set[tuple[int, int]]
+    chunks: Sequence[Chunk], met: set[int]
 ) -> list[tuple[int, str, tuple[int, int], int]]:
     """Files mapped in what was drained that are not in `met` yet, which takes them in.
 
-    Each is (pid, path, device, inode). Cheap enough to be asked every second.
+    Each is (pid, path, device, inode). Cheap enough to be asked every second: `met` are
+    hashes of device and inode.
     """
     data, at, _ = join(chunks)
     words = np.frombuffer(data, np.uint64, len(data) // 8)
     at = at[(words[at] & _LOW) == MMAP2]
     at = at[at + 9 < len(words)]
-    files = dict(
-        zip(
-            zip(words[at + 5].tolist(), words[at + 6].tolist(), strict=True),
-            at.tolist(),
-            strict=True,
-        )
-    )
+    files = words[at + 5] * _MIX + words[at + 6]
     new = []
-    for device, inode in files.keys() - met:
-        met.add((device, inode))
+    for file in set(files.tolist()) - met:
+        met.add(file)
+        row = int(at[files == file][-1])  # the last to map it is the likeliest to live still
+        device, inode = int(words[row + 5]), int(words[row + 6])
         if inode:
-            row = files[device, inode]
             path = _text(data, (row + 9) << 3)
             pid = int(words[row + 1] & _LOW)
             new.append((pid, path, (device & 0xFFFFFFFF, device >> 32), inode))

@@ -41,7 +41,7 @@ class ModuleNames:
         self._proc = proc
         self._clock = clock
         self._jits: OrderedDict[int, _Jit] = OrderedDict()
-        self._met: set[tuple[int, int]] = set()  # device and inode
+        self._met: set[int] = set()  # files, as hashes of device and inode
 
     @property
     def failures(self) -> Counter[str]:

@@ -10,13 +10,14 @@ batch is kept as state. What neither batch nor state knows is asked of `/proc`.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
 from nodescope.errors import SourceError
-from nodescope.numbering import distinct
+from nodescope.numbering import distinct, group, is_among
 from nodescope.sources import proc_pid
 from nodescope.sources.perf.address_space import I32, AddressSpaces, Image, Module
 from nodescope.sources.perf.decode import I64, U64, Batch, Mappings
@@ -127,7 +128,7 @@ class Processes:
             + name * _MIX[3]
             + owner * _MIX[4]
         )
-        unique, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
+        unique, first, inverse = group(keys)
         numbers = np.empty(len(unique), np.int32)
         for position, (key, at) in enumerate(zip(unique.tolist(), first.tolist(), strict=True)):
             number = self._module_numbers.get(key)
@@ -182,12 +183,12 @@ class _Join:
         self.lasting_numbers: dict[int, int] = {}  # pid → number of space
         self.origin, self.shift = _time_scale(batch)
         comms = batch.comms
-        unique, inverse = np.unique(comms.name, return_inverse=True)
-        numbers = np.array([known.comm_number(name.tobytes()) for name in unique], np.int64)
-        self.named = self._moments(comms.tid, comms.time_ns, numbers[inverse])
+        numbers = np.array([known.comm_number(name) for name in comms.name.tolist()], np.int64)
+        self.named = self._moments(comms.tid, comms.time_ns, numbers)
         exits = batch.exits
         self.ended = set(exits.tid.tolist())
-        self.ended_pids = exits.pid[exits.pid == exits.tid]
+        self.ended_tids = distinct(exits.tid)
+        self.ended_pids = distinct(exits.pid[exits.pid == exits.tid])
 
     def _moments(self, ids: I64, times: I64, values: I64) -> _Moments:
         keys = self._key(ids, times)
@@ -195,8 +196,7 @@ class _Join:
         return _Moments(keys[order], ids[order], values[order])
 
     def _key(self, ids: I64, times: I64) -> I64:
-        since = np.clip((times - self.origin) >> self.shift, 0, (1 << 40) - 1)
-        return np.asarray((ids << 40) | since, np.int64)
+        return np.asarray((ids << 40) | ((times - self.origin) >> self.shift), np.int64)
 
     # -- names -------------------------------------------------------------
 
@@ -205,14 +205,13 @@ class _Join:
         comm = self.named.at(self._key(samples.tid, samples.time_ns), samples.tid)
         missing = np.flatnonzero(comm < 0)
         if len(missing):
-            tids, inverse = np.unique(samples.tid[missing], return_inverse=True)
+            tids, _, inverse = group(samples.tid[missing])
             comm[missing] = self._comms_before(tids)[inverse]
         return comm.astype(np.int32)
 
     def _comms_before(self, tids: I64) -> I64:
         """The names threads had before the first one they took in this batch."""
-        forks = self.batch.forks
-        born = self._births(forks.tid)
+        forks, born = self.batch.forks, self._thread_births
         result = np.full(len(tids), -1, np.int64)
         open_rows = np.arange(len(tids))
         now = tids.copy()
@@ -232,9 +231,17 @@ class _Join:
             result[row] = self.known.comm_from_proc(int(now[row]))
         return result
 
-    def _births(self, ids: I64) -> _Births:
-        order = np.argsort(ids, kind="stable")
-        return _Births(ids[order], order)
+    @cached_property
+    def _thread_births(self) -> _Births:
+        order = self.batch.forks.tid.argsort(kind="stable")
+        return _Births(self.batch.forks.tid[order], order)
+
+    @cached_property
+    def _process_births(self) -> _Births:
+        forks = self.batch.forks
+        rows = (forks.pid != forks.parent_pid).nonzero()[0]
+        rows = rows[forks.pid[rows].argsort(kind="stable")]
+        return _Births(forks.pid[rows], rows)
 
     # -- address spaces ----------------------------------------------------
 
@@ -253,7 +260,7 @@ class _Join:
         found = self.made.at(keys, pids)
         missing = np.flatnonzero(found < 0)
         if len(missing):
-            unique, inverse = np.unique(pids[missing], return_inverse=True)
+            unique, _, inverse = group(pids[missing])
             found[missing] = self._spaces_before(unique, ask)[inverse]
         return found
 
@@ -265,18 +272,21 @@ class _Join:
     def _make_spaces(self, sampled: I64) -> None:
         """A space for each exec of a process that is sampled, survives, or bore such a one."""
         comms, mappings, forks = self.batch.comms, self.batch.mappings, self.batch.forks
-        moved = np.concatenate((comms.pid[comms.exec], mappings.pid))
-        wanted = np.union1d(sampled, np.setdiff1d(moved, self.ended_pids))
+        moved = distinct(np.concatenate((comms.pid[comms.exec], mappings.pid)))
+        survive = moved[~is_among(moved, self.ended_pids)]
+        wanted = distinct(np.concatenate((sampled, survive)))
         for _ in range(_MAX_FORK_DEPTH):
-            grown = np.union1d(wanted, forks.parent_pid[np.isin(forks.pid, wanted)])
+            parents = forks.parent_pid[is_among(forks.pid, wanted)]
+            grown = distinct(np.concatenate((wanted, parents)))
             if len(grown) == len(wanted):
                 break
             wanted = grown
-        execs = np.flatnonzero(comms.exec & np.isin(comms.pid, wanted))
-        order = np.argsort(self._key(comms.pid[execs], comms.time_ns[execs]), kind="stable")
-        execs = execs[order]
-        self.made = self._moments(comms.pid[execs], comms.time_ns[execs], np.arange(len(execs)))
-        chosen = np.flatnonzero(np.isin(mappings.pid, wanted))
+        execs = (comms.exec & is_among(comms.pid, wanted)).nonzero()[0]
+        pid = comms.pid[execs]
+        keys = self._key(pid, comms.time_ns[execs])
+        order = keys.argsort(kind="stable")
+        self.made = _Moments(keys[order], pid[order], np.arange(len(order)))
+        chosen = is_among(mappings.pid, wanted).nonzero()[0]
         pid = mappings.pid[chosen]
         number = self.made.at(self._key(pid, mappings.time_ns[chosen]), pid)
         order = np.lexsort((mappings.start[chosen], number))
@@ -310,9 +320,7 @@ class _Join:
 
     def _spaces_before(self, pids: I64, ask: bool) -> I64:
         """The spaces processes had before the first exec of theirs in this batch."""
-        forks = self.batch.forks
-        is_process = np.flatnonzero(forks.pid != forks.parent_pid)
-        born = self._births(forks.pid[is_process])
+        forks, born = self.batch.forks, self._process_births
         result = np.full(len(pids), -1, np.int64)
         now = pids.copy()
         open_rows = np.arange(len(pids))
@@ -320,7 +328,7 @@ class _Join:
             unknown = [pid not in self.known._image_of for pid in now[open_rows].tolist()]
             open_rows = open_rows[np.array(unknown, bool)]
             birth = born.row_of(now[open_rows])
-            open_rows, birth = open_rows[birth >= 0], is_process[birth[birth >= 0]]
+            open_rows, birth = open_rows[birth >= 0], birth[birth >= 0]
             if not len(open_rows):
                 break
             now[open_rows] = forks.parent_pid[birth]
@@ -352,22 +360,23 @@ class _Join:
 
     def remember(self) -> None:
         """Keep the names and images of those that still live, forget the ended."""
-        known, forks, exits = self.known, self.batch.forks, self.batch.exits
-        alive = ~np.isin(self.named.ids, exits.tid)
+        known, forks = self.known, self.batch.forks
+        alive = ~is_among(self.named.ids, self.ended_tids)
         latest = zip(self.named.ids[alive].tolist(), self.named.values[alive].tolist(), strict=True)
-        unnamed = np.setdiff1d(forks.tid, np.concatenate((exits.tid, self.named.ids)))
-        unnamed = np.array([tid for tid in unnamed.tolist() if tid not in known._comm_of], np.int64)
+        born = forks.tid[~is_among(forks.tid, self.ended_tids)]
+        born = born[~is_among(born, distinct(self.named.ids))]
+        unnamed = np.array([tid for tid in born.tolist() if tid not in known._comm_of], np.int64)
         inherited = zip(unnamed.tolist(), self._comms_before(unnamed).tolist(), strict=True)
         known._comm_of.update(inherited)
         known._comm_of.update(latest)
         self._remember_images()
         for remembered in (known._comm_of, known._image_of):
-            for ended in [key for key in remembered if key in self.ended]:
+            for ended in remembered.keys() & self.ended:
                 del remembered[ended]
 
     def _remember_images(self) -> None:
         known, forks = self.known, self.batch.forks
-        lives = ~np.isin(forks.pid, self.ended_pids) & (forks.pid != forks.parent_pid)
+        lives = ~is_among(forks.pid, self.ended_pids) & (forks.pid != forks.parent_pid)
         last_made = dict(zip(self.made.ids.tolist(), self.made.values.tolist(), strict=True))
         for pid, parent in zip(
             forks.pid[lives].tolist(), forks.parent_pid[lives].tolist(), strict=True

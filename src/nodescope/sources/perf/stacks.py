@@ -17,7 +17,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from nodescope.numbering import Numbers, Rows, distinct
+from nodescope.numbering import Numbers, Rows, distinct, group
 from nodescope.sources.perf.address_space import I32, Module
 from nodescope.sources.perf.decode import I64, U64, Bool, Chains, Samples
 from nodescope.sources.perf.processes import Attribution, Processes
@@ -162,16 +162,20 @@ class Stacks:
         result = np.zeros(len(chains.lengths), np.int64)
         lasts = attribution.space >= spaces.made
         serials = np.array([image.serial for image in spaces.lasting], np.uint64)
-        for known, chosen in ((self._user_paths, lasts), (Numbers(), ~lasts)):
-            rows = np.flatnonzero(chosen & (chains.lengths > 0))
+        for known, chosen in ((True, lasts), (False, ~lasts)):
+            rows = (chosen & (chains.lengths > 0)).nonzero()[0]
             if not len(rows):
                 continue
             space = attribution.space[rows]
-            mark = serials[space - spaces.made] if known is self._user_paths else space
+            mark = serials[space - spaces.made] if known else space
             later = spaces.count_later(space, samples.time_ns[rows]).astype(np.uint64)
             keys = hashed[rows] + mark.astype(np.uint64) * _GOLDEN + later * _FINISH
             make = partial(self._make_user_paths, samples, attribution, rows)
-            result[rows] = known.find(keys, make)
+            if known:
+                result[rows] = self._user_paths.find(keys, make)
+            else:
+                _, first, inverse = group(keys)
+                result[rows] = make(first)[inverse]
         return result
 
     def _make_user_paths(
@@ -223,7 +227,7 @@ class Stacks:
         ends = np.cumsum(lengths)
         # Frame 0 must count as well: a zero at the end of a chain adds nothing to its hash.
         tidy = Chains(kept.astype(np.uint64) + np.uint64(1), ends - lengths, lengths)
-        _, first, inverse = np.unique(_hash(tidy), return_index=True, return_inverse=True)
+        _, first, inverse = group(_hash(tidy))
         innermost_first = kept.tolist()
         numbers = np.empty(len(first), np.int64)
         for position, row in enumerate(first.tolist()):

@@ -40,8 +40,10 @@ class FunctionStarts:
     def start_of(self, addresses: NDArray[np.uint64]) -> NDArray[np.uint64]:
         """The start of the function each address falls into; the address itself if none."""
         distance = (addresses - np.uint64(self.base)).view(np.int64)
-        rows = np.searchsorted(self.starts, distance, side="right") - 1
-        inside = (rows >= 0) & (np.abs(distance) < 1 << 31)
+        near = np.abs(distance) < 1 << 31
+        # As narrow as the starts are: else all of them would be made wide, in every call.
+        rows = self.starts.searchsorted(np.where(near, distance, 0).astype(np.int32), "right") - 1
+        inside = near & (rows >= 0)
         starts = self.starts[np.maximum(rows, 0)].astype(np.int64).view(np.uint64)
         return np.where(inside, starts + np.uint64(self.base), addresses)
 

@@ -85,21 +85,14 @@ class FunctionTable:
         relative = addresses - np.uint64(self.base)  # wraps far away when below base
         near = relative <= np.uint64(_UINT32_MAX)
         offsets = np.where(near, relative, 0).astype(np.uint32)
-        rows = np.searchsorted(self.starts, offsets, side="right").astype(np.int64) - 1
-        found = np.full(len(addresses), -1, np.int64)
-        pending = near & (rows >= 0)
+        rows = self.starts.searchsorted(offsets, "right").astype(np.int64) - 1
         # A symbol inside another (an assembly label) may end before the outer
-        # one does; step outwards a few times rather than lose the address.
-        for _ in range(MAX_NESTING):
-            if not pending.any():
-                break
-            at = np.maximum(rows, 0)
-            covered = pending & (offsets - self.starts[at] < self.sizes[at])
-            found[covered] = rows[covered]
-            pending &= ~covered
-            rows -= 1
-            pending &= rows >= 0
-        return found
+        # one does; look at a few before it rather than lose the address.
+        before = rows[:, None] - np.arange(MAX_NESTING)
+        at = np.maximum(before, 0)
+        covers = (offsets[:, None] - self.starts[at] < self.sizes[at]) & (before >= 0)
+        covers &= near[:, None]
+        return np.where(covers.any(axis=1), rows - covers.argmax(axis=1), -1)
 
     def start(self, row: int) -> int:
         """The virtual address where the function begins."""

@@ -139,12 +139,14 @@ class Image:
         names: list[str | None] = [None] * len(file_offsets)
         missing = np.ones(len(file_offsets), np.bool_)
         for number, table in enumerate(self._tables):
+            if not missing.any():
+                break
             rows = table.lookup(addresses)
-            for i in np.flatnonzero(missing & (rows >= 0)).tolist():
+            for i in (missing & (rows >= 0)).nonzero()[0].tolist():
                 names[i] = self._name(number, table, int(rows[i]), unresolved)
             missing &= rows < 0
         if missing.any():
-            at = np.flatnonzero(missing)
+            at = missing.nonzero()[0]
             unresolved[self.reason] += len(at)
             for i, name in zip(at.tolist(), self._offset_names(file_offsets[at], addresses[at]),
                                strict=True):  # fmt: skip
