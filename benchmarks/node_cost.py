@@ -1,5 +1,5 @@
 """The whole recorder with every observer of the node on: its CPU and memory here, under the same
-load of many short processes, and with 2,000 live cgroups beside it.
+load of many short processes (ten minutes), and with 2,000 live cgroups beside it (two).
 
 CPU is user and system time of the recorder by wait4(2), start-up and sealing included. With
 2,000 cgroups the budget is raised (`--budget-cpu 5%`), so that nothing is measured at a
@@ -52,13 +52,13 @@ def many_cgroups(count: int) -> Iterator[None]:
 
 
 def run(options: Options) -> Result:
-    seconds = 20 if options.quick else 150
+    here_s, many_s = (20, 20) if options.quick else (600, 120)
     with tempfile.TemporaryDirectory(prefix="nodescope-bench-") as folder:
         with many_short_processes():
             time.sleep(5)
-            here = _record(Path(folder, "here"), seconds)
+            here = _record(Path(folder, "here"), here_s)
             with many_cgroups(CGROUPS):
-                many = _record(Path(folder, "many"), seconds, "--budget-cpu", "5%")
+                many = _record(Path(folder, "many"), many_s, "--budget-cpu", "5%")
         rates = [_rates(Path(folder, name)) for name in ("here", "many")]
         costs = [_costs(Path(folder, name)) for name in ("here", "many")]
     bars = (
