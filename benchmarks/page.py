@@ -25,6 +25,7 @@ same few segments again (see `views`).
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import os
@@ -194,6 +195,10 @@ def _follow(port: int) -> list[float]:
     client = Client(port)
 
     def listen() -> None:
+        with contextlib.suppress(OSError, http.client.HTTPException):  # it ends with the server
+            hear()
+
+    def hear() -> None:
         stream = http.client.HTTPConnection("127.0.0.1", port, timeout=LIVE_S)
         stream.request("GET", "/api/follow")
         answer = stream.getresponse()

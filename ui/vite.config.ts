@@ -12,5 +12,6 @@ export default defineConfig({
     // the policy of the server allows no data: fonts or scripts, so nothing is inlined
     assetsInlineLimit: 0,
   },
-  test: { include: ['src/**/*.test.ts'], environment: 'node' },
+  // a slow machine is no failure
+  test: { include: ['src/**/*.test.ts'], environment: 'node', testTimeout: 120_000 },
 })
