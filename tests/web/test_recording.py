@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from starlette.testclient import TestClient
+from tests.analysis.conftest import SECOND, START, HandClock
 from tests.waiting import wait_for
 from tests.web.conftest import open_client
 
@@ -15,20 +15,6 @@ from nodescope.analysis.window import Window
 from nodescope.archive.writer import ArchiveWriter
 from nodescope.errors import ArchiveError
 from nodescope.web.recording import Recording
-
-SECOND = 1_000_000_000
-START = 1_700_000_000 * SECOND
-
-
-@dataclass
-class HandClock:
-    now: int = 1_000 * SECOND
-
-    def monotonic_ns(self) -> int:
-        return self.now
-
-    def wall_ns(self) -> int:
-        return START + self.now - 1_000 * SECOND
 
 
 def beat(writer: ArchiveWriter, clock: HandClock, ticks: int = 0) -> None:
