@@ -36,7 +36,7 @@ from benchmarks.load import many_short_processes
 from benchmarks.measured import find_descendants
 from nodescope.recorder.profiler import Profiler
 from nodescope.recorder.sampling import Sampling
-from nodescope.sources.node import read_online_cpus
+from nodescope.sources.node import read_core_lives
 from nodescope.sources.perf.decode import COMM, EXIT, FORK, MMAP2, SAMPLE, Chunk
 
 Mapping = tuple[int, int, int, tuple[int, int], int, str]
@@ -168,11 +168,11 @@ def _lasting_processes(folder: Path) -> Iterator[list[subprocess.Popen[bytes]]]:
 
 def _capture(seconds: float, frequency_hz: int) -> tuple[list[Chunk], bool]:
     """What the rings of this machine hold in a while; and whether with cgroups."""
-    online = read_online_cpus()
-    sampling = Sampling(frequency_hz, 4 << 20, online[0])
+    lives = read_core_lives()
+    sampling = Sampling(frequency_hz, 4 << 20, min(lives))
     chunks: list[Chunk] = []
     try:
-        sampling.follow(online)
+        sampling.follow(lives)
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             time.sleep(0.2)
