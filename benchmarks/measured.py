@@ -28,6 +28,7 @@ class Reading:
 
     at_s: float
     rss_bytes: int  # summed over the processes
+    own_bytes: int  # of these, anonymous: no page of a file, which others share
     peak_bytes: int  # VmHWM, summed over the processes
     cpu_s: float  # user and system, in 10 ms ticks
 
@@ -100,7 +101,7 @@ def run_measured(command: Sequence[str], interval_s: float = 1.0) -> Measured:
 
 def read_tree(pid: int, at_s: float) -> Reading | None:
     """A process with its living descendants; None once it is gone."""
-    rss = peak = 0
+    rss = own = peak = 0
     cpu = 0.0
     for each in [pid, *find_descendants(pid)]:
         try:
@@ -111,10 +112,11 @@ def read_tree(pid: int, at_s: float) -> Reading | None:
                 return None
             continue  # a descendant that just ended
         rss += _kilobytes(status, "VmRSS:") * 1024
+        own += _kilobytes(status, "RssAnon:") * 1024
         peak += _kilobytes(status, "VmHWM:") * 1024
         # utime, stime, cutime, cstime; a living child's time is not yet its parent's.
         cpu += sum(int(word) for word in words[11:15]) / TICKS_PER_SECOND
-    return Reading(at_s, rss, peak, cpu) if rss else None
+    return Reading(at_s, rss, own, peak, cpu) if rss else None
 
 
 def find_descendants(pid: int) -> list[int]:

@@ -245,7 +245,9 @@ def _judge(
         "says_of_itself": shown["recorder"],
         "tables": shown["tables"],
         # One in ten is enough to draw it.
-        "rss": [(round(each.at_s), each.rss_bytes) for each in measured.readings[::10]],
+        "rss": [
+            (round(each.at_s), each.rss_bytes, each.own_bytes) for each in measured.readings[::10]
+        ],
     }
     return bars, figures
 
