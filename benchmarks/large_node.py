@@ -6,8 +6,8 @@ A large node is not at hand, so its rings are made of what this machine's held
 and fed, a second at a time, to `nodescope.recorder.session.record` in a process
 of its own, while nothing else of ours runs. Three things there are replaced:
 where the rings' bytes come from (that file), the clock (it stands at the second
-being fed), and `/proc/stat` and the list of cores (a file with 96 of them). All
-else is what `nodescope record` runs: splitting, looking ahead, decoding,
+being fed), and `/proc/stat` and the list of cores (96 of them). The observers of
+the node are left out: they read no rings. All else is what `nodescope record` runs: splitting, looking ahead, decoding,
 attributing, naming, interning, appending, flushing, sealing every two minutes,
 heartbeats, its budget. That budget may find it too dear; the data stays what it
 is then, and the result says so.
@@ -38,6 +38,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -187,7 +188,7 @@ def _replay(archive: Path, feed: _Feed) -> dict[str, Any]:
     """Run the recorder on the feed; what it cost."""
     from nodescope.archive import writer
     from nodescope.archive.seal import seal
-    from nodescope.recorder import recorder, session
+    from nodescope.recorder import core_times, recorder, session
     from nodescope.recorder.options import RecorderOptions
     from nodescope.recorder.sampling import Followed
     from nodescope.sources.perf.decode import Chunk, split
@@ -213,9 +214,9 @@ def _replay(archive: Path, feed: _Feed) -> dict[str, Any]:
         def descriptors(self) -> dict[int, int]:
             return {readable: 0}
 
-        def follow(self, online: list[int]) -> tuple[Followed, list[Chunk]]:
-            added = tuple(cpu for cpu in online if cpu not in self.cpus)
-            self.cpus = online
+        def follow(self, lives: Mapping[int, int]) -> tuple[Followed, list[Chunk]]:
+            added = tuple(cpu for cpu in lives if cpu not in self.cpus)
+            self.cpus = list(lives)
             return Followed(added), []
 
         def drain(self) -> list[Chunk]:
@@ -232,8 +233,7 @@ def _replay(archive: Path, feed: _Feed) -> dict[str, Any]:
             pass
 
     root = archive.parent / "node"
-    (root / "devices/system/cpu").mkdir(parents=True)
-    (root / "devices/system/cpu/online").write_text(f"0-{CPUS - 1}\n")
+    root.mkdir()
     lines = [
         f"cpu{cpu} 184467 2310 {99000 + cpu} 8123456 991 0 3300 17 0 0\n" for cpu in range(CPUS)
     ]
@@ -259,10 +259,11 @@ def _replay(archive: Path, feed: _Feed) -> dict[str, Any]:
             start_up_ns = start_up_ns or time.process_time_ns()
             return super().drain()
 
-    options = RecorderOptions(archive, duration_ns=feed.seconds * 1_000_000_000, sys=root)
+    options = RecorderOptions(archive, duration_ns=feed.seconds * 1_000_000_000, without=("all",))
     with (
         patch.object(recorder, "Sampling", Beginning),
-        patch.object(recorder, "read_cores", lambda proc: read_cores(root)),
+        patch.object(recorder, "read_core_lives", lambda sys: dict.fromkeys(range(CPUS), 0)),
+        patch.object(core_times, "read_cores", lambda proc: read_cores(root)),
         patch.object(session, "SystemClock", Clock),
         patch.object(writer, "seal", timed_seal),
     ):
