@@ -6,7 +6,10 @@ ends at the true root with the true mechanism; where there is nothing, if there 
 finding, or (decoys that do hold a core) one that names the program itself. `--quick`
 runs each once, all at small strength. A run in which the machine did not let the lab have
 its core (the kernel's account of the lab's own process says how much) is not counted, but
-told, and made again. Confidence is checked against how often it was right.
+told, and made again. All chains that were told, also those not ranked first, calibrate
+confidence (`nodescope.diagnosis.calibration`): the fit is shown with what it stands on.
+Every run is printed as it ends, and kept in the folder that NODESCOPE_BENCH_LAB_KEEP
+names, if it does: a run that is interrupted goes on from there.
 
 How it could be fooled, and what is shown against it:
 
@@ -18,26 +21,30 @@ How it could be fooled, and what is shown against it:
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 import tempfile
 import time
 from collections import defaultdict
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from benchmarks.results import Bar, Grid, Options, Result
 from nodescope.analysis.window import Extent, Window
 from nodescope.archive.reader import Archive
+from nodescope.diagnosis.calibration import OFFSET, SLOPE, calibrated
 from nodescope.diagnosis.diagnose import diagnose
 from nodescope.diagnosis.finding import Diagnosis
+from nodescope.lab.calibrating import fit
 from nodescope.lab.catalogue import SCENARIOS, SMALL
 from nodescope.lab.ground import clean
-from nodescope.lab.judging import judge
+from nodescope.lab.judging import is_true, judge
 from nodescope.lab.running import run as run_scenario
 
 RUNS = int(os.environ.get("NODESCOPE_BENCH_LAB_RUNS", "20"))
+KEEP = os.environ.get("NODESCOPE_BENCH_LAB_KEEP")
 QUIET_RUNS = 10
 QUIET_S = 20.0
 BEFORE_S, AFTER_S = 3.0, 1.5
@@ -49,9 +56,9 @@ class Outcome:
     scenario: str
     healthy: bool
     right: bool
-    confidence: float | None
     seconds: float
     said: str
+    chains: list[tuple[float, bool]]  # support, and whether it is true; the first first
     attempts: int = 1
 
 
@@ -66,28 +73,50 @@ def run(options: Options) -> Result:
     outcomes: list[Outcome] = []
     for name in SCENARIOS:
         for healthy, count in ((False, runs), (True, max(1, runs // 10))):
-            outcomes += [_one(name, healthy=healthy) for _ in range(count)]
+            outcomes += [_one(name, number, healthy=healthy) for number in range(count)]
     quiet = [_quiet() for _ in range(1 if options.quick else QUIET_RUNS)]
     clean()
-    return Result(_bars(outcomes, quiet), (_grid(outcomes), _calibration(outcomes)), (), {
+    offset, slope = _fit(outcomes)
+    note = (
+        f"The fit: log-odds of confidence = {offset:.3f} + {slope:.3f} × log-odds of support. "
+        f"In use: {OFFSET:.3f} and {SLOPE:.3f}."
+    )
+    grids = (_grid(outcomes, offset, slope), _calibration(outcomes, offset, slope))
+    return Result(_bars(outcomes, quiet), grids, (note,), {
         "wrong": [
             f"{each.scenario}{' (healthy)' if each.healthy else ''}: {each.said}"
             for each in outcomes if not each.right
         ],
         "repeated": sum(each.attempts - 1 for each in outcomes),
         "quiet": quiet,
+        "calibration": {"offset": offset, "slope": slope},
+        "chains": [[each.scenario, *chain] for each in outcomes for chain in each.chains],
     })  # fmt: skip
 
 
-def _one(name: str, *, healthy: bool) -> Outcome:
-    attempts, happened = 0, False
-    while not happened and attempts < TRIES:
-        attempts += 1
+def _one(name: str, number: int, *, healthy: bool) -> Outcome:
+    kept = None
+    if KEEP is not None:
+        kept = Path(KEEP) / f"{name}-{'healthy' if healthy else 'sick'}-{number}.json"
+        if kept.exists():
+            return Outcome(**json.loads(kept.read_text()))
+    outcome = _run_one(name, healthy=healthy)
+    if kept is not None:
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        kept.write_text(json.dumps(asdict(outcome)))
+    return outcome
+
+
+def _run_one(name: str, *, healthy: bool) -> Outcome:
+    attempt = 0
+    while True:
+        attempt += 1
         outcome, happened = _try(name, healthy=healthy)
         word = "right" if outcome.right else "WRONG" if happened else "did not come about"
         twin = " (healthy)" if healthy else ""
         print(f"{name}{twin}: {word}: {outcome.said}", flush=True)
-    return replace(outcome, attempts=attempts)
+        if happened or attempt == TRIES:
+            return replace(outcome, attempts=attempt)
 
 
 def _try(name: str, *, healthy: bool) -> tuple[Outcome, bool]:
@@ -98,9 +127,13 @@ def _try(name: str, *, healthy: bool) -> tuple[Outcome, bool]:
             before_s=BEFORE_S, after_s=AFTER_S,
         )  # fmt: skip
         started = time.monotonic()
-        verdict = judge(truth, solve(archive))
+        found = solve(archive)
         seconds = time.monotonic() - started
-    outcome = Outcome(name, healthy, verdict.right, verdict.confidence, seconds, verdict.said)
+    verdict = judge(truth, found)
+    chains = [
+        (chain.support, is_true(truth, chain)) for each in found.findings for chain in each.chains
+    ]
+    outcome = Outcome(name, healthy, verdict.right, seconds, verdict.said, chains)
     return outcome, truth.happened
 
 
@@ -135,12 +168,12 @@ def _bars(outcomes: list[Outcome], quiet: list[int]) -> tuple[Bar, ...]:
     return tuple(bars)
 
 
-def _grid(outcomes: list[Outcome]) -> Grid:
+def _grid(outcomes: list[Outcome], offset: float, slope: float) -> Grid:
     rows = []
     for name, scenario in SCENARIOS.items():
         mine = [each for each in outcomes if each.scenario == name and not each.healthy]
         twins = [each for each in outcomes if each.scenario == name and each.healthy]
-        sure = [each.confidence for each in mine if each.confidence is not None]
+        sure = [calibrated(each.chains[0][0], offset, slope) for each in mine if each.chains]
         rows.append(
             (
                 name,
@@ -154,14 +187,24 @@ def _grid(outcomes: list[Outcome]) -> Grid:
     return Grid("Live on this machine", head, tuple(rows))
 
 
-def _calibration(outcomes: list[Outcome]) -> Grid:
-    by: dict[str, list[bool]] = defaultdict(list)
+def _fit(outcomes: list[Outcome]) -> tuple[float, float]:
+    chains = [chain for each in outcomes for chain in each.chains]
+    return fit([support for support, _ in chains], [true for _, true in chains])
+
+
+def _calibration(outcomes: list[Outcome], offset: float, slope: float) -> Grid:
+    """Chains of any rank by their support: what the fit says of them, and what was so."""
+    by: dict[int, list[tuple[float, bool]]] = defaultdict(list)
     for each in outcomes:
-        if each.confidence is not None:
-            low = min(int(each.confidence * 10), 9) * 10
-            by[f"{low} to {low + 10} %"].append(each.right)
-    rows = tuple(
-        (bucket, str(len(rights)), f"{sum(rights) / len(rights):.0%}")
-        for bucket, rights in sorted(by.items())
-    )
-    return Grid("How often a confidence was right", ("confidence", "runs", "right"), rows)
+        for chain in each.chains:
+            by[min(int(chain[0] * 10), 9) * 10].append(chain)
+    rows = []
+    for low, chains in sorted(by.items()):
+        said = [calibrated(support, offset, slope) for support, _ in chains]
+        true = sum(true for _, true in chains)
+        rows.append((
+            f"{low} to {low + 10} %", str(len(chains)),
+            f"{sum(said) / len(said):.0%}", f"{true / len(chains):.0%}",
+        ))  # fmt: skip
+    head = ("support", "chains", "confidence, mean", "true")
+    return Grid("How often a confidence was right", head, tuple(rows))

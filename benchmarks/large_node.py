@@ -7,10 +7,10 @@ and fed, a second at a time, to `nodescope.recorder.session.record` in a process
 of its own, while nothing else of ours runs. Three things there are replaced:
 where the rings' bytes come from (that file), the clock (it stands at the second
 being fed), and `/proc/stat` and the list of cores (96 of them). The observers of
-the node are left out: they read no rings. All else is what `nodescope record` runs: splitting, looking ahead, decoding,
-attributing, naming, interning, appending, flushing, sealing every two minutes,
-heartbeats, its budget. That budget may find it too dear; the data stays what it
-is then, and the result says so.
+the node are left out: they read no rings. All else is what `nodescope record` runs:
+splitting, looking ahead, decoding, attributing, naming, interning, appending,
+flushing, sealing every two minutes, heartbeats, its budget. That budget may find it
+too dear; the data stays what it is then, and the result says so.
 
 CPU is all of that process from its start to its end, without what it spent
 reading the file. What a real node adds and this does not: copying the bytes out

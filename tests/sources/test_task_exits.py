@@ -10,8 +10,10 @@ from nodescope.errors import SourceError
 from nodescope.sources.task_exits import TaskExit, TaskExits, parse_task_exits
 
 
-def _datagram(status: int) -> bytes:
+def _datagram(status: int, version: int = 0, flags: int = 0) -> bytes:
     stats = bytearray(328)
+    struct.pack_into("=H", stats, 0, version)
+    stats[8] = flags
     struct.pack_into("=I", stats, 4, status)
     stats[80:85] = b"agent"
     struct.pack_into("=II", stats, 128, 4711, 4700)
@@ -29,6 +31,11 @@ def test_an_end_is_read() -> None:
     assert (end.exit_code, end.signal) == (3, 0)
     (killed,) = parse_task_exits(_datagram(9))
     assert (killed.exit_code, killed.signal) == (0, 9)
+
+
+def test_a_process_is_told_of_by_its_last_thread() -> None:
+    assert parse_task_exits(_datagram(768, version=13)) == []
+    assert len(parse_task_exits(_datagram(768, version=13, flags=0x20))) == 1
 
 
 def test_what_is_cut_off_says_nothing() -> None:

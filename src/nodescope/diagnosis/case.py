@@ -158,6 +158,20 @@ class Case:
                 counts[key] += samples
         return [Stack(*key, samples) for key, samples in counts.most_common()]
 
+    def cgroups(self, window: Window, cpu: int, comm: str) -> Counter[str]:
+        """The cgroups in which a comm was sampled on a core, by path."""
+        counts: Counter[str] = Counter()
+        for part in read_parts(self.segments, window):
+            if comm not in part.comms:
+                continue
+            code = part.comms.index(comm)
+            mine = (part.cpu == cpu) & (part.profile_comm[part.profile] == code)
+            known = part.cgroup[mine]
+            codes, samples = np.unique(known[known >= 0], return_counts=True)
+            for each, count in zip(codes.tolist(), samples.tolist(), strict=True):
+                counts[part.cgroups[each]] += count
+        return counts
+
     def busy_share(self, window: Window) -> float | None:
         """How busy the node was on average."""
         busy = self.shares(window).busy

@@ -24,6 +24,7 @@ from nodescope.diagnosis.incidents import NIC_KINDS, Incident
 from nodescope.diagnosis.kernel_work import add_mechanism
 from nodescope.diagnosis.mechanism import load_mechanisms
 from nodescope.diagnosis.origins import find_origins
+from nodescope.diagnosis.owners import find_owner
 from nodescope.diagnosis.queues import core_of_nic
 from nodescope.diagnosis.showing import around, between
 from nodescope.diagnosis.states import (
@@ -48,7 +49,7 @@ def build(case: Case, incident: Incident, *, with_baseline: bool) -> tuple[list[
     if not _task_link(case, story, with_baseline=with_baseline):
         return _chain(story), story
     if not add_mechanism(case, story):
-        return _chain(story), story
+        return _to_owner(case, story), story
     return _with_state(case, story), story
 
 
@@ -69,6 +70,16 @@ def _chain(story: Story, root: Root | None = None) -> list[Chain]:
             mechanism.fix if mechanism else (),
         )
     ]
+
+
+def _to_owner(case: Case, story: Story) -> list[Chain]:
+    """A chain that comes down to a process goes on to who runs it, if that is known."""
+    owner = find_owner(case, story)
+    if owner is None:
+        return _chain(story, Root("process", story.comm or ""))
+    links, root = owner
+    story.links += links
+    return _chain(story, root)
 
 
 # -- the event ---------------------------------------------------------------
@@ -242,16 +253,14 @@ def _with_state(case: Case, story: Story) -> list[Chain]:
     assert held is not None
     assert mechanism is not None
     if mechanism.needs == "none":
-        return _chain(story)
+        return _to_owner(case, story)
     if mechanism.needs == "memory_pressure":
         pressure = pressure_link(case, held.to_ns)
         if pressure is not None:
             story.links.append(pressure)
-            kind = "cgroup" if pressure.subject.startswith("/") else "process"
-            return _chain(
-                story, Root(kind, pressure.subject if kind == "cgroup" else story.comm or "")
-            )
-        return _chain(story)
+            if pressure.subject.startswith("/"):
+                return _chain(story, Root("cgroup", pressure.subject))
+        return _to_owner(case, story)
     zombies = read_zombies(case, held.to_ns)
     if zombies is None:
         story.lacks(

@@ -1,8 +1,8 @@
 """What a diagnosis says: symptoms, chains of links, what was ruled out, what is missing.
 
 A link's strength is a log-likelihood ratio in nats: how much likelier its evidence
-is if the link holds than by chance. A chain is as sure as all of its links together,
-so its confidence is the product of what each link alone would give.
+is if the link holds than by chance. A chain holds as all of its links together; what
+that was worth in the lab is its confidence (`calibration`).
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+from nodescope.diagnosis.calibration import calibrated
 
 SURE = 6.0  # nats: nothing of this is surer than 400 to 1
 
@@ -63,8 +65,14 @@ class Chain:
     arithmetic: str | None = None
 
     @property
-    def confidence(self) -> float:
+    def support(self) -> float:
+        """As if each link were independent of the others."""
         return math.prod(link.probability for link in self.links)
+
+    @property
+    def confidence(self) -> float:
+        """How often chains so well supported were true."""
+        return calibrated(self.support)
 
     @property
     def weakest(self) -> Link:

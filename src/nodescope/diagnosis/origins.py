@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from nodescope.analysis.window import SECOND_NS, Window
 from nodescope.diagnosis.case import Case
 from nodescope.diagnosis.finding import Link, Root
+from nodescope.diagnosis.owners import why_link
 from nodescope.diagnosis.showing import around
 
 LOOKBACK_NS = 3600 * SECOND_NS
@@ -244,7 +245,7 @@ def _explain(
     links = [_place_link(place, dying), loop]
     root = Root(looper.kind, looper.name)
     if unit is not None:
-        links.append(_why_link(unit, looper))
+        links.append(why_link(unit, None if looper.kind == "unit" else looper.name))
         root = Root("unit", unit["unit"])
     score = sum(link.strength for link in links)
     return Origin(tuple(links), root, arithmetic, score)
@@ -298,33 +299,3 @@ def _words(name: str) -> set[str]:
 
 
 _COMMON_WORDS = {"service", "agent", "node", "the", "container", "daemon", "app"}
-
-
-def _why_link(unit: Mapping[str, Any], looper: Looper) -> Link:
-    facts: list[str] = []
-    if unit["file_state"]:
-        by = " by the image's preset" if unit["preset"] == "enabled" else ""
-        facts.append(f"{unit['file_state']}{by}")
-    if unit["vendor"]:
-        facts.append(f"from {unit['vendor']}")
-    if unit["wanted_by"]:
-        facts.append(f"wanted by {unit['wanted_by']}")
-    if unit["successes"] == 0 and (unit["failures"] or 0) > 0:
-        facts.append("never succeeded since boot")
-    runs = "" if looper.kind == "unit" else f", which runs {looper.name}"
-    targets = all(each.endswith(".target") for each in _split(unit["wanted_by"]))
-    nobody = unit["preset"] == "enabled" and targets
-    return Link(
-        "why",
-        unit["unit"],
-        f"{unit['unit']}{runs}: "
-        + ("; ".join(facts) or "nothing is known of it")
-        + ("; nothing but a default asks for it" if nobody else ""),
-        2.5 if facts else 0.5,
-        "nodescope audit",
-        f"something that needs {unit['unit']}",
-    )
-
-
-def _split(text: str | None) -> Sequence[str]:
-    return (text or "").split()

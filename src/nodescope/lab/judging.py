@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from nodescope.diagnosis.finding import Diagnosis
+from nodescope.diagnosis.finding import Chain, Diagnosis
 from nodescope.lab.scenario import Truth
 
 
@@ -31,9 +31,18 @@ def judge(truth: Truth, found: Diagnosis) -> Verdict:
     if blamed & set(truth.never):
         return Verdict(False, sure, said)
     if not truth.finding:
-        told = bool(truth.facts.get("may_find")) and all(c.root.name in truth.roots for c in chains)
+        told = bool(truth.facts.get("may_find")) and all(is_true(truth, c) for c in chains)
         return Verdict(not found.findings or told, sure, said)
     if not chains:
         return Verdict(False, None, said)
-    fits = not truth.mechanisms or chains[0].mechanism in truth.mechanisms
-    return Verdict(chains[0].root.name in truth.roots and fits, sure, said)
+    return Verdict(is_true(truth, chains[0]), sure, said)
+
+
+def is_true(truth: Truth, chain: Chain) -> bool:
+    """Whether one chain, of whatever rank, says what was so."""
+    if {chain.root.name, chain.mechanism} & set(truth.never):
+        return False
+    if not truth.finding:
+        return bool(truth.facts.get("may_find")) and chain.root.name in truth.roots
+    fits = not truth.mechanisms or chain.mechanism in truth.mechanisms
+    return chain.root.name in truth.roots and fits

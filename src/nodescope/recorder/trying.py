@@ -23,6 +23,7 @@ _CAPABILITY = {
     "memory_cgroups": "dac_read_search",
     "cgroups": "dac_read_search",
     "nics": "dac_read_search",
+    "unit_insides": "net_admin",
 }
 _AS_ROOT = ("sudo nodescope record",)
 

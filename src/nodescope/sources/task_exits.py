@@ -2,7 +2,8 @@
 
 `TASKSTATS` over generic netlink tells of every task that ends on a CPU. It
 needs CAP_NET_ADMIN, the first network namespace, and speaks in process ids of
-the first pid namespace: elsewhere it is absent.
+the first pid namespace: elsewhere it is absent. A process with many threads is
+told of once, by its last; before Linux 5.19 by each of them.
 """
 
 from __future__ import annotations
@@ -25,11 +26,12 @@ _FIRST_PID_NAMESPACE = 0xEFFFFFFC  # PROC_PID_INIT_INO
 _BUFFER = 4 << 20
 _SO_RCVBUFFORCE = 33
 _NAME = "taskstats"
+_TELLS_LAST, _LAST = 12, 0x20  # from that version on a flag (AGROUP) says: its last thread
 
 
 @dataclass(frozen=True, slots=True)
 class TaskExit:
-    """One task's end; `status` is as `wait` gives it."""
+    """One process's end; `status` is as `wait` gives it."""
 
     pid: int
     parent: int
@@ -137,9 +139,14 @@ def parse_task_exits(data: bytes) -> list[TaskExit]:
             if outer != _OF_TASK:
                 continue
             for inner, value in _attributes(nested):
-                if inner == _STATS and len(value) >= 152:
+                if inner == _STATS and len(value) >= 152 and _ends_process(value):
                     exits.append(_parse_stats(value))
     return exits
+
+
+def _ends_process(value: bytes) -> bool:
+    (version,) = struct.unpack_from("=H", value)
+    return version < _TELLS_LAST or bool(value[8] & _LAST)
 
 
 def _parse_stats(value: bytes) -> TaskExit:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from nodescope.errors import SourceError
+from nodescope.sources.cgroup_names import find_owner
 from nodescope.sources.cgroup_paths import find_default_hierarchy
 from nodescope.sources.listening import read_listening
 from nodescope.sources.places import Places
@@ -22,6 +23,7 @@ from nodescope.sources.task_exits import TaskExit, TaskExits
 _LOOK_S = 0.25
 _MAX_PIDS = 4096
 _MAX_DEPTH = 8
+_TICKS = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,12 +81,11 @@ def watch_insides(
         insides.sees_exits = True
     except SourceError as error:
         insides.why_no_exits = error.reason
-    ticks = os.sysconf("SC_CLK_TCK")
     began = time.monotonic_ns()
     try:
         while True:
             for unit, cgroup in cgroups.items():
-                _look(insides.of[unit], f"{root}{cgroup}", places.proc, ticks)
+                _look(insides.of[unit], f"{root}{cgroup}", places.proc)
             if exits is not None:
                 _assign(insides, exits.take())
                 if exits.lost:
@@ -117,12 +118,12 @@ def _has_tree(root: Path) -> bool:
     return (root / "sys/fs/cgroup").is_dir() and any((root / "sys/fs/cgroup").iterdir())
 
 
-def _look(inside: Inside, directory: str, proc: Path, ticks: int) -> None:
+def _look(inside: Inside, directory: str, proc: Path) -> None:
     running = set()
     for pid in _pids(directory):
         running.add(pid)
         if pid not in inside.processes and len(inside.processes) < _MAX_PIDS:
-            process = _read_process(proc, pid, ticks)
+            process = read_process(proc, pid)
             if process is not None:
                 inside.processes[pid] = process
     inside.running = frozenset(running)
@@ -153,7 +154,8 @@ def _pids(directory: str, depth: int = 0) -> Iterator[int]:
         return  # removed while we looked
 
 
-def _read_process(proc: Path, pid: int, ticks: int) -> Process | None:
+def read_process(proc: Path, pid: int) -> Process | None:
+    """A process as it is; None once it has ended."""
     try:
         with open(proc / str(pid) / "stat", "rb") as file:
             stat = file.read(4096)
@@ -161,7 +163,41 @@ def _read_process(proc: Path, pid: int, ticks: int) -> Process | None:
             command = file.read(4096)
     except OSError:
         return None  # it ended: normal
-    return parse_process(pid, stat, command, ticks)
+    return parse_process(pid, stat, command, _TICKS)
+
+
+def read_children(proc: Path, pid: int) -> list[Process]:
+    """The children its first thread has now."""
+    try:
+        with open(proc / str(pid) / "task" / str(pid) / "children", "rb") as file:
+            pids = [int(word) for word in file.read(1 << 16).split() if word.isdigit()]
+    except OSError:
+        return []  # it ended, or this kernel does not tell
+    found = (read_process(proc, each) for each in pids[:_MAX_PIDS])
+    return [each for each in found if each is not None]
+
+
+def read_service(proc: Path, pid: int) -> str | None:
+    """The service that a process is of, by its cgroup; None if of none, or in a container."""
+    try:
+        with open(proc / str(pid) / "cgroup", "rb") as file:
+            return parse_service(file.read(1 << 16))
+    except OSError:
+        return None  # it ended
+
+
+def parse_service(cgroups: bytes) -> str | None:
+    """The service that a process's `cgroup` file names, in systemd's own hierarchy."""
+    for line in cgroups.decode("utf-8", "replace").splitlines():
+        number, _, rest = line.partition(":")
+        controllers, _, path = rest.partition(":")
+        if controllers == "name=systemd" or (number, controllers) == ("0", ""):
+            owner = find_owner(path)
+            if owner is None or owner.container_id is not None or owner.unit is None:
+                continue
+            if owner.unit.endswith(".service"):
+                return owner.unit
+    return None
 
 
 def parse_process(pid: int, stat: bytes, command: bytes, ticks: int) -> Process | None:

@@ -122,7 +122,7 @@ def test_a_recording_has_every_restart_with_its_time_and_exit_code(
     guest: Guest, tmp_path: Path
 ) -> None:
     archive = tmp_path / "archive"
-    without = [name for name in catalogue.NAMES if name != "units"]
+    without = [name for name in catalogue.NAMES if name not in ("units", "unit_insides")]
     log = tmp_path / "log"
     with open(log, "wb") as said:
         recorder = subprocess.Popen(
@@ -137,10 +137,11 @@ def test_a_recording_has_every_restart_with_its_time_and_exit_code(
 
     def is_recorded() -> bool:
         assert recorder.poll() is None, f"the recorder ended:\n{log.read_text()}"
-        return len(_recorded(archive, "unit_restart")) >= 4
+        hidden = _recorded(archive, "unit_hidden_loop", "supervisor.service")
+        return len(_recorded(archive, "unit_restart")) >= 4 and bool(hidden)
 
     try:
-        wait_for(is_recorded, "four restarts are recorded", 180)
+        wait_for(is_recorded, "four restarts and the hidden loop are recorded", 180)
     finally:
         recorder.send_signal(signal.SIGTERM)
         recorder.wait(120)
@@ -153,6 +154,10 @@ def test_a_recording_has_every_restart_with_its_time_and_exit_code(
         # RestartSec=2: a restart that is not well after the end of its run has a wrong time
         ended_us = int(ends[detail["invocation"]]["__MONOTONIC_TIMESTAMP"])
         assert event["time_ns"] // 1000 - ended_us > 500_000
+    (loop,) = _recorded(archive, "unit_hidden_loop", None)  # and of no other unit
+    assert loop["subject"] == "supervisor.service"
+    assert "exit code 4" in loop["message"]
+    assert json.loads(loop["details"])["failed_ends"] >= 3
     rows = _rows(archive)
     prefix = rows["crashing.service"]["cgroup"].removesuffix("/system.slice/crashing.service")
     assert f"{prefix}/init.scope" in Path(f"/proc/{guest.pid}/cgroup").read_text()
@@ -161,14 +166,16 @@ def test_a_recording_has_every_restart_with_its_time_and_exit_code(
     assert rows["healthy.service"]["why_not_started"] == "started"
 
 
-def _recorded(archive: Path, kind: str) -> list[dict[str, Any]]:
-    """Recorded events of the crashing unit, with times of the monotonic clock."""
+def _recorded(
+    archive: Path, kind: str, unit: str | None = "crashing.service"
+) -> list[dict[str, Any]]:
+    """Recorded events of a unit, or of any, with times of the monotonic clock."""
     try:
         return [
             event
             for segment in Archive.open(archive).segments()
             for event in segment.read("events").to_pylist()
-            if event["kind"] == kind and event["subject"] == "crashing.service"
+            if event["kind"] == kind and unit in (None, event["subject"])
         ]
     except NodescopeError:
         return []  # nothing is written yet

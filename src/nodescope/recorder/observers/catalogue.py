@@ -38,6 +38,7 @@ CATALOGUE: tuple[Entry, ...] = (
     Entry("cgroups", ("cgroups", "pressure"), "CPU, throttling and memory of every cgroup"),
     Entry("cgroup_names", ("cgroup_names",), "pods, containers and units of cgroups"),
     Entry("units", ("units", "events"), "systemd units"),
+    Entry("unit_insides", ("events",), "loops that hide inside running units"),
     Entry("containers", ("containers", "events"), "containers and their ends"),
 )  # fmt: skip
 

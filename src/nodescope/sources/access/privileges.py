@@ -18,6 +18,7 @@ from pathlib import Path
 CAPABILITY_BITS = {
     "dac_override": 1,
     "dac_read_search": 2,
+    "net_admin": 12,
     "ipc_lock": 14,
     "sys_ptrace": 19,
     "sys_admin": 21,

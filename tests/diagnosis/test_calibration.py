@@ -1,0 +1,39 @@
+"""From support to confidence."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from nodescope.diagnosis.calibration import OFFSET, SLOPE, calibrated
+from nodescope.lab.calibrating import fit
+
+_RESULTS = Path(__file__).parents[2] / "benchmarks/results.json"
+
+
+def test_better_supported_is_surer_and_nothing_is_certain() -> None:
+    said = [calibrated(support) for support in (0.0, 0.2, 0.5, 0.9, 1.0)]
+    assert said == sorted(said)
+    assert 0 < said[0] < said[-1] < 1
+
+
+def test_the_fit_finds_what_is_so() -> None:
+    supports = [0.2] * 1000 + [0.6] * 1000
+    true = [number % 10 == 0 for number in range(1000)] + [
+        number % 10 != 0 for number in range(1000)
+    ]
+    offset, slope = fit(supports, true)
+    assert calibrated(0.2, offset, slope) == pytest.approx(0.1, abs=0.01)
+    assert calibrated(0.6, offset, slope) == pytest.approx(0.9, abs=0.01)
+
+
+def test_twenty_right_runs_are_not_certainty() -> None:
+    offset, slope = fit([0.7] * 20, [True] * 20)
+    assert calibrated(0.7, offset, slope) == pytest.approx(21 / 22, abs=0.005)
+
+
+def test_what_is_in_use_is_what_the_lab_measured() -> None:
+    fitted = json.loads(_RESULTS.read_text())["lab"]["figures"]["calibration"]
+    assert pytest.approx((fitted["offset"], fitted["slope"]), abs=0.01) == (OFFSET, SLOPE)

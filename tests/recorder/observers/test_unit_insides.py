@@ -1,0 +1,157 @@
+"""Loops inside units, heard from ends of children that a list tells."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from nodescope.errors import SourceAbsent
+from nodescope.recorder.observation import SECOND_NS, Event
+from nodescope.recorder.observers.unit_insides import UnitInsides
+from nodescope.records import EVENT_KINDS
+from nodescope.sources.places import Places
+from nodescope.sources.task_exits import TaskExit
+from nodescope.sources.unit_insides import parse_service
+
+_AGENT, _SHIM = 100, 200
+
+
+class Ends:
+    """What the kernel would tell; `open` says whether somebody listens."""
+
+    def __init__(self) -> None:
+        self.waiting: list[TaskExit] = []
+        self.open = False
+
+    def listen(self) -> Ends:
+        self.waiting.clear()
+        self.open = True
+        return self
+
+    def take(self) -> list[TaskExit]:
+        taken = list(self.waiting)
+        self.waiting.clear()
+        return taken
+
+    def close(self) -> None:
+        self.open = False
+
+
+class Node:
+    """A node whose processes and clock are ours."""
+
+    def __init__(self, root: Path) -> None:
+        self.proc = root / "proc"
+        self.ends = Ends()
+        self.observer = UnitInsides(Places(root=root), self.ends.listen)
+        self.now_s = 1000
+        self.add_process(_AGENT, "/system.slice/agent.service")
+        self.add_process(_SHIM, "/system.slice/containerd.service")
+
+    def add_process(self, pid: int, cgroup: str, started_ticks: int = 1, parent: int = 1) -> None:
+        folder = self.proc / str(pid)
+        (folder / "task" / str(pid)).mkdir(parents=True, exist_ok=True)
+        fields = ["S", str(parent), *["0"] * 17, str(started_ticks)]
+        (folder / "stat").write_text(f"{pid} (agent) {' '.join(fields)} 0 0")
+        (folder / "cmdline").write_bytes(b"agent\0--serve\0")
+        (folder / "cgroup").write_text(f"3:memory:/\n1:name=systemd:{cgroup}\n0::/\n")
+
+    def remove_process(self, pid: int) -> None:
+        for name in ("stat", "cmdline", "cgroup"):
+            (self.proc / str(pid) / name).unlink()
+
+    def listen(self, *ends: TaskExit) -> list[Event]:
+        """Two minutes with these ends in the ten seconds that are listened to."""
+        started, events = self.now_s, []
+        while self.now_s < started + 120:
+            if self.now_s == started + 6:
+                self.ends.waiting += ends
+            events += self.observer.observe(self.now_s * SECOND_NS).events
+            assert self.ends.open == (self.now_s - started < 10)
+            self.now_s += 2
+        return events
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Node:
+    return Node(tmp_path)
+
+
+def _end(
+    parent: int = _AGENT, comm: str = "worker", code: int = 4, lasted_s: float = 0.5
+) -> TaskExit:
+    return TaskExit(9000, parent, comm, code << 8, int(lasted_s * 1e6))
+
+
+def test_a_loop_is_told_once_and_then_that_it_goes_on(node: Node) -> None:
+    (found,) = node.listen(*[_end()] * 5)
+    assert (found.kind, found.subject, found.loud) == ("unit_hidden_loop", "agent.service", True)
+    assert "worker ended 5 times" in found.message
+    assert "exit code 4" in found.message
+    assert found.details["main"] == "agent --serve"
+    assert EVENT_KINDS[found.kind].serious
+    (again,) = node.listen(*[_end()] * 5)
+    assert (again.kind, again.loud) == ("unit_child_failing", False)
+    assert not EVENT_KINDS[again.kind].serious
+
+
+def test_a_child_that_fails_twice_a_minute_is_found_in_the_end(node: Node) -> None:
+    assert node.listen(_end()) == []
+    assert node.listen() == []
+    assert node.listen(_end()) == []
+    (found,) = node.listen(_end())
+    assert found.kind == "unit_hidden_loop"
+
+
+def test_what_ended_long_ago_is_forgotten_and_told_anew(node: Node) -> None:
+    assert node.listen(*[_end()] * 3)
+    for _ in range(10):
+        assert node.listen() == []
+    (found,) = node.listen(*[_end()] * 3)
+    assert found.kind == "unit_hidden_loop"
+
+
+def test_who_ends_well_or_is_stopped_or_answers_is_no_loop(node: Node) -> None:
+    stopped = TaskExit(9000, _AGENT, "worker", 15, 500_000)
+    assert node.listen(*[_end(code=0), _end(comm="grep"), stopped] * 5) == []
+
+
+def test_parents_that_end_or_are_young_or_serve_others_do_not_count(node: Node) -> None:
+    node.add_process(300, "/system.slice/job.service", started_ticks=1 << 60)
+    assert node.listen(*[_end(300), _end(_SHIM), _end(4242)] * 5) == []
+    assert node.listen(*[_end()] * 5)
+    node.remove_process(_AGENT)
+    assert node.listen(*[_end()] * 5) == []
+
+
+def test_where_the_kernel_does_not_tell_it_is_absent(tmp_path: Path) -> None:
+    def refuse() -> Ends:
+        raise SourceAbsent("taskstats", "not in the first pid namespace")
+
+    observer = UnitInsides(Places(root=tmp_path), refuse)
+    for second in (1, 2):
+        with pytest.raises(SourceAbsent):
+            observer.observe(second * SECOND_NS)
+    observer.close()
+
+
+_ID = "0123456789abcdef" * 4
+
+
+@pytest.mark.parametrize(
+    ("cgroups", "service"),
+    [
+        ("0::/system.slice/agent.service\n", "agent.service"),
+        ("0::/system.slice/agent.service/worker\n", "agent.service"),
+        ("5:memory:/x\n1:name=systemd:/guest/system.slice/a.service\n0::/\n", "a.service"),
+        ("0::/user.slice/user-1000.slice/session-3.scope\n", None),
+        ("0::/init.scope\n", None),
+        (f"0::/system.slice/docker-{_ID}.scope/system.slice/cron.service\n", None),
+        ("5:memory:/system.slice/agent.service\n0::/\n", None),
+        ("", None),
+        ("\n:\n0:\n", None),
+    ],
+)
+def test_the_service_of_a_process(cgroups: str, service: str | None) -> None:
+    assert parse_service(cgroups.encode()) == service
