@@ -38,7 +38,7 @@ page: $(READY)
 test: lint
 	tools/page test
 	tools/debian-packages
-	$(BIN)/pytest $(PYTEST_ARGS)
+	tools/test $(PYTEST_ARGS)
 
 demo: page
 	@tools/debian-packages systemd dbus
