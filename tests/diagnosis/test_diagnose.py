@@ -70,6 +70,9 @@ def test_the_story_is_solved_to_the_unit(story: Path) -> None:
     assert chain.confidence > 0.7
     assert found.missing == []
     assert any("page faults" in each.statement for each in finding.ruled_out)
+    shared = " ".join(finding.recurring)
+    assert "kernel time of the busiest core stands out" in shared
+    assert "metrics were looked at" in shared
 
 
 def test_a_healthy_node_has_no_finding(tmp_path: Path) -> None:

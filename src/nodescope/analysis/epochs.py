@@ -3,8 +3,8 @@
 Each metric is ranked over the whole recording and mapped to a normal scale, so that
 heavy tails count no more than they should; around every event the same lags are cut
 out and averaged. Whether the largest average means anything is asked of the same
-recording with all events shifted together, round and round: that keeps their spacing
-and the metric's own rhythm.
+recording with all events shifted together, round and round by every second: that keeps
+their spacing and the metric's own rhythm.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ F64 = npt.NDArray[np.float64]
 I64 = npt.NDArray[np.int64]
 
 LAGS = (-120, 30)  # seconds
-SHIFTS = 400
 FEWEST = 3  # events
 
 
@@ -58,31 +57,32 @@ def _normal_quantile(p: F64) -> F64:
     return quantile
 
 
-def average_epochs(values: F64, events: I64, seed: int = 1) -> Epoch | None:
+def average_epochs(values: F64, events: I64) -> Epoch | None:
     """The average of a metric (a value per second) around events (row numbers of it).
 
     None if there are too few events, or nothing that varies.
     """
     first, last = LAGS
-    inside = events[(events + first >= 0) & (events + last < len(values))]
-    if len(inside) < FEWEST:
+    margin, length = last - first, len(values)
+    inside = events[(events + first >= 0) & (events + last < length)]
+    if len(inside) < FEWEST or length <= 2 * margin:
         return None
     ranks = normal_ranks(values)
     if not ranks.any():
         return None
-    lags = np.arange(first, last)
-    averages = ranks[inside[:, None] + lags].mean(axis=0)
+    # Averages at every shift of the events, the recording taken as a ring.
+    ring = np.zeros(length)
+    for event in inside.tolist():
+        ring += np.roll(ranks, -event)
+    ring /= len(inside)
+    averages = ring[np.arange(first, last)]
     best = int(np.abs(averages).argmax())
-    random = np.random.default_rng(seed)
-    margin = last - first
-    if len(values) <= 2 * margin:
-        return None
-    at_most = np.empty(SHIFTS)
-    for number, shift in enumerate(random.integers(margin, len(values) - margin, SHIFTS)):
-        moved = (inside[:, None] + lags + shift) % len(values)
-        at_most[number] = np.abs(ranks[moved].mean(axis=0)).max()
-    p = (1 + int((at_most >= abs(averages[best])).sum())) / (SHIFTS + 1)
-    return Epoch(int(lags[best]), float(averages[best]), p)
+    around = np.abs(np.concatenate((ring, ring[: margin - 1])))
+    largest = np.lib.stride_tricks.sliding_window_view(around, margin).max(axis=1)
+    # Windows that begin `margin` or more from our own: they share nothing with it.
+    shifted = np.roll(largest, -first)[margin : length - margin]
+    p = (1 + int((shifted >= abs(averages[best])).sum())) / (1 + len(shifted))
+    return Epoch(first + best, float(averages[best]), p)
 
 
 def stouffer(ps: list[float]) -> float:
