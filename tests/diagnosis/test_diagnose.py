@@ -70,8 +70,17 @@ def test_the_story_is_solved_to_the_unit(story: Path) -> None:
     assert chain.confidence > 0.7
     assert found.missing == []
     assert any("page faults" in each.statement for each in finding.ruled_out)
+    assert finding.recurring == []  # once
+
+
+def test_what_all_times_share_is_told(tmp_path: Path) -> None:
+    write_story(tmp_path / "a", replace(SHAPE, resets=(300, 650, 1000)))
+    (finding,) = solve(tmp_path / "a").findings
+    assert len(finding.repeats) == 2
     shared = " ".join(finding.recurring)
     assert "kernel time of the busiest core stands out" in shared
+    assert "softnet processed, being low, stands out" in shared
+    assert "memory pgfault" not in shared
     assert "metrics were looked at" in shared
 
 

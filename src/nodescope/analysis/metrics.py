@@ -153,7 +153,8 @@ class _Reading:
 
     def _rises(self, column: str, subject: I64, values: F64) -> F64:
         """How much each row is above the one before of its subject; a counter that began
-        anew says nothing."""
+        anew says nothing.
+        """
         last = np.full(len(self._names), np.nan)
         last[: len(self._last[column])] = self._last[column]
         first = np.append(True, np.diff(subject) != 0)
