@@ -23,6 +23,16 @@ LOOKBACK_NS = 3600 * SECOND_NS
 LEAST_LOOPS = 3
 
 
+@dataclass(frozen=True, slots=True)
+class Inside:
+    """A child that fails again and again inside a unit that runs on."""
+
+    child: str
+    failed: int
+    watched_s: float
+    ends: tuple[str, ...]  # `exit code 4`
+
+
 @dataclass(slots=True)
 class Looper:
     """Something that ends and is started again."""
@@ -33,10 +43,18 @@ class Looper:
     exits: Counter[str] = field(default_factory=Counter)
     places: set[str] = field(default_factory=set)  # cgroups, and parents of cgroups
     ids: set[str] = field(default_factory=set)
+    inside: Inside | None = None
+
+    @property
+    def count(self) -> int:
+        """How often it was seen to end."""
+        return max(len(self.times), self.inside.failed if self.inside else 0)
 
     @property
     def period_s(self) -> float:
         """Seconds from one time to the next, the middle one of all."""
+        if self.inside is not None and self.inside.failed > len(self.times):
+            return self.inside.watched_s / self.inside.failed
         gaps = sorted(
             b - a for a, b in zip(sorted(self.times), sorted(self.times)[1:], strict=False)
         )
@@ -140,11 +158,25 @@ def find_loopers(case: Case, at_ns: int) -> list[Looper]:
         for key in ("cgroup", "cgroup_parent"):
             if event.details.get(key):
                 each.places.add(str(event.details[key]))
+    for event in case.events_of("unit_hidden_loop", "unit_child_failing"):
+        if since <= event.time_ns <= at_ns + 120 * SECOND_NS:
+            looper("unit", event.subject).inside = _inside(event.details)
     _add_container_rows(case, since, at_ns, looper)
     for row in case.state("units", ["unit"], at_ns):
         if ("unit", row["unit"]) in found and row["cgroup"]:
             found["unit", row["unit"]].places.add(row["cgroup"])
-    return [each for each in found.values() if len(each.times) >= LEAST_LOOPS]
+    return [each for each in found.values() if each.count >= LEAST_LOOPS]
+
+
+def _inside(details: Mapping[str, Any]) -> Inside | None:
+    """What an event tells of the child; an imported one may tell less."""
+    try:
+        ends = tuple(str(each) for each in details["ends"])
+        return Inside(
+            str(details["child"]), int(details["failed_ends"]), float(details["watched_s"]), ends
+        )
+    except (KeyError, TypeError, ValueError):
+        return None
 
 
 def _add_container_rows(case: Case, since: int, at_ns: int, looper: Any) -> None:
@@ -224,10 +256,7 @@ def _explain(
     case: Case, at_ns: int, dying: int, uptime_s: float | None, place: Place, looper: Looper
 ) -> Origin:
     period = looper.period_s
-    codes = ", ".join(code for code, _ in looper.exits.most_common(3))
-    ended = f"ended {len(looper.times)} times in the hour before" + (
-        f" (exit {codes})" if codes else ""
-    )
+    ended = _ended(looper)
     ids = f", {len(looper.ids)} ids under one name" if len(looper.ids) > 2 else ""
     unit = _unit_behind(case, at_ns, looper, place)
     counted = unit["failures"] if unit is not None and looper.kind == "unit" else None
@@ -237,9 +266,8 @@ def _explain(
         looper.name,
         f"{looper.kind} {looper.name} {ended}{ids}, every {period:.0f} s; its cgroups lie in "
         f"{place.path}" + (f"; {arithmetic}" if arithmetic else ""),
-        1.5 + min(2.0, math.log(len(looper.times) / LEAST_LOOPS + 1)) + fit,
-        f"nodescope events {around(at_ns, 600)} --kind "
-        + ("container_exit" if looper.kind == "container" else "unit_exit"),
+        1.5 + min(2.0, math.log(looper.count / LEAST_LOOPS + 1)) + fit,
+        f"nodescope events {around(at_ns, 600)} --kind {_kind_shown(looper)}",
         f"zombies that go on growing while {looper.name} is stopped",
     )
     links = [_place_link(place, dying), loop]
@@ -249,6 +277,25 @@ def _explain(
         root = Root("unit", unit["unit"])
     score = sum(link.strength for link in links)
     return Origin(tuple(links), root, arithmetic, score)
+
+
+def _ended(looper: Looper) -> str:
+    inside = looper.inside
+    if inside is not None and inside.failed > len(looper.times):
+        ends = f" ({', '.join(inside.ends[:3])})" if inside.ends else ""
+        return (
+            f"runs on, but its child {inside.child} failed {inside.failed} times in "
+            f"{inside.watched_s:.0f} s{ends}"
+        )
+    codes = ", ".join(code for code, _ in looper.exits.most_common(3))
+    exits = f" (exit {codes})" if codes else ""
+    return f"ended {len(looper.times)} times in the hour before{exits}"
+
+
+def _kind_shown(looper: Looper) -> str:
+    if looper.kind == "container":
+        return "container_exit"
+    return "unit_hidden_loop" if looper.inside and not looper.times else "unit_exit"
 
 
 def _arithmetic(
