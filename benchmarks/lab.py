@@ -77,12 +77,17 @@ def run(options: Options) -> Result:
     quiet = [_quiet() for _ in range(1 if options.quick else QUIET_RUNS)]
     clean()
     offset, slope = _fit(outcomes)
-    note = (
-        f"The fit: log-odds of confidence = {offset:.3f} + {slope:.3f} × log-odds of support. "
-        f"In use: {OFFSET:.3f} and {SLOPE:.3f}."
-    )
+    false = sum(not true for each in outcomes for _, true in each.chains)
+    notes = [
+        f"The fit: log-odds of confidence = {offset:.3f} + {slope:.3f} × log-odds of support "
+        f"(in use: {OFFSET:.3f} and {SLOPE:.3f}). Of {sum(len(o.chains) for o in outcomes)} "
+        f"chains {false} were false; runs of one scenario count as one witness.",
+        f"{sum(o.attempts > 1 for o in outcomes)} runs were made again because the machine had "
+        "not let the lab have its core.",
+        *_describe_kept(),
+    ]
     grids = (_grid(outcomes, offset, slope), _calibration(outcomes, offset, slope))
-    return Result(_bars(outcomes, quiet), grids, (note,), {
+    return Result(_bars(outcomes, quiet), grids, tuple(notes), {
         "wrong": [
             f"{each.scenario}{' (healthy)' if each.healthy else ''}: {each.said}"
             for each in outcomes if not each.right
@@ -92,6 +97,14 @@ def run(options: Options) -> Result:
         "calibration": {"offset": offset, "slope": slope},
         "chains": [[each.scenario, *chain] for each in outcomes for chain in each.chains],
     })  # fmt: skip
+
+
+def _describe_kept() -> list[str]:
+    times = sorted(each.stat().st_mtime for each in Path(KEEP).glob("*.json")) if KEEP else []
+    if not times:
+        return []
+    first, last = (time.strftime("%H:%M", time.gmtime(at)) for at in (times[0], times[-1]))
+    return [f"The runs ended between {first} and {last} UTC and were kept; this sums them up."]
 
 
 def _one(name: str, number: int, *, healthy: bool) -> Outcome:
@@ -188,8 +201,9 @@ def _grid(outcomes: list[Outcome], offset: float, slope: float) -> Grid:
 
 
 def _fit(outcomes: list[Outcome]) -> tuple[float, float]:
-    chains = [chain for each in outcomes for chain in each.chains]
-    return fit([support for support, _ in chains], [true for _, true in chains])
+    told = [(support, true, each.scenario) for each in outcomes for support, true in each.chains]
+    supports, true, scenarios = zip(*told, strict=True)
+    return fit(supports, true, scenarios)
 
 
 def _calibration(outcomes: list[Outcome], offset: float, slope: float) -> Grid:

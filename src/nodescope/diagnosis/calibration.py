@@ -3,8 +3,8 @@
 The links of a chain are seen in one incident: they are not independent, so their product
 says too little of a long chain. `python -m benchmarks lab` runs every scenario for real
 and notes the support of each chain that was told, true or not; a line through the log-odds
-(Platt's scaling, with his caution: no run of luck makes anything certain) turns support
-into confidence. What it stands on is in benchmarks/RESULTS.md under *lab*.
+(`lab.calibrating`) turns support into confidence. What it stands on is in
+benchmarks/RESULTS.md under *lab*.
 """
 
 from __future__ import annotations
