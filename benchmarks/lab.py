@@ -77,17 +77,9 @@ def run(options: Options) -> Result:
     quiet = [_quiet() for _ in range(1 if options.quick else QUIET_RUNS)]
     clean()
     offset, slope = _fit(outcomes)
-    false = sum(not true for each in outcomes for _, true in each.chains)
-    notes = [
-        f"The fit: log-odds of confidence = {offset:.3f} + {slope:.3f} × log-odds of support "
-        f"(in use: {OFFSET:.3f} and {SLOPE:.3f}). Of {sum(len(o.chains) for o in outcomes)} "
-        f"chains {false} were false; runs of one scenario count as one witness.",
-        f"{sum(o.attempts > 1 for o in outcomes)} runs were made again because the machine had "
-        "not let the lab have its core.",
-        *_describe_kept(),
-    ]
     grids = (_grid(outcomes, offset, slope), _calibration(outcomes, offset, slope))
-    return Result(_bars(outcomes, quiet), grids, tuple(notes), {
+    notes = _describe(outcomes, offset, slope)
+    return Result(_bars(outcomes, quiet), grids, notes, {
         "wrong": [
             f"{each.scenario}{' (healthy)' if each.healthy else ''}: {each.said}"
             for each in outcomes if not each.right
@@ -99,12 +91,21 @@ def run(options: Options) -> Result:
     })  # fmt: skip
 
 
-def _describe_kept() -> list[str]:
+def _describe(outcomes: list[Outcome], offset: float, slope: float) -> tuple[str, ...]:
+    chains = [true for each in outcomes for _, true in each.chains]
+    fitted = f"The fit: log-odds of confidence = {offset:.3f} + {slope:.3f} × those of support"
+    used = f"in use: {OFFSET:.3f} and {SLOPE:.3f}"
+    false = f"Of {len(chains)} chains {chains.count(False)} were false"
+    again = f"{sum(each.attempts > 1 for each in outcomes)} runs were made again"
+    notes = [
+        f"{fitted} ({used}). {false}; runs of one scenario count as one witness.",
+        f"{again}, because the machine had not let the lab have its core.",
+    ]
     times = sorted(each.stat().st_mtime for each in Path(KEEP).glob("*.json")) if KEEP else []
-    if not times:
-        return []
-    first, last = (time.strftime("%H:%M", time.gmtime(at)) for at in (times[0], times[-1]))
-    return [f"The runs ended between {first} and {last} UTC and were kept; this sums them up."]
+    if times:
+        first, last = (time.strftime("%H:%M", time.gmtime(at)) for at in (times[0], times[-1]))
+        notes.append(f"The runs ended from {first} to {last} UTC and were kept; this sums them up.")
+    return tuple(notes)
 
 
 def _one(name: str, number: int, *, healthy: bool) -> Outcome:
