@@ -38,6 +38,12 @@ def test_a_process_is_told_of_by_its_last_thread() -> None:
     assert len(parse_task_exits(_datagram(768, version=13, flags=0x20))) == 1
 
 
+def test_a_fork_that_ran_no_program_is_told_from_one_that_did() -> None:
+    (forked,) = parse_task_exits(_datagram(768, version=13, flags=0x21))
+    (ran,) = parse_task_exits(_datagram(768, version=13, flags=0x20))
+    assert (forked.execed, ran.execed) == (False, True)
+
+
 def test_what_is_cut_off_says_nothing() -> None:
     whole = _datagram(256)
     for end in range(len(whole)):
@@ -65,4 +71,4 @@ def test_a_child_that_fails_is_heard_of() -> None:
         child.wait()
         exits.close()
     (end,) = [each for each in heard if each.pid == child.pid]
-    assert (end.exit_code, end.comm) == (7, "sh")
+    assert (end.exit_code, end.comm, end.execed) == (7, "sh", True)

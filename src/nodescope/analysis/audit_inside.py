@@ -135,12 +135,19 @@ def _failing(inside: Inside) -> list[TaskExit] | None:
     """The ends of that child which ended with errors most often, if often enough."""
     by_comm: dict[str, list[TaskExit]] = defaultdict(list)
     for each in inside.exits:
-        if each.status and each.signal not in _STOPPED and each.comm not in _ANSWERS:
+        if _is_failure(each):
             by_comm[each.comm].append(each)
     worst = max(by_comm.values(), key=len, default=[])
     # a child that lived for a while was no passing helper: of such ends, two are enough
     lived = len(worst) > 1 and all(each.lasted_us >= _LIVED_US for each in worst)
     return worst if lived or len(worst) >= _TIMES else None
+
+
+def _is_failure(each: TaskExit) -> bool:
+    if not each.status or each.signal in _STOPPED or each.comm in _ANSWERS:
+        return False
+    # How a fork of the server's own ends is between the two; that it crashes is not.
+    return each.execed or bool(each.signal)
 
 
 def _started_again(inside: Inside) -> list[Process] | None:

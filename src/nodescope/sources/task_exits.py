@@ -27,6 +27,7 @@ _BUFFER = 4 << 20
 _SO_RCVBUFFORCE = 33
 _NAME = "taskstats"
 _TELLS_LAST, _LAST = 12, 0x20  # from that version on a flag (AGROUP) says: its last thread
+_NO_EXEC = 0x01  # AFORK: it never ran a program of its own
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,7 @@ class TaskExit:
     comm: str
     status: int
     lasted_us: int
+    execed: bool = True  # ran a program of its own, and is no mere fork of its parent
 
     @property
     def signal(self) -> int:
@@ -155,7 +157,7 @@ def _parse_stats(value: bytes) -> TaskExit:
     comm = value[80:112].split(b"\0", 1)[0].decode("utf-8", "replace")
     pid, parent = struct.unpack_from("=II", value, 128)
     (lasted,) = struct.unpack_from("=Q", value, 144)
-    return TaskExit(pid, parent, comm, status, lasted)
+    return TaskExit(pid, parent, comm, status, lasted, not value[8] & _NO_EXEC)
 
 
 def _messages(data: bytes) -> Iterator[tuple[int, bytes]]:

@@ -117,6 +117,14 @@ def test_who_ends_well_or_is_stopped_or_answers_is_no_loop(node: Node) -> None:
     assert node.listen(*[_end(code=0), _end(comm="grep"), stopped] * 5) == []
 
 
+def test_a_servers_own_fork_may_end_as_it_likes_but_not_crash(node: Node) -> None:
+    refused = TaskExit(9000, _AGENT, "agent", 1 << 8, 5_000, execed=False)
+    assert node.listen(*[refused] * 20) == []
+    crashed = TaskExit(9000, _AGENT, "agent", 11, 5_000, execed=False)
+    (found,) = node.listen(*[crashed] * 5)
+    assert "signal 11" in found.message
+
+
 def test_parents_that_end_or_are_young_or_serve_others_do_not_count(node: Node) -> None:
     node.add_process(300, "/system.slice/job.service", started_ticks=1 << 60)
     assert node.listen(*[_end(300), _end(_SHIM), _end(4242)] * 5) == []
