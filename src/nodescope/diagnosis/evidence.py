@@ -1,4 +1,4 @@
-"""The pictures of a report: the cores' strip, the heatmap, the held core's functions, zombies.
+"""The pictures of a report: timeline, core strip, heatmap, flame diff, zombie trend.
 
 Each is drawn from the recording around one finding; one whose data is missing is left out.
 """
@@ -6,6 +6,7 @@ Each is drawn from the recording around one finding; one whose data is missing i
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -20,44 +21,68 @@ from nodescope.pictures.axis import add_time_axis
 from nodescope.pictures.colour import FAINT, INK, Colour
 from nodescope.pictures.cores import draw_cores
 from nodescope.pictures.drawing import Box, Drawing
-from nodescope.pictures.flame import draw_flame
+from nodescope.pictures.flame import Node, draw_flame
+from nodescope.pictures.flame_change import draw_flame_change, with_before
 from nodescope.pictures.heatmap import draw_heatmap
-from nodescope.pictures.text import clock, visible
+from nodescope.pictures.text import clock, percent, visible
+from nodescope.quantities import format_duration
 
 AROUND_NS = 60 * SECOND_NS
+BEFORE_NS = 5 * SECOND_NS  # what of a moment no core was held for is looked at
+BASELINE_NS = 1800 * SECOND_NS
+LEAST_BASELINE_NS = 3 * SECOND_NS
 TREND_NS = 12 * 3600 * SECOND_NS
 _WIDTH, _LEFT = 1000.0, 64.0
 _BAD: Colour = (176, 58, 46)
 _ROW = 16.0
 
 
-def draw_evidence(case: Case, finding: Finding) -> Iterator[Drawing]:
-    """The pictures of one finding, each with its heading."""
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A drawing with a sentence that says how to read it."""
+
+    drawing: Drawing
+    caption: str
+
+
+@dataclass(frozen=True, slots=True)
+class Focus:
+    """What the pictures of samples are about: a core, or all of them, for some seconds."""
+
+    cpu: int | None
+    span: Window
+
+    @property
+    def place(self) -> str:
+        return "all cores" if self.cpu is None else f"core {self.cpu}"
+
+    @property
+    def filter(self) -> Filter:
+        return Filter(cpus=None if self.cpu is None else frozenset([self.cpu]))
+
+
+def draw_evidence(case: Case, finding: Finding) -> Iterator[Picture]:
+    """The pictures of one finding."""
     at_ns = finding.symptom.time_ns
     window = Window(at_ns - AROUND_NS, at_ns + AROUND_NS // 2)
     yield _timeline(case, window, finding)
-    if case.recorded("cores"):
-        shares = case.shares(window)
-        if shares.cpus:
-            yield draw_cores(shares, "system", "System time of every core, second by second")
-    held = _held_span(finding)
-    cpu = _held_cpu(finding)
-    if case.recorded("samples") and cpu is not None:
-        chosen = Filter(cpus=frozenset([cpu]))
-        parts = read_parts(case.segments, window)
-        made = make_heatmap(parts, chosen, window.from_ns, window.to_ns, 50, 200)
-        drawing = draw_heatmap(made, f"Samples of core {cpu}, by second and offset")
-        _mark(drawing, window, held or window)
-        yield drawing
-        yield from _flame(case, held or window, cpu)
+    yield from _core_strip(case, window)
+    if case.recorded("samples"):
+        focus = _find_focus(case, window, finding)
+        yield _heatmap(case, window, focus)
+        yield from _flame(case, focus)
     yield from _zombies(case, at_ns)
 
 
-def _held_span(finding: Finding) -> Window | None:
-    for symptom in (finding.symptom, *finding.also):
-        if symptom.kind == "core_held" and symptom.from_ns is not None:
-            return Window(symptom.from_ns, symptom.time_ns)
-    return None
+def _find_focus(case: Case, window: Window, finding: Finding) -> Focus:
+    """The core that was held and when; else all of them, just before the symptom."""
+    cpu = _held_cpu(finding)
+    held = [each for each in case.held_cores(window, least_s=1.0) if each.cpu == cpu]
+    if held:
+        longest = max(held, key=lambda each: each.seconds)
+        return Focus(cpu, Window(longest.from_ns, longest.to_ns))
+    at_ns = finding.symptom.time_ns
+    return Focus(cpu, Window(at_ns - BEFORE_NS, at_ns))
 
 
 def _held_cpu(finding: Finding) -> int | None:
@@ -68,25 +93,86 @@ def _held_cpu(finding: Finding) -> int | None:
     return finding.symptom.cpu
 
 
-def _mark(drawing: Drawing, window: Window, span: Window) -> None:
-    """A line over the heatmap where the core was held."""
-    width = drawing.width - _LEFT - 24
-    x = _LEFT + width * (span.from_ns - window.from_ns) / window.length_ns
-    drawing.box(Box(x, 41, width * span.length_ns / window.length_ns, 4, _BAD, "held"))
+def _core_strip(case: Case, window: Window) -> Iterator[Picture]:
+    if not case.recorded("cores"):
+        return
+    shares = case.shares(window)
+    if shares.cpus:
+        drawing = draw_cores(shares, "system", "System time of every core, second by second")
+        yield Picture(
+            drawing,
+            "Core strip: a row is a core, a column a second; the darker, the more of it was "
+            "spent in the kernel.",
+        )
 
 
-def _flame(case: Case, span: Window, cpu: int) -> Iterator[Drawing]:
+def _heatmap(case: Case, window: Window, focus: Focus) -> Picture:
+    parts = read_parts(case.segments, window)
+    made = make_heatmap(parts, focus.filter, window.from_ns, window.to_ns, 50, 200)
+    heading = f"Samples of {focus.place}, by second and offset"
+    return Picture(
+        draw_heatmap(made, heading, focus.span),
+        f"Heatmap: a column is a second, upwards goes its offset; framed are the "
+        f"{format_duration(focus.span.length_ns)} from {clock(focus.span.from_ns)}.",
+    )
+
+
+def _flame(case: Case, focus: Focus) -> Iterator[Picture]:
+    """What ran in those seconds, against the half hour before or as much as there is."""
+    now = _tree(case, focus, focus.span)
+    if not now["value"]:
+        return
+    length = format_duration(focus.span.length_ns)
+    before = _before(case, focus.span)
+    usual = None if before is None else _tree(case, focus, before)
+    if before is None or usual is None:
+        yield Picture(
+            draw_flame(now, f"Flame graph of {focus.place}, {length}"),
+            "Flame graph, not a diff: no samples were taken before those seconds to compare with.",
+        )
+        return
+    tree = with_before(now, usual, focus.span.length_ns / before.length_ns)
+    against = format_duration(before.length_ns)
+    yield Picture(
+        draw_flame_change(tree, f"Flame diff of {focus.place}: {length} against {against} before"),
+        f"Flame diff: what ran in those {length}, coloured by its change from the {against} "
+        f"before: red is new or more, blue is less.{_gone(tree, usual)}",
+    )
+
+
+def _before(case: Case, span: Window) -> Window | None:
+    """The half hour before, from its first sample on: other tables may begin earlier."""
+    asked = Window(span.from_ns - BASELINE_NS, span.from_ns)
+    sampled = (part.time_ns for part in read_parts(case.segments, asked))
+    first = next((int(times.min()) for times in sampled if len(times)), span.from_ns)
+    if span.from_ns - first < LEAST_BASELINE_NS:
+        return None
+    return Window(first, span.from_ns)
+
+
+def _tree(case: Case, focus: Focus, window: Window) -> Node:
     names = Names()
     rows = flame_of(
-        read_parts(case.segments, span), Filter(cpus=frozenset([cpu])), names,
-        count=len(overlapping(case.segments, span)),
+        read_parts(case.segments, window), focus.filter, names,
+        count=len(overlapping(case.segments, window)),
     )  # fmt: skip
-    tree, _ = documents.flame_document(rows, names)
-    if tree["value"]:
-        yield draw_flame(tree, f"What ran on core {cpu} in those seconds")
+    tree: Node = documents.flame_document(rows, names)[0]
+    return tree
 
 
-def _timeline(case: Case, window: Window, finding: Finding) -> Drawing:
+def _gone(now: Node, before: Node) -> str:
+    """What a graph as wide as now cannot show: who ran before and does not any more."""
+    here = {child["name"] for child in now["children"]}
+    whole = max(before["value"], 1)
+    gone = [
+        f"{visible(child['name'])} ({percent(child['value'] / whole)} of the samples before)"
+        for child in before["children"]
+        if child["name"] not in here and child["value"] / whole >= 0.05
+    ]
+    return f" Not there any more: {', '.join(gone[:3])}." if gone else ""
+
+
+def _timeline(case: Case, window: Window, finding: Finding) -> Picture:
     """What happened around it, a line per kind of event."""
     near = [e for e in case.events if window.from_ns <= e.time_ns < window.to_ns]
     kinds = list(dict.fromkeys(event.kind for event in near))[:14]
@@ -115,10 +201,13 @@ def _timeline(case: Case, window: Window, finding: Finding) -> Drawing:
     drawing.box(Box(x, top - 6, 1.5, len(kinds) * _ROW + 8, _BAD, "the symptom"))
     y = top + len(kinds) * _ROW + 2
     add_time_axis(drawing, _LEFT + 170, y, _WIDTH - 170, window.from_ns, window.to_ns)
-    return drawing
+    return Picture(
+        drawing,
+        "Timeline: the events of that minute and a half by kind; the red line is the symptom.",
+    )
 
 
-def _zombies(case: Case, at_ns: int) -> Iterator[Drawing]:
+def _zombies(case: Case, at_ns: int) -> Iterator[Picture]:
     """Removed memory cgroups over the hours before."""
     window = Window(at_ns - TREND_NS, at_ns + AROUND_NS)
     rows = sorted(
@@ -134,7 +223,7 @@ def _zombies(case: Case, at_ns: int) -> Iterator[Drawing]:
     drawing = Drawing(round(_LEFT + _WIDTH + 24), round(top + height + 40), "Zombie memory cgroups")
     drawing.words(_LEFT, 28, f"{drawing.title}: {int(values[-1]):,}", large=True)
     most = max(values.max(), 1.0)
-    columns = 250
+    columns = min(250, len(rows))  # looks are rarer than that in a short recording
     bins = np.clip(((times - times[0]) / max(times[-1] - times[0], 1) * columns), 0, columns - 1)
     for column in range(columns):
         inside = values[bins.astype(int) == column]
@@ -148,4 +237,9 @@ def _zombies(case: Case, at_ns: int) -> Iterator[Drawing]:
     drawing.words(_LEFT - 8, top + 8, f"{int(most):,}", FAINT, "end")
     drawing.words(_LEFT - 8, top + height, "0", FAINT, "end")
     add_time_axis(drawing, _LEFT, top + height, _WIDTH, int(times[0]), int(times[-1]))
-    yield drawing
+    over = format_duration(int(times[-1] - times[0]))
+    yield Picture(
+        drawing,
+        f"Zombie trend: memory cgroups that were removed and are still held, over {over}: "
+        f"from {int(values[0]):,} to {int(values[-1]):,}.",
+    )

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from html import escape
 
 from nodescope.diagnosis.case import Case
-from nodescope.diagnosis.evidence import draw_evidence
+from nodescope.diagnosis.evidence import Picture, draw_evidence
 from nodescope.diagnosis.finding import Chain, Diagnosis, Finding
 from nodescope.pictures.pages import report_page
 from nodescope.pictures.svg import render_svg
@@ -27,10 +27,7 @@ def render_page(diagnosis: Diagnosis, case: Case, node: str) -> str:
     for number, finding in enumerate(diagnosis.findings):
         parts += _finding(number + 1, finding)
         if number < WITH_PICTURES:
-            parts += [
-                f"<figure>{render_svg(drawing, standalone=False)}</figure>"
-                for drawing in draw_evidence(case, finding)
-            ]
+            parts += [_figure(each) for each in draw_evidence(case, finding)]
     if diagnosis.missing:
         parts.append("<h2>Missing</h2><ul>")
         parts += [
@@ -39,6 +36,11 @@ def render_page(diagnosis: Diagnosis, case: Case, node: str) -> str:
         ]
         parts.append("</ul>")
     return report_page(heading, "\n".join(parts))
+
+
+def _figure(picture: Picture) -> str:
+    drawn = render_svg(picture.drawing, standalone=False)
+    return f"<figure>{drawn}<figcaption>{_text(picture.caption)}</figcaption></figure>"
 
 
 def _text(text: str) -> str:

@@ -20,10 +20,15 @@ PAPER: tuple[Colour, ...] = (
     (250, 247, 241), (253, 224, 166), (249, 168, 87), (226, 94, 46), (165, 38, 38), (84, 14, 34),
 )  # fmt: skip
 
+# Of a change: from as before to all new, and to all gone.
+MORE: tuple[Colour, ...] = ((244, 242, 239), (247, 178, 152), (235, 96, 72))
+LESS: tuple[Colour, ...] = ((244, 242, 239), (160, 194, 232), (86, 138, 206))
+
 INK: Colour = (38, 36, 46)
 FAINT: Colour = (122, 118, 132)
 LINE: Colour = (216, 211, 203)
 SHEET: Colour = (255, 255, 255)
+MARK: Colour = (31, 88, 196)  # what a picture points at: on no ramp
 UNREAD: Colour = (232, 230, 227)  # nothing was recorded there
 
 

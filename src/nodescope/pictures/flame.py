@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from nodescope.pictures.colour import FAINT, flame_colour
+from nodescope.pictures.colour import FAINT, Colour, flame_colour
 from nodescope.pictures.drawing import Box, Drawing
 from nodescope.pictures.terminal import Terminal, bar
 from nodescope.pictures.text import columns_of, fit, percent, visible
@@ -146,6 +146,23 @@ def place(tree: Node, narrowest: float) -> list[Placed]:
 
 def draw_flame(tree: Node, heading: str, *, inverted: bool = False) -> Drawing:
     """The picture for a file: the root at the bottom, or at the top if inverted."""
+
+    def fill(node: Node) -> Colour:
+        return flame_colour(node["name"], node.get("module"), node.get("kernel"))
+
+    return draw_tree(tree, heading, fill, describe, LEGEND, inverted=inverted)
+
+
+def draw_tree(
+    tree: Node,
+    heading: str,
+    fill: Callable[[Node], Colour],
+    title: Callable[[Node, int], str],
+    legend: str,
+    *,
+    inverted: bool = False,
+) -> Drawing:
+    """Functions as boxes, as wide as their samples; the mouse shows their `title`."""
     margin, top = 12.0, 48.0
     inner = WIDTH - 2 * margin
     whole = max(tree["value"], 1)
@@ -164,12 +181,12 @@ def draw_flame(tree: Node, heading: str, *, inverted: bool = False) -> Drawing:
                 top + row * LINE,
                 max(width - (0.5 if width > 2 else 0), NARROWEST),
                 LINE - 1,
-                flame_colour(node["name"], node.get("module"), node.get("kernel")),
-                describe(node, whole),
+                fill(node),
+                title(node, whole),
                 node["name"],
             )
         )
-    drawing.words(margin, top + height + 20, LEGEND, FAINT)
+    drawing.words(margin, top + height + 20, legend, FAINT)
     return drawing
 
 

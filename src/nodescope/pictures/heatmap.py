@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from nodescope.analysis.heatmap import Heatmap
+from nodescope.analysis.window import Window
 from nodescope.pictures.axis import add_legend, add_time_axis, render_time_axis
-from nodescope.pictures.colour import F64, FAINT, NIGHT, PAPER, U8, Colour, ramp
+from nodescope.pictures.colour import F64, FAINT, MARK, NIGHT, PAPER, U8, Colour, ramp
 from nodescope.pictures.drawing import Box, Drawing, Raster
 from nodescope.pictures.terminal import Terminal
 from nodescope.pictures.text import clock, fit
@@ -112,8 +113,8 @@ def _offset_labels(heatmap: Heatmap, lines: int) -> list[str]:
     return labels
 
 
-def draw_heatmap(heatmap: Heatmap, heading: str) -> Drawing:
-    """The picture for a file."""
+def draw_heatmap(heatmap: Heatmap, heading: str, marked: Window | None = None) -> Drawing:
+    """The picture for a file; `marked` is a time to be framed in it."""
     levels = _levels(heatmap)
     rows, columns = levels.shape
     cell = min(max(PICTURE_COLUMNS / columns, 1.0), 60.0)
@@ -130,9 +131,23 @@ def draw_heatmap(heatmap: Heatmap, heading: str) -> Drawing:
         title = f"{clock(heatmap.from_ns + number * heatmap.column_ns)} · {total:,} samples"
         drawing.box(Box(left + number * cell, top, cell, height, None, title))
     to_ns = heatmap.from_ns + columns * heatmap.column_ns
+    if marked is not None:
+        per_ns = width / (to_ns - heatmap.from_ns)
+        start = left + max(marked.from_ns - heatmap.from_ns, 0) * per_ns
+        end = left + (min(marked.to_ns, to_ns) - heatmap.from_ns) * per_ns
+        _frame(drawing, start, top, end - start, height)
     add_time_axis(drawing, left, top + height, width, heatmap.from_ns, to_ns)
     size = f"{format_duration(heatmap.column_ns)} × {format_duration(heatmap.column_ns // rows)}"
     add_legend(
         drawing, left, top + height + 44, "0", f"{brightest(heatmap):,} samples per cell of {size}"
     )
     return drawing
+
+
+def _frame(drawing: Drawing, x: float, y: float, width: float, height: float) -> None:
+    """Lines around a part of the map, so that what is in it stays to be seen."""
+    thick = 2.0
+    for side in (x - thick, x + width):
+        drawing.line(side, y - thick, thick, height + 2 * thick, MARK)
+    for side in (y - thick, y + height):
+        drawing.line(x, side, width, thick, MARK)

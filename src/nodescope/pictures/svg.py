@@ -27,10 +27,11 @@ def text(content: str) -> str:
 def render_svg(drawing: Drawing, *, standalone: bool = True) -> str:
     """The drawing; `standalone` is a file of its own, else it goes into a page."""
     size = f'viewBox="0 0 {drawing.width} {drawing.height}"'
-    if standalone:
+    if standalone:  # in a page, HTML knows what an svg is
+        size = f'xmlns="http://www.w3.org/2000/svg" {size}'
         size += f' width="{drawing.width}" height="{drawing.height}"'
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img">',
+        f'<svg {size} role="img">',
         f"<title>{text(drawing.title)}</title>",
         f"<style>{_STYLE}</style>" if standalone else "",
         f'<rect width="100%" height="100%" fill="{css(drawing.paper)}"/>',
