@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from nodescope.cli import options
+from nodescope.errors import UsageError
 
 if TYPE_CHECKING:
     from nodescope.analysis.audit import Verdict
@@ -37,8 +38,24 @@ def add_parser(commands: options.Commands) -> None:
                 "nodescope audit --systemd-bus unix:path=/host/run/dbus/system_bus_socket",
                 "the host, from a container",
             ),
+            (
+                "nodescope audit --at 12:00:05 --unit ecs.service",
+                "one unit as it was then, from the recording",
+            ),
             ("nodescope audit --json", "for scripts"),
         ],
+    )
+    parser.add_argument(
+        "--at",
+        metavar="WHEN",
+        help="what a recording knew of units at this moment, without a verdict; not this node now",
+    )
+    parser.add_argument(
+        "--unit",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="with --at: only this unit; may be given again",
     )
     options.add_archive(parser)
     options.add_places(parser, root=True)
@@ -55,6 +72,10 @@ def add_parser(commands: options.Commands) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Look, judge, print."""
+    if args.at is not None:
+        return _show_recorded(args)
+    if args.unit:
+        raise UsageError("--unit needs --at", hint="an audit names what is wrong by itself")
     from nodescope.analysis.audit import sort_findings
     from nodescope.errors import SourceAbsent
     from nodescope.pictures.audit import findings_document, render_findings
@@ -78,6 +99,26 @@ def run(args: argparse.Namespace) -> int:
     else:
         print(render_findings(findings))
     return 1 if findings else 0
+
+
+def _show_recorded(args: argparse.Namespace) -> int:
+    """What a recording knew at a moment; nothing of this node is looked at."""
+    from nodescope.cli.window import open_moment
+    from nodescope.diagnosis.recorded import read_recorded_units, render_recorded_units
+
+    case, at_ns = open_moment(args)
+    units = read_recorded_units(case, at_ns, args.unit)
+    if not units:
+        which = ", ".join(args.unit) or "units"
+        raise UsageError(
+            f"nothing was recorded of {which} up to {args.at!r}",
+            hint="see `nodescope status` for what was",
+        )
+    if args.json:
+        options.print_json(units)
+    else:
+        print(render_recorded_units(units))
+    return 0
 
 
 def _units(places: Places, watch_ns: int) -> list[Verdict]:

@@ -47,6 +47,7 @@ def run(args: argparse.Namespace) -> int:
     from nodescope.diagnosis.diagnose import MARGIN_NS, diagnose
     from nodescope.diagnosis.document import diagnosis_document
     from nodescope.diagnosis.report import render_markdown, render_text
+    from nodescope.diagnosis.showing import with_archive
 
     moment = args.at
     if moment is not None and args.around is None:
@@ -56,6 +57,9 @@ def run(args: argparse.Namespace) -> int:
     if moment is not None:
         at_ns = (view.window.from_ns + view.window.to_ns) // 2
     diagnosis = diagnose(view.segments, view.window, at_ns)
+    archive = options.archive_path(args)
+    if archive != options.DEFAULT_ARCHIVE:
+        diagnosis = with_archive(diagnosis, archive.absolute())
     if args.json:
         options.print_json(diagnosis_document(diagnosis))
     elif args.output is not None:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from nodescope.analysis.window import Extent, Window
     from nodescope.archive.columns import Columns
     from nodescope.archive.reader import Segment
+    from nodescope.diagnosis.case import Case
     from nodescope.exchange.glance import Glance
     from nodescope.pictures.terminal import Terminal
 
@@ -322,6 +323,20 @@ def open_view(args: argparse.Namespace) -> View:
         terminal=detect_terminal(sys.stdout, os.environ),
         filter=describe_filter(args),
     )
+
+
+def open_moment(args: argparse.Namespace) -> tuple[Case, int]:
+    """The recording, to be asked for what was known at `--at`."""
+    from nodescope.analysis.window import Extent, Window
+    from nodescope.archive.reader import Archive
+    from nodescope.diagnosis.case import Case
+
+    path = options.archive_path(args)
+    segments = Archive.open(path).segments()
+    if not segments:
+        raise ArchiveError(path, "nothing is recorded in it", hint="see `nodescope status`")
+    at_ns = parse_time_ns(args.at, Extent(segments), time.time_ns())
+    return Case(segments, Window(at_ns, at_ns + 1)), at_ns
 
 
 def open_glance(args: argparse.Namespace, path: Path) -> tuple[View, Glance]:

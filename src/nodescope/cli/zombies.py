@@ -39,6 +39,7 @@ def add_parser(commands: options.Commands) -> None:
             ("nodescope zombies --files", "which files pin them"),
             ("nodescope zombies --files /dev/shm", "… searched only there: at once"),
             ("nodescope zombies --trend --parents", "all parents; growth as recorded"),
+            ("nodescope zombies --at 12:00:05 --parents", "as they were then, from the recording"),
             ("nodescope zombies --json", "for scripts"),
         ],
     )
@@ -74,6 +75,11 @@ def add_parser(commands: options.Commands) -> None:
     parser.add_argument(
         "--trend", action="store_true", help="take the trend of the last hour from a recording"
     )
+    parser.add_argument(
+        "--at",
+        metavar="WHEN",
+        help="as a recording had them at this moment, without a verdict; not this system now",
+    )
     options.add_archive(parser)
     parser.add_argument(
         "--root",
@@ -87,6 +93,8 @@ def add_parser(commands: options.Commands) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Look, judge, print."""
+    if args.at is not None:
+        return _show_recorded(args)
     from nodescope.analysis.zombie_report import assess
     from nodescope.pictures.zombies import render_report, report_document
     from nodescope.sources.memory_cgroups.counting import Counting
@@ -111,6 +119,31 @@ def run(args: argparse.Namespace) -> int:
     else:
         print(render_report(report, all_parents=args.parents))
     return _EXIT_CODES[report.verdict.level]
+
+
+def _show_recorded(args: argparse.Namespace) -> int:
+    """What a recording had at a moment; nothing of this system is looked at."""
+    from nodescope.cli.window import open_moment
+    from nodescope.diagnosis.recorded import read_recorded_zombies, render_recorded_zombies
+    from nodescope.errors import UsageError
+
+    if args.trend or args.watch is not None or args.files is not None or args.pages is not None:
+        raise UsageError(
+            "--at shows what was recorded; --watch, --files, --pages and --trend look at now",
+            hint="leave one of them out",
+        )
+    case, at_ns = open_moment(args)
+    found = read_recorded_zombies(case, at_ns)
+    if found is None:
+        raise UsageError(
+            f"no memory cgroups were recorded up to {args.at!r}",
+            hint="see `nodescope status` for what was",
+        )
+    if args.json:
+        options.print_json(found)
+    else:
+        print(render_recorded_zombies(found, all_parents=args.parents))
+    return 0
 
 
 def _history(args: argparse.Namespace) -> History | None:

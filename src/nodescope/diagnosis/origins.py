@@ -17,7 +17,7 @@ from nodescope.analysis.window import SECOND_NS, Window
 from nodescope.diagnosis.case import Case
 from nodescope.diagnosis.finding import Link, Root
 from nodescope.diagnosis.owners import why_link
-from nodescope.diagnosis.showing import around
+from nodescope.diagnosis.showing import around, moment
 
 LOOKBACK_NS = 3600 * SECOND_NS
 LEAST_LOOPS = 3
@@ -211,7 +211,7 @@ def find_origins(case: Case, at_ns: int, dying: int, uptime_s: float | None) -> 
         if _stands_in(looper, place.path)
     ]
     if not origins and places:
-        origins = [_place_alone(place, dying) for place in places[:2]]
+        origins = [_place_alone(place, dying, at_ns) for place in places[:2]]
     return sorted(origins, key=lambda each: -each.score)
 
 
@@ -225,7 +225,7 @@ def _stands_in(looper: Looper, path: str) -> bool:
     )  # fmt: skip
 
 
-def _place_link(place: Place, dying: int) -> Link:
+def _place_link(place: Place, dying: int, at_ns: int) -> Link:
     parts = []
     if place.dying:
         # cgroup v1 counts them only together: by parent it is an estimate.
@@ -243,12 +243,12 @@ def _place_link(place: Place, dying: int) -> Link:
     strength = 1.0 + 3.0 * min(1.0, share) + (1.0 if place.unreleased else 0.0)
     return Link(
         "parent", place.path, "; ".join(parts) or f"dying cgroups under {place.path}", strength,
-        "nodescope zombies --parents", "dying cgroups that grow elsewhere",
+        f"nodescope zombies --at {moment(at_ns)} --parents", "dying cgroups that grow elsewhere",
     )  # fmt: skip
 
 
-def _place_alone(place: Place, dying: int) -> Origin:
-    link = _place_link(place, dying)
+def _place_alone(place: Place, dying: int, at_ns: int) -> Origin:
+    link = _place_link(place, dying, at_ns)
     return Origin((link,), Root("cgroup", place.path), None, link.strength)
 
 
@@ -270,10 +270,10 @@ def _explain(
         f"nodescope events {around(at_ns, 600)} --kind {_kind_shown(looper)}",
         f"zombies that go on growing while {looper.name} is stopped",
     )
-    links = [_place_link(place, dying), loop]
+    links = [_place_link(place, dying, at_ns), loop]
     root = Root(looper.kind, looper.name)
     if unit is not None:
-        links.append(why_link(unit, None if looper.kind == "unit" else looper.name))
+        links.append(why_link(unit, at_ns, None if looper.kind == "unit" else looper.name))
         root = Root("unit", unit["unit"])
     score = sum(link.strength for link in links)
     return Origin(tuple(links), root, arithmetic, score)

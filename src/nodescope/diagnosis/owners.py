@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from typing import Any
 
 from nodescope.analysis.window import Window
 from nodescope.diagnosis.case import Case
 from nodescope.diagnosis.finding import Link, Root
-from nodescope.diagnosis.showing import between
+from nodescope.diagnosis.showing import between, moment
 from nodescope.diagnosis.story import Story
 
 LEAST_SHARE = 0.8  # of the process's samples on that core, in one cgroup
@@ -44,7 +45,7 @@ def find_owner(case: Case, story: Story) -> tuple[list[Link], Root] | None:
              if each["unit"] == root.name), None,
         )  # fmt: skip
         if unit is not None:
-            links.append(why_link(unit))
+            links.append(why_link(unit, held.to_ns))
     return links, root
 
 
@@ -69,7 +70,7 @@ def _root(row: Mapping[str, Any]) -> Root | None:
     return None  # a session, a slice: nobody's in particular
 
 
-def why_link(unit: Mapping[str, Any], runs: str | None = None) -> Link:
+def why_link(unit: Mapping[str, Any], at_ns: int, runs: str | None = None) -> Link:
     """Why a unit is there: who enabled it, where it comes from, who wants it."""
     facts: list[str] = []
     if unit["file_state"]:
@@ -91,6 +92,6 @@ def why_link(unit: Mapping[str, Any], runs: str | None = None) -> Link:
         + ("; ".join(facts) or "nothing is known of it")
         + ("; nothing but a default asks for it" if nobody else ""),
         2.5 if facts else 0.5,
-        "nodescope audit",
+        f"nodescope audit --at {moment(at_ns)} --unit {shlex.quote(unit['unit'])}",
         f"something that needs {unit['unit']}",
     )

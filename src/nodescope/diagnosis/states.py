@@ -10,7 +10,7 @@ from typing import Any
 from nodescope.analysis.window import SECOND_NS, Window
 from nodescope.diagnosis.case import Case
 from nodescope.diagnosis.finding import Link, RuledOut
-from nodescope.diagnosis.showing import around
+from nodescope.diagnosis.showing import around, moment
 
 FEW_ZOMBIES = 300  # every machine has some; nobody pays for them
 BEFORE_S, NEAR_S = 900, 60
@@ -24,6 +24,7 @@ class Zombies:
     tracked: int
     visible: int
     dying: int
+    at_ns: int
 
     @property
     def many(self) -> bool:
@@ -50,7 +51,7 @@ def read_zombies(case: Case, at_ns: int) -> Zombies | None:
         return None
     row = max(rows, key=lambda row: row["time_ns"])
     dying = row["dying"] if row["dying"] is not None else row["tracked"] - (row["visible"] or 0)
-    return Zombies(row["tracked"], row["visible"] or 0, dying)
+    return Zombies(row["tracked"], row["visible"] or 0, dying, at_ns)
 
 
 def zombie_link(zombies: Zombies) -> Link:
@@ -61,7 +62,7 @@ def zombie_link(zombies: Zombies) -> Link:
         f"the kernel tracks {zombies.tracked:,} memory cgroups, of which {zombies.visible:,} "
         f"exist: {zombies.dying:,} were removed and are still walked",
         min(5.5, 1.0 + math.log(max(1.0, zombies.dying / FEW_ZOMBIES)) * 1.5),
-        "nodescope zombies --parents",
+        f"nodescope zombies --at {moment(zombies.at_ns)}",
         "a walk that stays as slow after they were freed",
     )
 

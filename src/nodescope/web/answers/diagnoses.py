@@ -10,6 +10,7 @@ from nodescope.diagnosis.document import diagnosis_document
 from nodescope.diagnosis.finding import Diagnosis, Finding
 from nodescope.diagnosis.page import render_page
 from nodescope.diagnosis.report import render_markdown
+from nodescope.diagnosis.showing import with_archive
 from nodescope.web.answers.replies import LARGEST, json_reply
 from nodescope.web.looking import find_look
 from nodescope.web.question import Question, Reply, to_ms
@@ -28,7 +29,8 @@ def diagnosis(question: Question) -> Reply:
 def _diagnose(question: Question) -> Diagnosis:
     if not question.window.length_ns:
         return Diagnosis(question.window.from_ns, question.window.to_ns)
-    return diagnose(question.segments, question.window, None, question.show)
+    found = diagnose(question.segments, question.window, None, question.show)
+    return with_archive(found, question.snapshot.archive.root.absolute())
 
 
 def _document(found: Diagnosis) -> dict[str, Any]:
