@@ -61,15 +61,17 @@ def _chain(story: Story, root: Root | None = None) -> list[Chain]:
         kinds = {"core": "core", "task": "process", "mechanism": "process"}
         name = story.comm if last.kind == "mechanism" and story.comm else last.subject
         root = Root(kinds.get(last.kind, last.kind), name)
-    mechanism = story.mechanism
-    return [
-        Chain(
-            tuple(story.links),
-            root,
-            mechanism.name if mechanism else None,
-            mechanism.fix if mechanism else (),
-        )
-    ]
+    return [_make_chain(story, tuple(story.links), root)]
+
+
+def _make_chain(
+    story: Story, links: tuple[Link, ...], root: Root, arithmetic: str | None = None
+) -> Chain:
+    """A chain, with what is known of its mechanism."""
+    of = story.mechanism
+    if of is None:
+        return Chain(links, root, arithmetic=arithmetic)
+    return Chain(links, root, of.name, of.fix, arithmetic, of.meaning, of.check)
 
 
 def _to_owner(case: Case, story: Story) -> list[Chain]:
@@ -282,12 +284,9 @@ def _with_state(case: Case, story: Story) -> list[Chain]:
     if not origins:
         return _chain(story, Root("state", "zombie memory cgroups"))
     return [
-        Chain(
-            (*story.links, *origin.links), origin.root, mechanism.name, mechanism.fix,
-            origin.arithmetic,
-        )
+        _make_chain(story, (*story.links, *origin.links), origin.root, origin.arithmetic)
         for origin in origins[:3]
-    ]  # fmt: skip
+    ]
 
 
 def _without_zombies(case: Case, story: Story, dying: int) -> list[Chain]:

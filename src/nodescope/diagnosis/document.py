@@ -54,10 +54,12 @@ def _chain(chain: Chain) -> dict[str, Any]:
         "confidence": round(chain.confidence, 3),
         "root": {"kind": chain.root.kind, "name": chain.root.name},
         "mechanism": chain.mechanism,
+        "meaning": chain.meaning or None,
         "links": [_link(each) for each in chain.links],
         "weakest": weakest.kind,
         "refute": weakest.refute,
         "arithmetic": chain.arithmetic,
+        "check": list(chain.check),
         "fixes": list(chain.fixes),
     }
 

@@ -63,6 +63,8 @@ class Chain:
     mechanism: str | None = None
     fixes: tuple[str, ...] = ()
     arithmetic: str | None = None
+    meaning: str = ""  # of the mechanism
+    check: tuple[str, ...] = ()  # commands that look for it elsewhere
 
     @property
     def support(self) -> float:

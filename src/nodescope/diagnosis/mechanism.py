@@ -72,7 +72,7 @@ def parse_mechanism(name: str, text: str) -> Mechanism:
             name,
             int(content["rank"]),
             str(content["title"]),
-            str(content["meaning"]).strip(),
+            " ".join(str(content["meaning"]).split()),
             frozenset(each for each in functions if not each.endswith("*")),
             tuple(each[:-1] for each in functions if each.endswith("*")),
             frozenset(_texts(content, "leaves")),

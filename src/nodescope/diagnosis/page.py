@@ -76,8 +76,10 @@ def _chain(place: int, chain: Chain) -> Iterator[str]:
     yield "<table><thead><tr><th></th><th>what the recording shows</th><th>strength</th></tr>"
     yield "</thead><tbody>"
     for link in chain.links:
+        meaning = chain.meaning if link.kind == "mechanism" else ""
         yield (
-            f"<tr><th>{_text(link.kind)}</th><td>{_text(link.statement)}<br>"
+            f"<tr><th>{_text(link.kind)}</th><td>{_text(link.statement)}"
+            f"{f'<p>{_text(meaning)}</p>' if meaning else '<br>'}"
             f"<code>{_text(link.show)}</code></td><td>{link.strength:.1f}</td></tr>"
         )
     yield "</tbody></table>"
@@ -85,7 +87,8 @@ def _chain(place: int, chain: Chain) -> Iterator[str]:
     yield (
         f"<p>Weakest link: {_text(weakest.kind)}; would be refuted by {_text(weakest.refute)}.</p>"
     )
-    if chain.fixes:
+    if chain.fixes or chain.check:
         yield "<h3>What helps</h3><ul>"
+        yield from (f"<li>check: <code>{_text(command)}</code></li>" for command in chain.check)
         yield from (f"<li>{_text(fix)}</li>" for fix in chain.fixes)
         yield "</ul>"

@@ -77,6 +77,8 @@ def _text_chain(place: int, chain: Chain, width: int) -> Iterator[str]:
     for link in chain.links:
         label = _LABELS.get(link.kind, link.kind)
         yield from _wrapped(f"{label:<10}{visible(link.statement)}", width, "     ", " " * 15)
+        if link.kind == "mechanism" and chain.meaning:
+            yield from _wrapped(chain.meaning, width, " " * 15, " " * 15)
         yield f"{' ' * 15}$ {link.show}"
     weakest = chain.weakest
     yield from _wrapped(
@@ -85,8 +87,9 @@ def _text_chain(place: int, chain: Chain, width: int) -> Iterator[str]:
         width,
         "   ",
     )
-    if chain.fixes:
+    if chain.fixes or chain.check:
         yield "   what helps:"
+        yield from (f"     - check: $ {command}" for command in chain.check)
         for fix in chain.fixes:
             yield from _wrapped(f"- {fix}", width, "     ")
 
@@ -145,11 +148,15 @@ def _markdown_finding(number: int, finding: Finding) -> Iterator[str]:
                     f"`{link.show}` |"
                 )
             yield ""
+            if chain.meaning:
+                yield f"What this means: {_plain(chain.meaning)}"
+                yield ""
             yield (
                 f"Weakest link: {chain.weakest.kind}; would be refuted by "
                 f"{_plain(chain.weakest.refute)}."
             )
             yield ""
+            yield from (f"- check: `{command}`" for command in chain.check)
             yield from (f"- {fix}" for fix in chain.fixes)
             yield ""
     if finding.ruled_out:

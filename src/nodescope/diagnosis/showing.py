@@ -55,7 +55,8 @@ def _finding(finding: Finding, archive: Path) -> Finding:
 
 def _chain(chain: Chain, archive: Path) -> Chain:
     links = tuple(replace(each, show=on_archive(each.show, archive)) for each in chain.links)
-    return replace(chain, links=links)
+    check = tuple(on_archive(each, archive) for each in chain.check)
+    return replace(chain, links=links, check=check)
 
 
 def _missing(missing: Missing, archive: Path) -> Missing:
