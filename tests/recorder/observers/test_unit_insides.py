@@ -18,15 +18,18 @@ _AGENT, _SHIM = 100, 200
 
 
 class Ends:
-    """What the kernel would tell; `open` says whether somebody listens."""
+    """What the kernel would tell, and whether somebody listens."""
 
     def __init__(self) -> None:
         self.waiting: list[TaskExit] = []
-        self.open = False
+        self._open = False
+
+    def is_heard(self) -> bool:
+        return self._open
 
     def listen(self) -> Ends:
         self.waiting.clear()
-        self.open = True
+        self._open = True
         return self
 
     def take(self) -> list[TaskExit]:
@@ -35,7 +38,7 @@ class Ends:
         return taken
 
     def close(self) -> None:
-        self.open = False
+        self._open = False
 
 
 class Node:
@@ -64,10 +67,10 @@ class Node:
     def listen(self, *ends: TaskExit) -> list[Event]:
         """One listening with these ends in it, and the pause after it."""
         events: list[Event] = []
-        while not self.ends.open:
+        while not self.ends.is_heard():
             events += self.look()
         self.ends.waiting += ends
-        while self.ends.open:
+        while self.ends.is_heard():
             events += self.look()
         return events
 
@@ -104,7 +107,7 @@ def test_a_loop_is_told_once_and_then_that_it_goes_on(node: Node) -> None:
 def test_what_was_heard_once_is_listened_for_again_soon(node: Node) -> None:
     def pause() -> int:
         before = node.now_s
-        while not node.ends.open:
+        while not node.ends.is_heard():
             node.look()
         return node.now_s - before
 
