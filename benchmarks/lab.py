@@ -224,7 +224,7 @@ def _calibration(outcomes: list[Outcome]) -> Grid:
     rows = []
     for low, chains in sorted(by.items()):
         sure = sum(said for said, _ in chains) / len(chains)
-        true = sum(true for _, true in chains) / len(chains)
-        rows.append((f"{low} to {low + 10} %", str(len(chains)), f"{sure:.0%}", f"{true:.0%}"))
+        were_true = sum(true for _, true in chains) / len(chains)
+        rows.append((f"{low} to {low + 10} %", str(len(chains)), f"{sure:.0%}", f"{were_true:.0%}"))
     head = ("support", "chains", "confidence by the other scenarios", "true")
     return Grid("How often a confidence was right", head, tuple(rows))
