@@ -37,8 +37,7 @@ def diagnose(
         progress(number, len(incidents))
         chains, story = build(case, incident, with_baseline=number < IN_FULL)
         _add(result, _finding(incident, chains, story), story.missing)
-    for finding in result.findings:
-        finding.recurring = describe_recurrence(case, finding)
+    describe_recurrence(case, result.findings)
     result.missing += _missing_tables(case, result)
     return result
 
