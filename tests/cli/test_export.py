@@ -4,13 +4,17 @@ import csv
 import io
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet
 import pytest
-from tests.analysis.conftest import LATER, SAMPLES, write_archive
+from tests.analysis.conftest import LATER, SAMPLES, SECOND, write_archive
 from tests.exchange.exported import read_firefox, read_folded, read_pprof, read_speedscope
+
+from nodescope.cli.export import TABLES
+from nodescope.lab.synthetic import Shape, write_story
 
 Nodescope = Callable[..., Any]
 ALL = [*SAMPLES, *LATER]
@@ -109,6 +113,46 @@ def test_views_as_tables(
         assert {row["cgroup"] for row in found} == {"/system.slice/kubelet.service"}
 
 
+@pytest.fixture(scope="module")
+def story(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A recording with tables of the node."""
+    path = tmp_path_factory.mktemp("story") / "archive"
+    write_story(path, replace(Shape().small(), seconds=240, resets=(200,)))
+    return path
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_a_table_as_recorded(nodescope: Nodescope, story: Path, tmp_path: Path, kind: str) -> None:
+    target = tmp_path / "out"
+    result = nodescope(
+        "export", kind, "--table", "units", "--where", "unit=ecs.service", "--from", "+100s",
+        "--to", "+200s", "--archive", story, "--output", target,
+    )  # fmt: skip
+    assert (result.code, result.err) == (0, "")
+    if kind == "csv":
+        found: list[dict[str, Any]] = list(csv.DictReader(io.StringIO(target.read_text())))
+    else:
+        found = pyarrow.parquet.read_table(target).to_pylist()
+    assert found
+    assert {row["unit"] for row in found} == {"ecs.service"}
+    assert {row["preset"] for row in found} == {"enabled"}
+    times = [int(row["time_ns"]) for row in found]
+    assert times == sorted(times)
+    assert times[-1] - times[0] < 100 * SECOND
+    assert found[0]["time"].startswith("2026-")
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_every_table_can_be_exported(
+    nodescope: Nodescope, story: Path, tmp_path: Path, table: str
+) -> None:
+    target = tmp_path / "out"
+    result = nodescope("export", "csv", "--table", table, "--archive", story, "--output", target)
+    assert (result.code, result.err) == (0, "")
+    head = next(csv.reader(io.StringIO(target.read_text())))
+    assert head[:2] == ["time_ns", "time"]
+
+
 def test_stdout(nodescope_process: Nodescope, recording: Path) -> None:
     result = nodescope_process(
         "export", "folded", "--archive", recording, "--output", "-", "--comm", "kubelet"
@@ -162,6 +206,11 @@ def test_a_bundle_of_a_part(nodescope: Nodescope, recording: Path, tmp_path: Pat
         (["pprof"], "required: --output"),
         (["pprof", "--output", "/nowhere/at/all"], "/nowhere/at/all"),
         (["csv", "--output", "x", "--view", "pie"], "invalid choice: 'pie'"),
+        (["csv", "--output", "x", "--table", "frames"], "invalid choice: 'frames'"),
+        (["csv", "--output", "x", "--table", "units", "--where", "x=1"], "no column of units: 'x'"),
+        (["csv", "--output", "x", "--table", "units", "--where", "unit"], "no column of units"),
+        (["csv", "--output", "x", "--where", "unit=a"], "--where needs --table"),
+        (["csv", "--output", "x", "--table", "units", "--view", "top"], "not allowed with"),
     ],
 )
 def test_what_cannot_be_exported(

@@ -10,8 +10,12 @@ from pathlib import Path
 import pytest
 from tests.diagnosis.test_diagnose import SHAPE
 
-from nodescope.cli.main import main
+from nodescope.cli.main import build_parser, main
+from nodescope.diagnosis.case import Held
+from nodescope.diagnosis.finding import RuledOut
 from nodescope.diagnosis.showing import on_archive
+from nodescope.diagnosis.states import _SUSPECTS
+from nodescope.diagnosis.suspects import with_show
 from nodescope.lab.synthetic import write_story
 
 BUNDLES = Path(__file__).parent / "bundles"
@@ -30,7 +34,9 @@ def commands(archive: Path, capsys: pytest.CaptureFixture[str]) -> list[str]:
     assert main(["diagnose", "--archive", str(archive), "--json"]) == 1
     found = json.loads(capsys.readouterr().out)["findings"]
     chains = [chain for finding in found for chain in finding["chains"]]
-    return list(dict.fromkeys(link["show"] for chain in chains for link in chain["links"]))
+    shown = [link["show"] for chain in chains for link in chain["links"]]
+    shown += [each["show"] for finding in found for each in finding["ruled_out"]]
+    return list(dict.fromkeys(shown))
 
 
 def shows_something(command: str, capsys: pytest.CaptureFixture[str]) -> str:
@@ -39,6 +45,7 @@ def shows_something(command: str, capsys: pytest.CaptureFixture[str]) -> str:
     assert main(arguments) == 0, command
     shown = capsys.readouterr().out
     assert shown.strip() not in ("", "no events", "no samples"), command
+    assert arguments[0] != "export" or shown.count("\n") > 1, command  # more than a head
     return shown
 
 
@@ -49,7 +56,7 @@ def test_every_command_of_the_story_shows_it(
     assert len(shown) >= 9
     everything = "\n".join(shown.values())
     for evidence in ("raysubmit_0", "Trigger reset", "kubelet", "mem_cgroup_nr_lru_pages",
-                     "68,440", "/ecs", "ecs-agent", "ecs.service"):  # fmt: skip
+                     "68,440", "/ecs", "ecs-agent", "ecs.service", "pgfault"):  # fmt: skip
         assert evidence in everything
 
 
@@ -74,7 +81,8 @@ def test_reports_name_the_recording(
     report = target.read_text()
     for command in commands(plain, capsys):
         assert command.endswith(f" --archive {plain}")
-        assert command in report
+        # What a cause is not is short on a terminal.
+        assert command in report or (kind == "txt" and " export " in command)
 
 
 def test_a_recording_is_found_from_any_folder(
@@ -93,3 +101,16 @@ def test_what_looks_at_the_machine_names_no_recording() -> None:
     assert on_archive("nodescope top", archive) == "nodescope top --archive '/a b'"
     moment = "nodescope zombies --at 2026-11-16T12:00:00Z"
     assert on_archive(moment, archive) == f"{moment} --archive '/a b'"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [*_SUSPECTS.values(), "CPU throttling", "zombie memory cgroups", "core 3", "file_io", "?"],
+)
+def test_every_suspect_has_a_command(name: str) -> None:
+    for held in (None, Held(3, 10**18, 10**18 + 6 * 10**9, 1.0)):
+        command = with_show(RuledOut(name, "it is not"), held, 10**18).show
+        _, *arguments = shlex.split(command)
+        build_parser(arguments).parse_args(arguments)
+    assert ("--table memory" in command) == (name in _SUSPECTS.values())
+    assert ("--cpu 3" in command) == (name == "file_io")

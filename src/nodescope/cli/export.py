@@ -7,10 +7,11 @@ import contextlib
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
+from nodescope import records
 from nodescope.cli import options
 from nodescope.cli import window as windows
 from nodescope.cli.times import format_moment
@@ -27,10 +28,15 @@ FORMATS = {
     "speedscope": "speedscope.app",
     "chrome": "Chrome's trace format: ui.perfetto.dev, chrome://tracing",
     "firefox": "profiler.firefox.com",
-    "csv": "rows of a view; see --view",
-    "parquet": "rows of a view; see --view",
+    "csv": "rows of a view or a table; see --view and --table",
+    "parquet": "rows of a view or a table; see --view and --table",
     "bundle": "everything of the window in one file, for every command here: --archive FILE",
 }
+TABLES = tuple(
+    table.name
+    for table in records.TABLES.values()
+    if any(column.name == "time_ns" for column in table.columns)
+)
 VIEWS = ("samples", "top", "cores", "heatmap", "events")
 _BY = ("comm", "cpu", "function", "cgroup", "pid")
 _FILTERS = ("cpu", "comm", "pid", "cgroup", "mode", "frame", "no_frame")
@@ -52,6 +58,8 @@ def add_parser(commands: options.Commands) -> None:
             ("nodescope export folded --comm kubelet --output - | flamegraph.pl > k.svg",
              "one process"),
             ("nodescope export csv --view cores --last 10m --output cores.csv", "a spreadsheet"),
+            ("nodescope export csv --table memory --where name=pgfault --output -",
+             "a counter as it was read"),
         ],
     )  # fmt: skip
     parser.add_argument("format", choices=FORMATS, metavar="FORMAT", help="see above")
@@ -60,12 +68,26 @@ def add_parser(commands: options.Commands) -> None:
     )
     windows.add_window(parser)
     windows.add_filters(parser)
-    parser.add_argument(
+    rows = parser.add_mutually_exclusive_group()
+    rows.add_argument(
         "--view",
         choices=VIEWS,
         default="samples",
         metavar="VIEW",
         help=f"of csv and parquet: {', '.join(VIEWS)} (default: samples)",
+    )
+    rows.add_argument(
+        "--table",
+        choices=TABLES,
+        metavar="TABLE",
+        help="of csv and parquet: a table as recorded (docs/archive.md) instead of a view",
+    )
+    parser.add_argument(
+        "--where",
+        action="append",
+        default=[],
+        metavar="COLUMN=VALUE",
+        help="with --table: only rows with this in that column; may be given again",
     )
     parser.add_argument(
         "--by",
@@ -88,6 +110,8 @@ def run(args: argparse.Namespace) -> int:
     """Export and say what was written."""
     if args.format == "bundle":
         return _bundle(args)
+    if args.where and args.table is None:
+        raise UsageError("--where needs --table", hint="views have filters: --cpu, --comm, …")
     view = windows.open_view(args)
     counted = _write(args, view)
     what = "samples" if args.format not in ("csv", "parquet") else "rows"
@@ -211,6 +235,9 @@ def _rows(args: argparse.Namespace, view: windows.View) -> Rows:
     from nodescope.pictures import rows
 
     window, chosen = view.window, windows.build_filter(args)
+    if args.table is not None:
+        table = records.TABLES[args.table]
+        return rows.table_rows(view.segments, window, table, _where(args.where, table))
     if args.view == "top":
         return rows.top_rows(rank(view.parts(), chosen, args.by), functions=args.by == "function")
     if args.view == "heatmap":
@@ -221,6 +248,19 @@ def _rows(args: argparse.Namespace, view: windows.View) -> Rows:
     if args.view == "events":
         return rows.event_rows(read_events(view.segments, window))
     return rows.sample_rows(_parts(args, view))
+
+
+def _where(texts: Sequence[str], table: records.Table) -> dict[str, str]:
+    """What columns of a table must be."""
+    pairs = [text.partition("=") for text in texts]
+    names = [column.name for column in table.columns]
+    for name, sign, _ in pairs:
+        if not sign or name not in names:
+            raise UsageError(
+                f"--where: no column of {table.name}: {name!r}",
+                hint=f"write it like {names[1]}=…; it has {', '.join(names)}",
+            )
+    return {name: value for name, _, value in pairs}
 
 
 @contextlib.contextmanager

@@ -12,6 +12,7 @@ from nodescope.diagnosis.finding import Chain, Diagnosis, Finding, Missing
 from nodescope.diagnosis.incidents import ORDER, Incident, at_moment, find_symptoms, group
 from nodescope.diagnosis.recurrence import describe_recurrence
 from nodescope.diagnosis.story import Story
+from nodescope.diagnosis.suspects import with_show
 
 IN_FULL = 3  # incidents that are compared with a baseline: the rest tell the same
 MOST_INCIDENTS = 40
@@ -47,6 +48,8 @@ def _finding(incident: Incident, chains: list[Chain], story: Story) -> Finding:
     core = next((link for chain in chains for link in chain.links if link.kind == "core"), None)
     finding.p_values = [] if story.p is None else [story.p]
     finding.hidden = core.statement if core is not None else None
+    at_ns = incident.first.time_ns
+    finding.ruled_out = [with_show(each, story.held, at_ns) for each in story.ruled_out]
     return finding
 
 

@@ -32,7 +32,8 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "hidden": finding.hidden,
         "chains": [_chain(each) for each in finding.chains],
         "ruled_out": [
-            {"name": each.name, "statement": each.statement} for each in finding.ruled_out
+            {"name": each.name, "statement": each.statement, "show": each.show}
+            for each in finding.ruled_out
         ],
     }
 

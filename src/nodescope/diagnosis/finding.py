@@ -87,6 +87,7 @@ class RuledOut:
 
     name: str
     statement: str
+    show: str = ""  # a command; `suspects` gives it
 
 
 @dataclass(slots=True)

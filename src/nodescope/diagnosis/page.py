@@ -60,7 +60,10 @@ def _finding(number: int, finding: Finding) -> Iterator[str]:
         yield "<p>No cause could be shown from this recording.</p>"
     if finding.ruled_out:
         yield "<h3>Not it</h3><ul>"
-        yield from (f"<li>{_text(each.statement)}</li>" for each in finding.ruled_out)
+        yield from (
+            f"<li>{_text(each.statement)}<br><code>{_text(each.show)}</code></li>"
+            for each in finding.ruled_out
+        )
         yield "</ul>"
 
 

@@ -162,7 +162,7 @@ def _markdown_finding(number: int, finding: Finding) -> Iterator[str]:
     if finding.ruled_out:
         yield "Not it:"
         yield ""
-        yield from (f"- {_plain(each.statement)}" for each in finding.ruled_out)
+        yield from (f"- {_plain(each.statement)} (`{each.show}`)" for each in finding.ruled_out)
         yield ""
 
 

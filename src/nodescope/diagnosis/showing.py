@@ -50,7 +50,13 @@ def on_archive(command: str, archive: Path) -> str:
 
 
 def _finding(finding: Finding, archive: Path) -> Finding:
-    return replace(finding, chains=[_chain(each, archive) for each in finding.chains])
+    return replace(
+        finding,
+        chains=[_chain(each, archive) for each in finding.chains],
+        ruled_out=[
+            replace(each, show=on_archive(each.show, archive)) for each in finding.ruled_out
+        ],
+    )
 
 
 def _chain(chain: Chain, archive: Path) -> Chain:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,9 +12,11 @@ import numpy as np
 from nodescope.analysis.cores import STATES, CoreShares
 from nodescope.analysis.heatmap import Heatmap
 from nodescope.analysis.top import Entry
-from nodescope.analysis.window import Event
+from nodescope.analysis.window import Event, Window, overlapping
+from nodescope.archive.reader import Segment
 from nodescope.exchange.exporting.stacks import Part, Stacks, count, label
 from nodescope.pictures.text import iso
+from nodescope.records import Table
 
 Batches = Iterable[dict[str, Any]]
 
@@ -92,6 +94,33 @@ def event_rows(events: Iterable[Event]) -> Rows:
     }
     schema = {"time_ns": "int64"} | dict.fromkeys(("time", "kind", "subject", "message"), "string")
     return Rows(schema | {"cpu": "int64", "details": "string"}, [batch])
+
+
+def table_rows(
+    segments: Sequence[Segment], window: Window, table: Table, where: Mapping[str, str]
+) -> Rows:
+    """The rows of a table as recorded, on the wall clock; `where` says what columns must be."""
+    others = [column for column in table.columns if column.name != "time_ns"]
+    types = {column.name: "string" if column.type == "text" else column.type for column in others}
+
+    def batches() -> Iterator[dict[str, Any]]:
+        for segment in overlapping(segments, window):
+            content = segment.read(table.name)
+            times = segment.wall_ns(content.column("time_ns").to_numpy())
+            inside = (times >= window.from_ns) & (times < window.to_ns)
+            for name, value in where.items():
+                texts = map(str, content.column(name).to_pylist())
+                inside &= np.fromiter((text == value for text in texts), bool, len(times))
+            kept = np.flatnonzero(inside)
+            kept = kept[np.argsort(times[kept], kind="stable")]
+            taken = content.take(kept)
+            yield {
+                "time_ns": times[kept],
+                "time": [iso(at) for at in times[kept].tolist()],
+                **{name: taken.column(name).to_pylist() for name in types},
+            }
+
+    return Rows({"time_ns": "int64", "time": "string", **types}, batches())
 
 
 def sample_rows(parts: Iterable[Part]) -> Rows:

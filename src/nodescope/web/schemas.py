@@ -84,7 +84,7 @@ DIAGNOSIS = record({
                 "look": record({"view": STRING, "from_ms": NUMBER, "to_ms": NUMBER}),
             })),
         })),
-        "ruled_out": records(["name", "statement"]),
+        "ruled_out": records(["name", "statement", "show"]),
     })),
     "missing": records(["what", "consequence", "hint"]),
 })  # fmt: skip
