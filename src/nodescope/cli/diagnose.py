@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -44,17 +45,17 @@ def add_parser(commands: options.Commands) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Diagnose, and say it."""
-    from nodescope.diagnosis.diagnose import MARGIN_NS, diagnose
+    from nodescope.analysis.window import Extent
+    from nodescope.diagnosis.diagnose import AROUND_NS, diagnose
     from nodescope.diagnosis.document import diagnosis_document
     from nodescope.diagnosis.report import render_markdown, render_text
 
-    moment = args.at
-    if moment is not None and args.around is None:
-        args.around = 4 * MARGIN_NS
+    if args.at is not None and args.around is None:
+        args.around = AROUND_NS
     view = window.open_view(args)
     at_ns = None
-    if moment is not None:
-        at_ns = (view.window.from_ns + view.window.to_ns) // 2
+    if args.at is not None:
+        at_ns = window.parse_time_ns(args.at, Extent(view.segments), time.time_ns())
     diagnosis = diagnose(view.segments, view.window, at_ns)
     if args.json:
         options.print_json(diagnosis_document(diagnosis))
