@@ -24,7 +24,9 @@ def add_parser(commands: options.Commands) -> None:
         description="Find what went wrong in a recording (resets of network devices, lockups,\n"
         "held cores, failed jobs) and follow each to its cause: the core, the process, the\n"
         "kernel mechanism, the state behind it and the service that made it. Each link\n"
-        "names the command that shows it. Exit code: 0 nothing wrong, 1 findings.",
+        "names the command that shows it. With --at: what went wrong near that moment (two\n"
+        "minutes before and after, unless --around says otherwise), else what stands out in\n"
+        "it. Exit code: 0 nothing wrong, 1 findings.",
         examples=[
             ("nodescope diagnose", "the whole recording"),
             ("nodescope diagnose --last 2h", "the last two hours"),

@@ -206,9 +206,11 @@ class Case:
                 counts.update(dict(zip(cpus.tolist(), samples.tolist(), strict=True)))
         return counts
 
-    def busy_share(self, window: Window) -> float | None:
-        """How busy the node was on average."""
-        busy = self.shares(window).busy
+    def busy_share(self, window: Window, cpu: int | None = None) -> float | None:
+        """How busy the node was on average, or one core."""
+        readings = read_cores(self.segments, window)
+        only = None if cpu is None else (cpu,)
+        busy = derive_shares(readings, window.from_ns, window.to_ns, SECOND_NS, only).busy
         return None if np.isnan(busy).all() else float(np.nanmean(busy))
 
 

@@ -33,6 +33,7 @@ from nodescope.diagnosis.story import Story
 NIC_LAG_NS = 20 * SECOND_NS  # a held core is no reason for a reset long after
 JOB_LAG_NS = 120 * SECOND_NS
 ENA_TIMEOUT_S = 5.0
+BY_TIME_ALONE = 1.5  # nats less for a core that nothing ties to the event but the time
 IN_KERNEL = 0.5  # of a busy core's samples: less is no matter of the kernel
 
 
@@ -163,27 +164,43 @@ def _core_link(case: Case, story: Story, incident: Incident, nic: Symptom | None
             default=None,
         )
     if chosen is None:
-        story.lacks(
-            "a held core",
-            "no core was in the kernel for seconds before it: the cause is elsewhere",
-            "look at the device, its driver and the link: `nodescope network`",
-        )
+        _lacks_core(story, incident, nic)
         return False
     story.held = chosen
-    enough = ""
+    said = ""
     if nic is not None and chosen.seconds >= ENA_TIMEOUT_S - 1:
-        enough = f", as long as the {ENA_TIMEOUT_S:.0f} s after which the driver gives up"
+        said = f", as long as the {ENA_TIMEOUT_S:.0f} s after which the driver gives up"
+    by_time = nic is None and _names_no_core(incident)
+    if by_time:
+        said = "; what was reported names no core, so only the time ties them"
     story.links.append(
         Link(
             "core", f"cpu{chosen.cpu}",
             f"core {chosen.cpu} was {chosen.share:.0%} in the kernel for {chosen.seconds:.0f} s"
-            f"{enough}{_node_average(case, chosen)}",
-            3.0 + min(2.0, chosen.seconds / 5),
+            f"{said}{_node_average(case, chosen)}",
+            3.0 + min(2.0, chosen.seconds / 5) - (BY_TIME_ALONE if by_time else 0.0),
             f"nodescope cores {between(chosen.from_ns - 5 * SECOND_NS, chosen.to_ns)}",
             "the same event while no core is held",
         )
     )  # fmt: skip
     return True
+
+
+def _names_no_core(incident: Incident) -> bool:
+    """Whether the reports say nothing of a core, such as of a task that hangs."""
+    reported = [each for each in incident.symptoms if each.kind != "core_held"]
+    return bool(reported) and all(each.cpu is None for each in reported)
+
+
+def _lacks_core(story: Story, incident: Incident, nic: Symptom | None) -> None:
+    if nic is not None:
+        hint = "look at the device, its driver and the link: `nodescope network`"
+    else:
+        hint = f"look at what ran: `nodescope flame {around(incident.first.time_ns)}`"
+    story.lacks(
+        "a held core", "no core was in the kernel for seconds before it: the cause is elsewhere",
+        hint,
+    )  # fmt: skip
 
 
 def _node_average(case: Case, held: Held) -> str:
@@ -252,13 +269,19 @@ def _surprise(change: Change) -> float:
 
 
 def _standing_link(case: Case, standing: Standing, held: Held) -> Link:
-    """A core in which nothing was reported: worth less than one that did harm."""
+    """A core that did no harm that was reported: worth less than one that did."""
+    if standing.found is None:
+        said = f"{held.share:.0%} in the kernel for {held.seconds:.0f} s"
+        strength = 0.5 + min(1.5, held.seconds / 3)
+    else:
+        busy = case.busy_share(standing.span, held.cpu)
+        how = "busy" if busy is None else f"{busy:.0%} busy"
+        said = f"{how} in those {held.seconds:.0f} s, {held.share:.0%} of its samples in the kernel"
+        strength = 0.5 + (busy or 0.0)
     usual = f"; {standing.usual}" if standing.usual else ""
     return Link(
         "core", f"cpu{held.cpu}",
-        f"core {held.cpu} was {held.share:.0%} in the kernel for {held.seconds:.0f} s"
-        f"{_node_average(case, held)}{usual}",
-        0.5 + min(1.5, held.seconds * held.share / 3),
+        f"core {held.cpu} was {said}{_node_average(case, held)}{usual}", strength,
         f"nodescope cores {between(held.from_ns - 5 * SECOND_NS, held.to_ns)}",
         "cores that are so at other times without harm",
     )  # fmt: skip
@@ -328,7 +351,7 @@ def _without_zombies(case: Case, story: Story, dying: int) -> list[Chain]:
     story.ruled_out.append(
         RuledOut(
             "zombie memory cgroups",
-            f"{dying} memory cgroups were dying; ruled out: too few for a walk to cost anything",
+            f"{dying} memory cgroups were dying; ruled out because walking so few costs nothing",
         )
     )
     assert story.mechanism is not None

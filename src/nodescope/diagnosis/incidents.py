@@ -53,8 +53,11 @@ def find_incidents(case: Case, at_ns: int | None = None) -> list[Incident]:
 
 
 def _touches(symptom: Symptom, window: Window) -> bool:
-    start = symptom.time_ns if symptom.from_ns is None else symptom.from_ns
-    return start < window.to_ns and symptom.time_ns >= window.from_ns
+    return _start_ns(symptom) < window.to_ns and symptom.time_ns >= window.from_ns
+
+
+def _start_ns(symptom: Symptom) -> int:
+    return symptom.time_ns if symptom.from_ns is None else symptom.from_ns
 
 
 def find_symptoms(case: Case, window: Window) -> list[Symptom]:
@@ -112,7 +115,7 @@ def group(symptoms: Iterable[Symptom]) -> list[Incident]:
 
 def _belongs(incident: Incident, symptom: Symptom) -> bool:
     last = max(each.time_ns for each in incident.symptoms)
-    if symptom.time_ns - last > APART_NS:
+    if _start_ns(symptom) - last > APART_NS:
         return False
     if symptom.cpu is None:
         return True
