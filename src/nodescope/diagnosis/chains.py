@@ -242,9 +242,9 @@ def _task_link(case: Case, story: Story, found: Comparison | None) -> bool:
     strength = 2.0 + 2.0 * share
     if found is not None and change is not None:
         against = f"; {describe_change(found, change)}"
-        # Several events are put together by their p-values; one is judged by its q.
-        story.p = change.p if rose(change) else None
         if rose(change):
+            # Several events are put together by their p-values; one is judged by its q.
+            story.p = change.p
             strength += _surprise(change)
     story.links.append(
         Link(
