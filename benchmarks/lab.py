@@ -77,7 +77,7 @@ def run(options: Options) -> Result:
     quiet = [_quiet() for _ in range(1 if options.quick else QUIET_RUNS)]
     clean()
     offset, slope = _fit(outcomes)
-    grids = (_grid(outcomes, offset, slope), _calibration(outcomes, offset, slope))
+    grids = (_grid(outcomes, offset, slope), _calibration(outcomes))
     notes = _describe(outcomes, offset, slope)
     return Result(_bars(outcomes, quiet), grids, notes, {
         "wrong": [
@@ -103,7 +103,9 @@ def _describe(outcomes: list[Outcome], offset: float, slope: float) -> tuple[str
     ]
     times = sorted(each.stat().st_mtime for each in Path(KEEP).glob("*.json")) if KEEP else []
     if times:
-        first, last = (time.strftime("%H:%M", time.gmtime(at)) for at in (times[0], times[-1]))
+        first, last = (
+            time.strftime("%Y-%m-%d %H:%M", time.gmtime(at)) for at in (times[0], times[-1])
+        )
         notes.append(f"The runs ended from {first} to {last} UTC and were kept; this sums them up.")
     return tuple(notes)
 
@@ -203,23 +205,26 @@ def _grid(outcomes: list[Outcome], offset: float, slope: float) -> Grid:
 
 def _fit(outcomes: list[Outcome]) -> tuple[float, float]:
     told = [(support, true, each.scenario) for each in outcomes for support, true in each.chains]
+    if not told:
+        return OFFSET, SLOPE
     supports, true, scenarios = zip(*told, strict=True)
     return fit(supports, true, scenarios)
 
 
-def _calibration(outcomes: list[Outcome], offset: float, slope: float) -> Grid:
-    """Chains of any rank by their support: what the fit says of them, and what was so."""
+def _calibration(outcomes: list[Outcome]) -> Grid:
+    """Chains of any rank by their support: what a fit to the other scenarios says of them."""
     by: dict[int, list[tuple[float, bool]]] = defaultdict(list)
-    for each in outcomes:
-        for chain in each.chains:
-            by[min(int(chain[0] * 10), 9) * 10].append(chain)
+    for name in SCENARIOS:
+        offset, slope = _fit([each for each in outcomes if each.scenario != name])
+        for each in outcomes:
+            if each.scenario == name:
+                for support, true in each.chains:
+                    said = calibrated(support, offset, slope)
+                    by[min(int(support * 10), 9) * 10].append((said, true))
     rows = []
     for low, chains in sorted(by.items()):
-        said = [calibrated(support, offset, slope) for support, _ in chains]
-        true = sum(true for _, true in chains)
-        rows.append((
-            f"{low} to {low + 10} %", str(len(chains)),
-            f"{sum(said) / len(said):.0%}", f"{true / len(chains):.0%}",
-        ))  # fmt: skip
-    head = ("support", "chains", "confidence, mean", "true")
+        sure = sum(said for said, _ in chains) / len(chains)
+        were_true = sum(true for _, true in chains) / len(chains)
+        rows.append((f"{low} to {low + 10} %", str(len(chains)), f"{sure:.0%}", f"{were_true:.0%}"))
+    head = ("support", "chains", "confidence by the other scenarios", "true")
     return Grid("How often a confidence was right", head, tuple(rows))

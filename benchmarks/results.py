@@ -15,6 +15,9 @@ from typing import Any
 
 STATE = Path(__file__).with_name("results.json")
 PAGE = Path(__file__).with_name("RESULTS.md")
+# The lab's table stands in the docs as well, between these two lines.
+DOCS = Path(__file__).parents[1] / "docs/diagnosis.md"
+_BEGIN, _END = "<!-- written by `make bench` -->", "<!-- until here -->"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +77,16 @@ def save(state: dict[str, Any], order: Sequence[str]) -> None:
     text = json.dumps(state, indent=1, sort_keys=True, ensure_ascii=False)
     STATE.write_text(text + "\n")
     PAGE.write_text(render_page(state, order))
+    if "lab" in state:
+        DOCS.write_text(render_docs(DOCS.read_text(), state["lab"]))
+
+
+def render_docs(text: str, entry: dict[str, Any]) -> str:
+    """The page with the lab's tables in their place."""
+    before, _, rest = text.partition(_BEGIN)
+    _, _, after = rest.partition(_END)
+    lines = [f"{entry['date']}, {entry['machine']}.", *render_tables(entry)]
+    return before + "\n".join((_BEGIN, "", *lines, "", _END)) + after
 
 
 def render_page(state: dict[str, Any], order: Sequence[str]) -> str:
@@ -114,6 +127,12 @@ def render_entry(name: str, entry: dict[str, Any]) -> list[str]:
         "",
         taken,
     ]
+    return lines + render_tables(entry)
+
+
+def render_tables(entry: dict[str, Any]) -> list[str]:
+    """Its tables and notes."""
+    lines = []
     for grid in entry["grids"]:
         lines += ["", f"**{grid['title']}**", ""] if grid["title"] else [""]
         lines.append(f"| {' | '.join(grid['head'])} |")

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import pytest
+from benchmarks.results import DOCS, read_state, render_docs
 
 from nodescope.diagnosis.calibration import OFFSET, SLOPE, calibrated
 from nodescope.lab.calibrating import fit
-
-_RESULTS = Path(__file__).parents[2] / "benchmarks/results.json"
 
 
 def test_better_supported_is_surer_and_nothing_is_certain() -> None:
@@ -43,5 +39,10 @@ def test_the_better_supported_stays_the_surer() -> None:
 
 
 def test_what_is_in_use_is_what_the_lab_measured() -> None:
-    fitted = json.loads(_RESULTS.read_text())["lab"]["figures"]["calibration"]
+    fitted = read_state()["lab"]["figures"]["calibration"]
     assert pytest.approx((fitted["offset"], fitted["slope"]), abs=0.01) == (OFFSET, SLOPE)
+
+
+def test_the_docs_have_what_the_lab_measured() -> None:
+    text = DOCS.read_text()
+    assert render_docs(text, read_state()["lab"]) == text

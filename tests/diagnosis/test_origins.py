@@ -12,7 +12,7 @@ from nodescope.diagnosis.origins import find_loopers, find_origins
 _NOW = 100_000 * SECOND_NS
 _CGROUP = "/system.slice/agent.service"
 _UNIT = {
-    "unit": "agent.service", "cgroup": _CGROUP, "main_pid": 7, "failures": 0, "successes": 0,
+    "unit": "agent.service", "cgroup": _CGROUP, "main_pid": 7, "failures": 1, "successes": 0,
     "file_state": "enabled", "preset": "enabled", "vendor": "package agent",
     "wanted_by": "multi-user.target",
 }  # fmt: skip
@@ -51,6 +51,12 @@ def test_a_loop_inside_a_running_unit_explains_what_dies_below_it() -> None:
     assert "unit_hidden_loop" in origin.links[1].show
 
 
+def test_a_unit_of_the_same_name_elsewhere_is_not_blamed() -> None:
+    guest = _DETAILS | {"cgroup": "/guest/system.slice/agent.service"}
+    assert all(o.root.kind == "cgroup" for o in find_origins(_Recorded(guest), _NOW, 9500, 18_000))
+
+
 def test_an_event_that_tells_too_little_is_no_loop() -> None:
     assert find_loopers(_Recorded({"child": "worker"}), _NOW) == []
-    assert find_loopers(_Recorded(_DETAILS | {"failed_ends": 2}), _NOW) == []
+    for nonsense in (2, -1, float("inf"), 10**400, "5", None):
+        assert find_loopers(_Recorded(_DETAILS | {"failed_ends": nonsense}), _NOW) == []

@@ -77,6 +77,11 @@ def test_a_process_in_many_places_is_nobodys() -> None:
     assert _ask({_BUILDER: 70, "/x": 30}, {_BUILDER: {"unit": "builder.service"}}) is None
 
 
+def test_samples_of_which_nobody_knows_the_cgroup_count_against_it() -> None:
+    assert _ask({"": 30, _BUILDER: 70}, {_BUILDER: {"unit": "builder.service"}}) is None
+    assert _ask({"": 99, _BUILDER: 1}, {_BUILDER: {"unit": "builder.service"}}) is None
+
+
 def test_a_cgroup_without_a_name_says_nothing() -> None:
     assert _ask({"/elsewhere": 9}, {_BUILDER: {"unit": "builder.service"}}) is None
     assert _ask({}, {}) is None

@@ -138,6 +138,7 @@ def test_what_it_is_recognised_by() -> None:
     assert not looks_like_mpstat(b"")
 
 
+@pytest.mark.live
 @pytest.mark.debian("sysstat")
 def test_real_mpstat(tmp_path: Path) -> None:
     path = tmp_path / "mpstat.json"

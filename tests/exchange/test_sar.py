@@ -94,6 +94,7 @@ def test_a_text_that_is_cut(tmp_path: Path) -> None:
     assert len(read_rows(archive, "cores")) == 5
 
 
+@pytest.mark.live
 @pytest.mark.debian("sysstat")
 @pytest.mark.parametrize("time_format", ["C.UTF-8", "POSIX"])
 @pytest.mark.parametrize(

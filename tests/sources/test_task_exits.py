@@ -6,12 +6,17 @@ import subprocess
 import pytest
 from tests.waiting import wait_for
 
-from nodescope.errors import SourceError
-from nodescope.sources.task_exits import TaskExit, TaskExits, parse_task_exits
+from nodescope.errors import SourceAbsent, SourceError
+from nodescope.sources.task_exits import (
+    TaskExit,
+    TaskExits,
+    _without_threads,
+    parse_task_exits,
+)
 
 
 def _datagram(status: int, version: int = 0, flags: int = 0) -> bytes:
-    stats = bytearray(328)
+    stats = bytearray(416 if version >= 12 else 328)
     struct.pack_into("=H", stats, 0, version)
     stats[8] = flags
     struct.pack_into("=I", stats, 4, status)
@@ -27,7 +32,7 @@ def _datagram(status: int, version: int = 0, flags: int = 0) -> bytes:
 
 def test_an_end_is_read() -> None:
     (end,) = parse_task_exits(_datagram(3 << 8))
-    assert end == TaskExit(4711, 4700, "agent", 768, 2_500_000)
+    assert end == TaskExit(4711, 4700, "agent", 768, 2_500_000, whole=False)
     assert (end.exit_code, end.signal) == (3, 0)
     (killed,) = parse_task_exits(_datagram(9))
     assert (killed.exit_code, killed.signal) == (0, 9)
@@ -36,6 +41,19 @@ def test_an_end_is_read() -> None:
 def test_a_process_is_told_of_by_its_last_thread() -> None:
     assert parse_task_exits(_datagram(768, version=13)) == []
     assert len(parse_task_exits(_datagram(768, version=13, flags=0x20))) == 1
+
+
+def test_what_threads_tell_before_they_could_say_so_is_one_end() -> None:
+    ends = [TaskExit(pid, 7, "go", 256, 10, whole=False) for pid in range(12)]
+    other = TaskExit(99, 7, "go", 512, 10, whole=False)
+    assert _without_threads([*ends, other]) == [ends[0], other]
+    whole = [TaskExit(pid, 7, "go", 256, 10) for pid in range(3)]
+    assert _without_threads(whole) == whole
+
+
+def test_the_version_that_moved_its_fields_is_refused() -> None:
+    with pytest.raises(SourceAbsent, match="version 15"):
+        parse_task_exits(_datagram(768, version=15, flags=0x20))
 
 
 def test_a_fork_that_ran_no_program_is_told_from_one_that_did() -> None:

@@ -30,9 +30,12 @@ _LINES_US = 3_600_000_000
 _STOPPED = (1, 2, 13, 15)  # HUP, INT, PIPE and TERM: somebody wanted that end
 # Commands whose exit code is an answer, and commands that only wait.
 _ANSWERS = frozenset(
-    ("grep", "egrep", "fgrep", "pgrep", "pidof", "test", "[", "diff", "cmp", "which", "expr",
-     "getent", "mountpoint", "systemctl")
+    ("grep", "egrep", "fgrep", "rg", "pgrep", "pkill", "pidof", "ps", "test", "[", "diff", "cmp",
+     "which", "expr", "getent", "mountpoint", "systemctl", "iptables", "ip6tables", "nft", "ipset",
+     "nc", "ncat", "curl", "wget", "ping", "pg_isready", "mysqladmin", "redis-cli", "git", "jq",
+     "dpkg-query", "rpm", "blkid", "lsof", "fuser", "smartctl", "findmnt", "modprobe")
 )  # fmt: skip
+_ANSWER_PREFIXES = ("check_", "iptables-", "xtables-")  # of monitoring: 1 and 2 by protocol
 _WAITS = frozenset(("sleep", "timeout", "inotifywait", "flock", "tail", "journalctl"))
 # They run what others want: that loops there is told of containers, and a login that
 # fails is no loop of the server's.
@@ -135,7 +138,7 @@ def _failing(inside: Inside) -> list[TaskExit] | None:
     """The ends of that child which ended with errors most often, if often enough."""
     by_comm: dict[str, list[TaskExit]] = defaultdict(list)
     for each in inside.exits:
-        if _is_failure(each):
+        if is_failure(each):
             by_comm[each.comm].append(each)
     worst = max(by_comm.values(), key=len, default=[])
     # a child that lived for a while was no passing helper: of such ends, two are enough
@@ -143,8 +146,12 @@ def _failing(inside: Inside) -> list[TaskExit] | None:
     return worst if lived or len(worst) >= _TIMES else None
 
 
-def _is_failure(each: TaskExit) -> bool:
-    if not each.status or each.signal in _STOPPED or each.comm in _ANSWERS:
+def is_failure(each: TaskExit) -> bool:
+    """Whether an end tells of something wrong."""
+    stopped = each.signal in _STOPPED or each.exit_code - 128 in _STOPPED  # by a shell's count
+    if not each.status or stopped or each.comm in _ANSWERS | _WAITS:
+        return False
+    if each.comm.startswith(_ANSWER_PREFIXES):
         return False
     # How a fork of the server's own ends is between the two; that it crashes is not.
     return each.execed or bool(each.signal)

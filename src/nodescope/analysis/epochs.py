@@ -29,6 +29,7 @@ class Epoch:
     lag_s: int  # of the largest average
     average: float  # there, in standard deviations of the metric's own ranks
     p: float
+    events: int  # those far enough from the ends to count
 
 
 def normal_ranks(values: F64) -> F64:
@@ -82,7 +83,7 @@ def average_epochs(values: F64, events: I64) -> Epoch | None:
     # Windows that begin `margin` or more from our own: they share nothing with it.
     shifted = np.roll(largest, -first)[margin : length - margin]
     p = (1 + int((shifted >= abs(averages[best])).sum())) / (1 + len(shifted))
-    return Epoch(first + best, float(averages[best]), p)
+    return Epoch(first + best, float(averages[best]), p, len(inside))
 
 
 def stouffer(ps: list[float]) -> float:

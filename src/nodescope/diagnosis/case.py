@@ -183,17 +183,16 @@ class Case:
         return [Stack(*key, samples) for key, samples in counts.most_common()]
 
     def cgroups(self, window: Window, cpu: int, comm: str) -> Counter[str]:
-        """The cgroups in which a comm was sampled on a core, by path."""
+        """Samples of a comm on a core by the path of their cgroup; `""` where it is not known."""
         counts: Counter[str] = Counter()
         for part in read_parts(self.segments, window):
             if comm not in part.comms:
                 continue
             code = part.comms.index(comm)
             mine = (part.cpu == cpu) & (part.profile_comm[part.profile] == code)
-            known = part.cgroup[mine]
-            codes, samples = np.unique(known[known >= 0], return_counts=True)
+            codes, samples = np.unique(part.cgroup[mine], return_counts=True)
             for each, count in zip(codes.tolist(), samples.tolist(), strict=True):
-                counts[part.cgroups[each]] += count
+                counts[part.cgroups[each] if each >= 0 else ""] += count
         return counts
 
     def cores_of(self, window: Window, comm: str) -> Counter[int]:

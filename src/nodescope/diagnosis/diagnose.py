@@ -35,8 +35,7 @@ def diagnose(
         _add(result, _finding(incident, chains, story), story.missing)
     if at_ns is not None and not incidents:
         _look_at(case, at_ns, result)
-    for finding in result.findings:
-        finding.recurring = describe_recurrence(case, finding)
+    describe_recurrence(case, result.findings)
     result.missing += _missing_tables(case, result)
     return result
 

@@ -31,6 +31,7 @@ class Inside:
     failed: int
     watched_s: float
     ends: tuple[str, ...]  # `exit code 4`
+    cgroup: str | None  # of the unit: another systemd may have one of that name
 
 
 @dataclass(slots=True)
@@ -159,23 +160,39 @@ def find_loopers(case: Case, at_ns: int) -> list[Looper]:
                 each.places.add(str(event.details[key]))
     inside = ("unit_hidden_loop", "unit_child_failing")
     for event in case.events_of(*inside, within=Window(since, at_ns + LOOKAHEAD_NS)):
-        looper("unit", event.subject).inside = _inside(event.details)
+        each = looper("unit", event.subject)
+        each.inside = _inside(event.details)
+        if each.inside is not None and each.inside.cgroup:
+            each.places.add(each.inside.cgroup)
     _add_container_rows(case, since, at_ns, looper)
     for row in case.state("units", ["unit"], at_ns):
-        if ("unit", row["unit"]) in found and row["cgroup"]:
-            found["unit", row["unit"]].places.add(row["cgroup"])
+        mine = found.get(("unit", row["unit"]))
+        if mine is not None and row["cgroup"] and _is_of(row, mine):
+            mine.places.add(row["cgroup"])
     return [each for each in found.values() if each.count >= LEAST_LOOPS]
 
 
 def _inside(details: Mapping[str, Any]) -> Inside | None:
-    """What an event tells of the child; an imported one may tell less."""
-    try:
-        ends = tuple(str(each) for each in details["ends"])
-        return Inside(
-            str(details["child"]), int(details["failed_ends"]), float(details["watched_s"]), ends
-        )
-    except (KeyError, TypeError, ValueError):
+    """What an event tells of the child; one of another hand may tell less, or nonsense."""
+    failed, watched = details.get("failed_ends"), details.get("watched_s")
+    if not isinstance(failed, int) or not isinstance(watched, int | float):
         return None
+    if not (0 < failed < 10**9 and 0 < watched < 10**9):
+        return None
+    ends, cgroup = details.get("ends"), details.get("cgroup")
+    return Inside(
+        str(details.get("child", "?")),
+        failed,
+        watched,
+        tuple(str(each) for each in ends) if isinstance(ends, Mapping) else (),
+        cgroup if isinstance(cgroup, str) else None,
+    )
+
+
+def _is_of(row: Mapping[str, Any], looper: Looper) -> bool:
+    """Whether a row of `units` is of the unit that loops, not of one of the same name."""
+    told = looper.inside.cgroup if looper.inside is not None else None
+    return not told or not row["cgroup"] or row["cgroup"] == told
 
 
 def _add_container_rows(case: Case, since: int, at_ns: int, looper: Any) -> None:
@@ -266,7 +283,8 @@ def _explain(
     ended = _ended(case, at_ns, looper)
     ids = f", {len(looper.ids)} ids under one name" if len(looper.ids) > 2 else ""
     unit = _unit_behind(case, at_ns, looper, place)
-    counted = unit["failures"] if unit is not None and looper.kind == "unit" else None
+    alone = unit is not None and looper.kind == "unit" and looper.inside is None
+    counted = unit["failures"] if unit is not None and alone else None
     arithmetic, fit = _arithmetic(dying, uptime_s, period, counted)
     loop = Link(
         "source",
@@ -334,7 +352,7 @@ def _unit_behind(case: Case, at_ns: int, looper: Looper, place: Place) -> Mappin
     """The unit that loops, or that runs what loops."""
     rows = case.state("units", ["unit"], at_ns)
     for row in rows:
-        if looper.kind == "unit" and row["unit"] == looper.name:
+        if looper.kind == "unit" and row["unit"] == looper.name and _is_of(row, looper):
             return row
     if looper.kind == "unit":
         return None

@@ -2,8 +2,9 @@
 
 `TASKSTATS` over generic netlink tells of every task that ends on a CPU. It
 needs CAP_NET_ADMIN, the first network namespace, and speaks in process ids of
-the first pid namespace: elsewhere it is absent. A process with many threads is
-told of once, by its last; before Linux 5.19 by each of them.
+the first pid namespace: elsewhere it is absent. A process with many threads is told
+of once, by its last. Before Linux 5.19 (version 12 of the format) each thread tells of its
+own end: then ends of one parent with one status that come together are taken for one.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ _BUFFER = 4 << 20
 _SO_RCVBUFFORCE = 33
 _NAME = "taskstats"
 _TELLS_LAST, _LAST = 12, 0x20  # from that version on a flag (AGROUP) says: its last thread
-_NO_EXEC = 0x01  # AFORK: it never ran a program of its own
+_NO_EXEC = 0x01  # AFORK: it never ran a program of its own; said of its first thread only
+_SHIFTED = 15  # put new fields before old ones (Linux 6.14); 16 took that back
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,7 @@ class TaskExit:
     status: int
     lasted_us: int
     execed: bool = True  # ran a program of its own, and is no mere fork of its parent
+    whole: bool = True  # told of once, not by each thread
 
     @property
     def signal(self) -> int:
@@ -89,7 +92,7 @@ class TaskExits:
             try:
                 data = self._socket.recv(1 << 16)
             except BlockingIOError:
-                return exits
+                return _without_threads(exits)
             except OSError as error:
                 if error.errno != errno.ENOBUFS:
                     raise source_error(_NAME, error) from error
@@ -148,16 +151,32 @@ def parse_task_exits(data: bytes) -> list[TaskExit]:
 
 def _ends_process(value: bytes) -> bool:
     (version,) = struct.unpack_from("=H", value)
+    if version == _SHIFTED:
+        raise SourceAbsent(_NAME, "this kernel's format (version 15) is not as it was promised")
     return version < _TELLS_LAST or bool(value[8] & _LAST)
 
 
 def _parse_stats(value: bytes) -> TaskExit:
     """`struct taskstats`: the fields used stand where they stood since its first version."""
-    (status,) = struct.unpack_from("=I", value, 4)
+    version, status = struct.unpack_from("=H2xI", value)
     comm = value[80:112].split(b"\0", 1)[0].decode("utf-8", "replace")
     pid, parent = struct.unpack_from("=II", value, 128)
     (lasted,) = struct.unpack_from("=Q", value, 144)
-    return TaskExit(pid, parent, comm, status, lasted, not value[8] & _NO_EXEC)
+    execed = not value[8] & _NO_EXEC
+    if version >= _TELLS_LAST and len(value) >= 384:
+        process, existed = struct.unpack_from("=I4xQ", value, 368)
+        lasted = existed or lasted
+        execed = execed and process in (pid, 0)  # another thread does not know
+    return TaskExit(pid, parent, comm, status, lasted, execed, version >= _TELLS_LAST)
+
+
+def _without_threads(exits: list[TaskExit]) -> list[TaskExit]:
+    """Of ends that threads may have told, one for each parent and status."""
+    told: dict[tuple[int, int], TaskExit] = {}
+    for each in exits:
+        if not each.whole:
+            told.setdefault((each.parent, each.status), each)
+    return [each for each in exits if each.whole or told[each.parent, each.status] is each]
 
 
 def _messages(data: bytes) -> Iterator[tuple[int, bytes]]:

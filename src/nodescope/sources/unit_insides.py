@@ -87,10 +87,7 @@ def watch_insides(
             for unit, cgroup in cgroups.items():
                 _look(insides.of[unit], f"{root}{cgroup}", places.proc)
             if exits is not None:
-                _assign(insides, exits.take())
-                if exits.lost:
-                    insides.sees_exits = False
-                    insides.why_no_exits = "more processes ended than could be heard of"
+                _hear(insides, exits)
             insides.until_us = time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1000
             insides.watched_us = (time.monotonic_ns() - began) // 1000
             if insides.watched_us * 1000 >= longest_ns or is_settled(insides):
@@ -127,6 +124,16 @@ def _look(inside: Inside, directory: str, proc: Path) -> None:
             if process is not None:
                 inside.processes[pid] = process
     inside.running = frozenset(running)
+
+
+def _hear(insides: Insides, exits: TaskExits) -> None:
+    try:
+        _assign(insides, exits.take())
+    except SourceError as error:
+        insides.sees_exits, insides.why_no_exits = False, error.reason
+    if exits.lost:
+        insides.sees_exits = False
+        insides.why_no_exits = "more processes ended than could be heard of"
 
 
 def _assign(insides: Insides, exits: list[TaskExit]) -> None:
@@ -177,7 +184,15 @@ def read_children(proc: Path, pid: int) -> list[Process]:
     return [each for each in found if each is not None]
 
 
-def read_service(proc: Path, pid: int) -> str | None:
+@dataclass(frozen=True, slots=True)
+class Service:
+    """A service by the cgroup it is in: other systemds on the node may have one of that name."""
+
+    name: str
+    cgroup: str
+
+
+def read_service(proc: Path, pid: int) -> Service | None:
     """The service that a process is of, by its cgroup; None if of none, or in a container."""
     try:
         with open(proc / str(pid) / "cgroup", "rb") as file:
@@ -186,7 +201,7 @@ def read_service(proc: Path, pid: int) -> str | None:
         return None  # it ended
 
 
-def parse_service(cgroups: bytes) -> str | None:
+def parse_service(cgroups: bytes) -> Service | None:
     """The service that a process's `cgroup` file names, in systemd's own hierarchy."""
     for line in cgroups.decode("utf-8", "replace").splitlines():
         number, _, rest = line.partition(":")
@@ -196,7 +211,8 @@ def parse_service(cgroups: bytes) -> str | None:
             if owner is None or owner.container_id is not None or owner.unit is None:
                 continue
             if owner.unit.endswith(".service"):
-                return owner.unit
+                above, found, _ = path.rpartition(f"/{owner.unit}")
+                return Service(owner.unit, f"{above}{found}")
     return None
 
 

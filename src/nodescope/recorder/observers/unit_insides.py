@@ -2,21 +2,26 @@
 
 systemd tells of a unit's own process, not of what that process starts. The kernel's
 accounting tells of every end on the node, with its exit code and its parent; to hear
-it all the time would cost by what the node runs. So ten seconds of every two minutes
-are listened to, and what was heard is judged together for twenty minutes: a child that
-fails twice a minute is found, too, only later.
+it all the time would cost by what the node runs. So ten seconds of about every two
+minutes are listened to, and what was heard is judged together for some twenty minutes: a
+child that fails twice a minute is likely found, too, only later. The pauses differ in
+length, or a loop with their period would never be heard. One build or one request that
+goes wrong many times at once is no loop: the same child must fail under the same parent
+in two listenings; where one heard enough for a loop, the next comes soon.
 """
 
 from __future__ import annotations
 
+import random
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from nodescope.analysis.audit_inside import audit_inside
+from nodescope.analysis.audit import Finding
+from nodescope.analysis.audit_inside import audit_inside, is_failure
 from nodescope.recorder.observation import SECOND_NS, Event, Observation, Setting
 from nodescope.sources.places import Places
 from nodescope.sources.task_exits import TaskExit, TaskExits
@@ -24,16 +29,19 @@ from nodescope.sources.unit_insides import (
     Inside,
     Insides,
     Process,
+    Service,
     read_children,
     read_process,
     read_service,
 )
 
 _LISTEN_NS = 10 * SECOND_NS
-_EVERY_NS = 120 * SECOND_NS
-_KEPT = 10  # times of listening that are judged together
-_TIMES = 3  # over all of them; an audit, which looks once, is content with less
-_MAX_ENDS = 4096  # of one time of listening
+_PAUSE_S = (80.0, 140.0)
+_SOON_S = 14.0  # until what was heard once is listened for again
+_KEPT = 10  # listenings that are judged together
+_LISTENINGS = 2  # in which a child must have failed
+_TIMES = 3  # that it must have, over all of them
+_MAX_ENDS = 4096  # of one listening
 
 
 class Listening(Protocol):
@@ -46,18 +54,18 @@ class Listening(Protocol):
 
 @dataclass(slots=True)
 class _Heard:
-    """One time of listening: children that failed, by the parent that outlived them."""
+    """One listening: children that failed, by the parent that outlived them."""
 
     began_us: int  # since boot
     watched_us: int = 0
     ends: dict[Process, list[TaskExit]] = field(default_factory=dict)
+    services: dict[Process, Service] = field(default_factory=dict)
     parents: dict[int, Process | None] = field(default_factory=dict)  # None: does not count
-    units: dict[Process, str] = field(default_factory=dict)
     kept: int = 0
 
     def add(self, each: TaskExit, proc: Path) -> None:
-        """Keep an end with an error, if its parent is a service's and older than our listening."""
-        if not each.status or self.kept >= _MAX_ENDS:
+        """Keep a failure, if its parent is a service's and older than this listening."""
+        if not is_failure(each) or self.kept >= _MAX_ENDS:
             return
         if each.parent not in self.parents:
             self.parents[each.parent] = self._find_parent(each.parent, proc)
@@ -70,10 +78,10 @@ class _Heard:
         parent = read_process(proc, pid)
         if parent is None or parent.started_us > self.began_us:
             return None
-        unit = read_service(proc, pid)
-        if unit is None:
+        service = read_service(proc, pid)
+        if service is None:
             return None
-        self.units[parent] = unit
+        self.services[parent] = service
         return parent
 
 
@@ -82,29 +90,39 @@ def make(setting: Setting) -> UnitInsides:
     return UnitInsides(setting.places)
 
 
+def _pause() -> float:
+    return random.uniform(*_PAUSE_S)
+
+
 class UnitInsides:
     """Listens, rests, and tells of each loop once as it is found, and then that it goes on."""
 
     interval_ns = 2 * SECOND_NS
     patient = False  # only the kernel is asked
 
-    def __init__(self, places: Places, listen: Callable[[], Listening] = TaskExits) -> None:
+    def __init__(
+        self,
+        places: Places,
+        listen: Callable[[], Listening] = TaskExits,
+        pause: Callable[[], float] = _pause,
+    ) -> None:
         self._proc = places.proc
         self._listen = listen
+        self._pause = pause
         self._exits: Listening | None = None
         self._due_ns = self._until_ns = 0
         self._heard: deque[_Heard] = deque(maxlen=_KEPT)
-        self._told: set[tuple[str, str]] = set()
+        self._told: dict[Service, int] = {}  # listenings since it last failed
 
     def begin_segment(self) -> None:
         """Nothing is said by segment."""
 
     def observe(self, now_ns: int) -> Observation:
-        """What was found, at the end of each time of listening."""
+        """What was found, at the end of each listening."""
         if self._exits is None:
             if now_ns >= self._due_ns:
                 self._exits = self._listen()
-                self._due_ns, self._until_ns = now_ns + _EVERY_NS, now_ns + _LISTEN_NS
+                self._until_ns = now_ns + _LISTEN_NS
                 self._heard.append(_Heard(_since_boot_us()))
             return Observation()
         heard = self._heard[-1]
@@ -114,7 +132,10 @@ class UnitInsides:
             return Observation()
         heard.watched_us = _since_boot_us() - heard.began_us
         self.close()
-        return self._judge(now_ns)
+        said = self._judge(now_ns)
+        pause_s = _SOON_S if self._is_suspicious() else self._pause()
+        self._due_ns = now_ns + int(pause_s * SECOND_NS)
+        return said
 
     def close(self) -> None:
         """Listen no more."""
@@ -122,48 +143,73 @@ class UnitInsides:
             self._exits.close()
             self._exits = None
 
+    def _is_suspicious(self) -> bool:
+        """Whether the last listening alone heard enough for a loop that is not told of yet."""
+        last = self._heard[-1]
+        return any(
+            last.services[parent] not in self._told
+            and max(Counter(each.comm for each in ends).values()) >= _TIMES
+            for parent, ends in last.ends.items()
+        )
+
     def _judge(self, now_ns: int) -> Observation:
-        insides = self._put_together()
-        just_now = set(self._heard[-1].units.values())
         said = Observation()
-        looping = set()
-        for unit, inside in insides.of.items():
-            found = audit_inside(inside, insides, (), insides.until_us, unit)
-            if found is None or found.evidence["failed_ends"] < _TIMES:
-                continue
-            key = unit, str(found.evidence["child"])
-            looping.add(key)
-            if unit not in just_now:
+        insides, services = self._put_together()
+        last = {
+            (service, each.comm)
+            for parent, service in self._heard[-1].services.items()
+            for each in self._heard[-1].ends.get(parent, ())
+        }
+        self._told = {each: age + 1 for each, age in self._told.items() if age < _KEPT}
+        for key, inside in insides.of.items():
+            service = services[key]
+            found = audit_inside(inside, insides, (), insides.until_us, service.name)
+            if found is None or (service, found.evidence["child"]) not in last:
                 continue  # not known to go on
-            first = key not in self._told
-            kind = "unit_hidden_loop" if first else "unit_child_failing"
-            said.events.append(
-                Event(now_ns, kind, unit, found.reason, details=found.evidence, loud=first)
-            )
-        self._told = looping
+            said.events.append(self._event(now_ns, service, found))
+            self._told[service] = 0
         return said
 
-    def _put_together(self) -> Insides:
-        """All that was heard lately of parents that live on, by unit."""
+    def _event(self, now_ns: int, service: Service, found: Finding) -> Event:
+        first = service not in self._told
+        kind = "unit_hidden_loop" if first else "unit_child_failing"
+        details = {**found.evidence, "cgroup": service.cgroup}
+        return Event(now_ns, kind, service.name, found.reason, details=details, loud=first)
+
+    def _put_together(self) -> tuple[Insides, dict[str, Service]]:
+        """What failed lately again and again below parents that live on, by cgroup."""
         insides = Insides(
             watched_us=sum(each.watched_us for each in self._heard),
             until_us=_since_boot_us(),
             sees_exits=True,
         )
-        parents = {parent for heard in self._heard for parent in heard.ends}
-        alive = {each for each in parents if self._lives(each)}
-        for heard in self._heard:
-            for parent in alive & heard.ends.keys():
-                unit = heard.units[parent]
-                inside = insides.of.setdefault(unit, Inside(unit))
-                inside.processes[parent.pid] = parent
-                inside.exits += heard.ends[parent]
-        for inside in insides.of.values():
-            # what runs there now gives the child's whole command, if it is there
-            for pid in list(inside.processes):
-                for child in read_children(self._proc, pid):
-                    inside.processes.setdefault(child.pid, child)
-        return insides
+        services: dict[str, Service] = {}
+        for parent in {parent for heard in self._heard for parent in heard.ends}:
+            ends = self._repeated(parent)
+            if not ends or not self._lives(parent):
+                continue
+            service = next(h.services[parent] for h in self._heard if parent in h.services)
+            services[service.cgroup] = service
+            inside = insides.of.setdefault(service.cgroup, Inside(service.name))
+            inside.processes[parent.pid] = parent
+            inside.exits += ends
+            for child in read_children(self._proc, parent.pid):
+                # what runs there now gives the child's whole command, if it is there
+                inside.processes.setdefault(child.pid, child)
+        return insides, services
+
+    def _repeated(self, parent: Process) -> list[TaskExit]:
+        """The ends of those of its children that failed in more than one listening."""
+        each_time = [Counter(e.comm for e in heard.ends.get(parent, ())) for heard in self._heard]
+        total = sum(each_time, Counter[str]())
+        repeated = {
+            comm
+            for comm, times in total.items()
+            if times >= _TIMES and sum(comm in heard for heard in each_time) >= _LISTENINGS
+        }
+        return [
+            e for heard in self._heard for e in heard.ends.get(parent, ()) if e.comm in repeated
+        ]
 
     def _lives(self, parent: Process) -> bool:
         now = read_process(self._proc, parent.pid)
