@@ -86,11 +86,10 @@ def _unusual_process(case: Case, story: Story, at_ns: int, around: Window) -> St
     if not case.recorded("samples"):
         return None
     found = compare_before(case, around)
-    length_ns = 0 if found is None else found.windows * found.window_ns
-    if found is None or length_ns < LEAST_BASELINE_NS:
+    if found is None or found.windows * found.window_ns < LEAST_BASELINE_NS:
         story.lacks(
             "a baseline",
-            f"what is usual on this node is not known from {format_duration(length_ns)}",
+            "too little was recorded before the moment to know what is usual",
             f"ask about a moment with {format_duration(LEAST_BASELINE_NS)} before it",
         )
         return None
