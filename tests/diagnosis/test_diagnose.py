@@ -6,6 +6,7 @@ import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -70,6 +71,8 @@ def test_the_story_is_solved_to_the_unit(story: Path) -> None:
     assert chain.confidence > 0.7
     assert found.missing == []
     assert any("page faults" in each.statement for each in finding.ruled_out)
+    assert all("ruled out because " in each.statement for each in finding.ruled_out)
+    assert "0 of 165 windows before were as extreme" in said
     assert finding.recurring == []  # once
 
 
@@ -175,11 +178,35 @@ def test_the_command_exits_1_with_findings(
     assert json.loads(capsys.readouterr().out)["findings"] == []
 
 
-def test_a_moment_can_be_asked_about(story: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def told(capsys: pytest.CaptureFixture[str], story: Path, *options: str) -> Any:
+    main(["diagnose", "--archive", str(story), "--json", *options])
+    return json.loads(capsys.readouterr().out)["findings"]
+
+
+def test_a_moment_sees_what_the_whole_recording_sees(
+    story: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole = told(capsys, story)
     reset = SHAPE.resets[0]
-    assert main(["diagnose", "--archive", str(story), "--at", f"+{reset}s", "--json"]) == 1
-    assert json.loads(capsys.readouterr().out)["findings"]
-    assert main(["diagnose", "--archive", str(story), "--at", "+300s", "--json"]) == 0
+    assert told(capsys, story, "--at", f"+{reset}s") == whole
+    assert told(capsys, story, "--at", f"+{reset}s", "--around", "3s") == whole
+    # The window begins after the reset and before the job failed on it.
+    assert told(capsys, story, "--from", f"+{reset + 2}s") == whole
+    assert told(capsys, story, "--at", "+700s") == []
+
+
+def test_the_moment_is_the_one_given_also_at_the_end_of_a_recording(
+    story: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = []
+
+    def ask(_: object, window: Window, at_ns: int) -> Diagnosis:
+        asked.append(at_ns)
+        return Diagnosis(window.from_ns, window.to_ns)
+
+    monkeypatch.setattr("nodescope.diagnosis.diagnose.diagnose", ask)
+    assert main(["diagnose", "--archive", str(story), "--at", "+1180s"]) == 0
+    assert asked == [Extent(Archive.open(story).segments()).from_ns + 1180 * SECOND]
 
 
 def test_names_in_a_report_are_never_markup(story: Path) -> None:

@@ -26,7 +26,7 @@ class _Recorded(Case):
         self._event = Event(_NOW - 60 * SECOND_NS, "unit_hidden_loop", "agent.service",
                             "is active, but", None, details)  # fmt: skip
 
-    def events_of(self, *kinds: str) -> list[Event]:
+    def events_of(self, *kinds: str, within: Window | None = None) -> list[Event]:
         return [self._event] if self._event.kind in kinds else []
 
     def rows(self, table: str, window: Window) -> list[dict[str, Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,7 +24,9 @@ def add_parser(commands: options.Commands) -> None:
         description="Find what went wrong in a recording (resets of network devices, lockups,\n"
         "held cores, failed jobs) and follow each to its cause: the core, the process, the\n"
         "kernel mechanism, the state behind it and the service that made it. Each link\n"
-        "names the command that shows it. Exit code: 0 nothing wrong, 1 findings.",
+        "names the command that shows it. With --at: what went wrong near that moment (two\n"
+        "minutes before and after, unless --around says otherwise), else what stands out in\n"
+        "it. Exit code: 0 nothing wrong, 1 findings.",
         examples=[
             ("nodescope diagnose", "the whole recording"),
             ("nodescope diagnose --last 2h", "the last two hours"),
@@ -44,18 +47,18 @@ def add_parser(commands: options.Commands) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Diagnose, and say it."""
-    from nodescope.diagnosis.diagnose import MARGIN_NS, diagnose
+    from nodescope.analysis.window import Extent
+    from nodescope.diagnosis.diagnose import AROUND_NS, diagnose
     from nodescope.diagnosis.document import diagnosis_document
     from nodescope.diagnosis.report import render_markdown, render_text
     from nodescope.diagnosis.showing import with_archive
 
-    moment = args.at
-    if moment is not None and args.around is None:
-        args.around = 4 * MARGIN_NS
+    if args.at is not None and args.around is None:
+        args.around = AROUND_NS
     view = window.open_view(args)
     at_ns = None
-    if moment is not None:
-        at_ns = (view.window.from_ns + view.window.to_ns) // 2
+    if args.at is not None:
+        at_ns = window.parse_time_ns(args.at, Extent(view.segments), time.time_ns())
     diagnosis = diagnose(view.segments, view.window, at_ns)
     archive = options.archive_path(args)
     if archive != options.DEFAULT_ARCHIVE:

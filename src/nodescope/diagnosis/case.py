@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from nodescope.analysis.tree import I64
 from nodescope.analysis.window import (
     SECOND_NS,
     Event,
+    Extent,
     Window,
     overlapping,
     read_cores,
@@ -26,6 +28,8 @@ from nodescope.archive.reader import Segment
 from nodescope.archive.tree import find_callers
 
 NEARLY = 0.8
+LOOKBACK_NS = 3600 * SECOND_NS  # what makes trouble lies before it, also before the window
+LOOKAHEAD_NS = 120 * SECOND_NS  # a loop is told after it was watched for a while
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,32 +57,52 @@ class Stack:
 
 
 class Case:
-    """One recording, one window."""
+    """One recording, one window. Symptoms are of the window; their causes may lie before it."""
 
     def __init__(self, segments: Sequence[Segment], window: Window) -> None:
         self.segments = segments
         self.window = window
+        # Not what logs remember of the time before: nobody looked at the node then.
+        self._start_ns = Extent(segments).from_ns if segments else window.from_ns
+        start_ns = max(window.from_ns - LOOKBACK_NS, min(window.from_ns, self._start_ns))
+        self.reach = Window(start_ns, window.to_ns + LOOKAHEAD_NS)
 
     @cached_property
     def events(self) -> list[Event]:
-        """What happened, in the order of time."""
-        found = read_events(self.segments, self.window)
+        """What happened in the window, in the order of time."""
+        return _between(self._events_in_reach, self.window)
+
+    @cached_property
+    def _events_in_reach(self) -> list[Event]:
+        found = read_events(self.segments, self.reach)
         return sorted(found, key=lambda event: event.time_ns)
 
-    def events_of(self, *kinds: str) -> list[Event]:
-        """Events of some kinds."""
-        return [event for event in self.events if event.kind in kinds]
+    def events_of(self, *kinds: str, within: Window | None = None) -> list[Event]:
+        """Events of some kinds, of the window or `within` another in reach."""
+        events = _between(self._events_in_reach, self.window if within is None else within)
+        return [event for event in events if event.kind in kinds]
+
+    def looked_back_ns(self, at_ns: int) -> int:
+        """How much of the hour before a moment was recorded."""
+        return min(LOOKBACK_NS, max(0, at_ns - self._start_ns))
 
     # -- tables ------------------------------------------------------------
 
     def recorded(self, table: str) -> bool:
         """Whether the window has any row of a table."""
-        return any(table in s.description.tables for s in overlapping(self.segments, self.window))
+        return self._holds(table, self.window)
+
+    def observed(self, table: str) -> bool:
+        """Whether anybody looked: an observer that had nothing to tell is not missing."""
+        return table in self._observers or self._holds(table, self.reach)
+
+    def _holds(self, table: str, window: Window) -> bool:
+        return any(table in s.description.tables for s in overlapping(self.segments, window))
 
     @cached_property
-    def observed(self) -> frozenset[str]:
-        """The observers that were asked: one that had nothing to tell is not missing."""
-        return frozenset(row["source"] for row in self.rows("source_costs", self.window))
+    def _observers(self) -> frozenset[str]:
+        """Those that were asked: each says what it cost, once a minute."""
+        return frozenset(row["source"] for row in self.rows("source_costs", self.reach))
 
     def rows(self, table: str, window: Window) -> list[dict[str, Any]]:
         """Rows of a table in a window, with their wall time as `time_ns`."""
@@ -171,10 +195,30 @@ class Case:
                 counts[part.cgroups[each] if each >= 0 else ""] += count
         return counts
 
-    def busy_share(self, window: Window) -> float | None:
-        """How busy the node was on average."""
-        busy = self.shares(window).busy
+    def cores_of(self, window: Window, comm: str) -> Counter[int]:
+        """The samples of a comm by core."""
+        counts: Counter[int] = Counter()
+        for part in read_parts(self.segments, window):
+            if comm in part.comms:
+                mine = part.profile_comm[part.profile] == part.comms.index(comm)
+                cpus, samples = np.unique(part.cpu[mine], return_counts=True)
+                counts.update(dict(zip(cpus.tolist(), samples.tolist(), strict=True)))
+        return counts
+
+    def busy_share(self, window: Window, cpu: int | None = None) -> float | None:
+        """How busy the node was on average, or one core."""
+        readings = read_cores(self.segments, window)
+        only = None if cpu is None else (cpu,)
+        busy = derive_shares(readings, window.from_ns, window.to_ns, SECOND_NS, only).busy
         return None if np.isnan(busy).all() else float(np.nanmean(busy))
+
+
+def _between(events: Sequence[Event], window: Window) -> list[Event]:
+    first, last = (
+        bisect_left(events, moment, key=lambda event: event.time_ns)
+        for moment in (window.from_ns, window.to_ns)
+    )
+    return list(events[first:last])
 
 
 def _kernel_shares(part: CoreReadings) -> tuple[I64, F64]:

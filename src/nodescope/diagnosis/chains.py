@@ -9,20 +9,16 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from typing import Any
 
-import numpy as np
-
-from nodescope.analysis.compare import Change, compare
-from nodescope.analysis.filter import Filter
+from nodescope.analysis.compare import Change, Comparison
 from nodescope.analysis.window import SECOND_NS, Window, overlapping
-from nodescope.archive.columns import Columns
-from nodescope.archive.reader import Segment
+from nodescope.diagnosis.baseline import change_of, compare_before, describe_change, rose
 from nodescope.diagnosis.case import Case, Held
 from nodescope.diagnosis.finding import Chain, Link, Root, RuledOut, Symptom
 from nodescope.diagnosis.incidents import NIC_KINDS, Incident
 from nodescope.diagnosis.kernel_work import add_mechanism
 from nodescope.diagnosis.mechanism import load_mechanisms
+from nodescope.diagnosis.moments import Standing
 from nodescope.diagnosis.origins import find_origins
 from nodescope.diagnosis.owners import find_owner
 from nodescope.diagnosis.queues import core_of_nic
@@ -36,8 +32,9 @@ from nodescope.diagnosis.story import Story
 
 NIC_LAG_NS = 20 * SECOND_NS  # a held core is no reason for a reset long after
 JOB_LAG_NS = 120 * SECOND_NS
-BASELINE_NS = 1800 * SECOND_NS
 ENA_TIMEOUT_S = 5.0
+BY_TIME_ALONE = 1.5  # nats less for a core that nothing ties to the event but the time
+IN_KERNEL = 0.5  # of a busy core's samples: less is no matter of the kernel
 
 
 def build(case: Case, incident: Incident, *, with_baseline: bool) -> tuple[list[Chain], Story]:
@@ -46,11 +43,34 @@ def build(case: Case, incident: Incident, *, with_baseline: bool) -> tuple[list[
     nic = _event_links(story, incident)
     if not _core_link(case, story, incident, nic):
         return _chain(story), story
-    if not _task_link(case, story, with_baseline=with_baseline):
-        return _chain(story), story
+    held = story.held
+    assert held is not None
+    found = compare_before(case, Window(held.from_ns, held.to_ns)) if with_baseline else None
+    return _follow(case, story, found), story
+
+
+def build_moment(case: Case, story: Story, standing: Standing) -> list[Chain]:
+    """The chain from what stands out at a moment somebody asks about."""
+    held, found = standing.held, standing.found
+    if held is None:
+        story.links.append(_grown_link(standing))
+        return _chain(story)
+    story.held = held
+    story.links.append(_standing_link(case, standing, held))
+    if found is None:
+        return _follow(case, story, compare_before(case, standing.span))
+    if held.share >= IN_KERNEL:
+        return _follow(case, story, found)
+    return _to_owner(case, story) if _task_link(case, story, found) else _chain(story)
+
+
+def _follow(case: Case, story: Story, found: Comparison | None) -> list[Chain]:
+    """From a core to the task on it, what the kernel did there, and why."""
+    if not _task_link(case, story, found):
+        return _chain(story)
     if not add_mechanism(case, story):
-        return _to_owner(case, story), story
-    return _with_state(case, story), story
+        return _to_owner(case, story)
+    return _with_state(case, story)
 
 
 def _chain(story: Story, root: Root | None = None) -> list[Chain]:
@@ -146,26 +166,21 @@ def _core_link(case: Case, story: Story, incident: Incident, nic: Symptom | None
             default=None,
         )
     if chosen is None:
-        story.lacks(
-            "a held core",
-            "no core was in the kernel for seconds before it: the cause is elsewhere",
-            "look at the device, its driver and the link: `nodescope network`",
-        )
+        _lacks_core(story, incident, nic)
         return False
     story.held = chosen
-    shares = case.shares(Window(chosen.from_ns, chosen.to_ns))
-    busy = shares.busy
-    node = float(np.nanmean(busy)) if busy.size and not np.isnan(busy).all() else None
-    average = f"; the node on average {node:.0%} busy" if node is not None else ""
-    enough = ""
+    said = ""
     if nic is not None and chosen.seconds >= ENA_TIMEOUT_S - 1:
-        enough = f", as long as the {ENA_TIMEOUT_S:.0f} s after which the driver gives up"
+        said = f", as long as the {ENA_TIMEOUT_S:.0f} s after which the driver gives up"
+    by_time = nic is None and _names_no_core(incident)
+    if by_time:
+        said = "; what was reported names no core, so only the time ties them"
     story.links.append(
         Link(
             "core", f"cpu{chosen.cpu}",
             f"core {chosen.cpu} was {chosen.share:.0%} in the kernel for {chosen.seconds:.0f} s"
-            f"{enough}{average}",
-            3.0 + min(2.0, chosen.seconds / 5),
+            f"{said}{_node_average(case, chosen)}",
+            3.0 + min(2.0, chosen.seconds / 5) - (BY_TIME_ALONE if by_time else 0.0),
             f"nodescope cores {between(chosen.from_ns - 5 * SECOND_NS, chosen.to_ns)}",
             "the same event while no core is held",
         )
@@ -173,10 +188,33 @@ def _core_link(case: Case, story: Story, incident: Incident, nic: Symptom | None
     return True
 
 
+def _names_no_core(incident: Incident) -> bool:
+    """Whether the reports say nothing of a core, such as of a task that hangs."""
+    reported = [each for each in incident.symptoms if each.kind != "core_held"]
+    return bool(reported) and all(each.cpu is None for each in reported)
+
+
+def _lacks_core(story: Story, incident: Incident, nic: Symptom | None) -> None:
+    if nic is not None:
+        hint = "look at the device, its driver and the link: `nodescope network`"
+    else:
+        hint = f"look at what ran: `nodescope flame {around(incident.first.time_ns)}`"
+    story.lacks(
+        "a held core", "no core was in the kernel for seconds before it: the cause is elsewhere",
+        hint,
+    )  # fmt: skip
+
+
+def _node_average(case: Case, held: Held) -> str:
+    """What an average over the cores would have shown of it."""
+    busy = case.busy_share(Window(held.from_ns, held.to_ns))
+    return "" if busy is None else f"; the node on average {busy:.0%} busy"
+
+
 # -- the task ----------------------------------------------------------------
 
 
-def _task_link(case: Case, story: Story, *, with_baseline: bool) -> bool:
+def _task_link(case: Case, story: Story, found: Comparison | None) -> bool:
     """Who was on the core, against who usually is."""
     held = story.held
     assert held is not None
@@ -201,18 +239,15 @@ def _task_link(case: Case, story: Story, *, with_baseline: bool) -> bool:
         )  # fmt: skip
         return False
     story.comm = comm
-    change = _against_baseline(case, held, comm) if with_baseline else None
+    change = change_of(found, comm) if found is not None else None
     against = ""
     strength = 2.0 + 2.0 * share
-    if change is not None:
-        story.p = change.p
-        ratio = f"{change.ratio:.1f}×" if change.ratio else "new"
-        against = (
-            f"; {change.window_share:.1%} of the node's samples then, "
-            f"{change.baseline_share:.1%} in the half hour before ({ratio})"
-        )
-        if change.p is not None:
-            strength += min(1.5, max(0.0, -math.log10(max(change.p, 1e-12)) / 4))
+    if found is not None and change is not None:
+        against = f"; {describe_change(found, change)}"
+        if rose(change):
+            # Several events are put together by their p-values; one is judged by its q.
+            story.p = change.p
+            strength += _surprise(change)
     story.links.append(
         Link(
             "task", comm,
@@ -225,26 +260,47 @@ def _task_link(case: Case, story: Story, *, with_baseline: bool) -> bool:
     return True
 
 
-def _against_baseline(case: Case, held: Held, comm: str) -> Change | None:
-    """The comm's share of the node, against the half hour before."""
-    span = (held.from_ns, held.to_ns)
-    before = Window(held.from_ns - BASELINE_NS, held.from_ns - 2 * SECOND_NS)
-    window = overlapping(case.segments, Window(*span))
-    baseline = overlapping(case.segments, before)
-    if not baseline:
-        return None
-    found = compare(
-        [_part(segment, *span) for segment in window],
-        [_part(segment, before.from_ns, before.to_ns) for segment in baseline],
-        span, (before.from_ns, before.to_ns), Filter(comms=()), listed=0,
+def _surprise(change: Change) -> float:
+    """What a change is worth: nothing unless it is flagged."""
+    if not change.flagged or change.q is None:
+        return 0.0
+    return min(1.5, -math.log10(max(change.q, 1e-12)) / 4)
+
+
+# -- a moment ----------------------------------------------------------------
+
+
+def _standing_link(case: Case, standing: Standing, held: Held) -> Link:
+    """A core that did no harm that was reported: worth less than one that did."""
+    if standing.found is None:
+        said = f"{held.share:.0%} in the kernel for {held.seconds:.0f} s"
+        strength = 0.5 + min(1.5, held.seconds / 3)
+    else:
+        busy = case.busy_share(standing.span, held.cpu)
+        how = "busy" if busy is None else f"{busy:.0%} busy"
+        said = f"{how} in those {held.seconds:.0f} s, {held.share:.0%} of its samples in the kernel"
+        strength = 0.5 + (busy or 0.0)
+    usual = f"; {standing.usual}" if standing.usual else ""
+    return Link(
+        "core", f"cpu{held.cpu}",
+        f"core {held.cpu} was {said}{_node_average(case, held)}{usual}", strength,
+        f"nodescope cores {between(held.from_ns - 5 * SECOND_NS, held.to_ns)}",
+        "cores that are so at other times without harm",
     )  # fmt: skip
-    if found.windows < 6:
-        return None  # too little to call usual
-    return next((c for c in found.changes if c.kind == "comm" and c.name == comm), None)
 
 
-def _part(segment: Segment, from_ns: int, to_ns: int) -> Any:
-    return lambda: Columns(segment, from_ns, to_ns)
+def _grown_link(standing: Standing) -> Link:
+    """A process that is on many cores, and more than before."""
+    found, comm = standing.found, standing.comm
+    assert found is not None
+    assert comm is not None
+    change = change_of(found, comm)
+    assert change is not None
+    return Link(
+        "task", comm, f"{comm} had {describe_change(found, change)}", 0.5 + _surprise(change),
+        f"nodescope compare {between(standing.span.from_ns, standing.span.to_ns)}",
+        f"{comm} as busy at other times without harm",
+    )  # fmt: skip
 
 
 # -- the state and the source ------------------------------------------------
@@ -276,7 +332,7 @@ def _with_state(case: Case, story: Story) -> list[Chain]:
     uptime_s = _uptime(case, held.to_ns)
     origins = find_origins(case, held.to_ns, zombies.dying, uptime_s)
     for table in ("dying_parents", "cgroup_churn", "units", "containers"):
-        if not case.recorded(table) and table not in case.observed:
+        if not case.observed(table):
             story.lacks(
                 table, "part of where the zombies come from is not known",
                 f"record with the observer that fills `{table}`; `nodescope doctor`",
@@ -294,7 +350,7 @@ def _without_zombies(case: Case, story: Story, dying: int) -> list[Chain]:
     story.ruled_out.append(
         RuledOut(
             "zombie memory cgroups",
-            f"{dying} memory cgroups were dying; ruled out: too few for a walk to cost anything",
+            f"{dying} memory cgroups were dying; ruled out because walking so few costs nothing",
         )
     )
     assert story.mechanism is not None

@@ -7,16 +7,17 @@ from collections.abc import Callable, Sequence
 from nodescope.analysis.window import SECOND_NS, Window
 from nodescope.archive.reader import Segment
 from nodescope.diagnosis.case import Case
-from nodescope.diagnosis.chains import build
+from nodescope.diagnosis.chains import build, build_moment
 from nodescope.diagnosis.finding import Chain, Diagnosis, Finding, Missing
-from nodescope.diagnosis.incidents import ORDER, Incident, at_moment, find_symptoms, group
+from nodescope.diagnosis.incidents import Incident, find_incidents
+from nodescope.diagnosis.moments import find_standing
 from nodescope.diagnosis.recurrence import describe_recurrence
 from nodescope.diagnosis.story import Story
 from nodescope.diagnosis.suspects import with_show
 
 IN_FULL = 3  # incidents that are compared with a baseline: the rest tell the same
 MOST_INCIDENTS = 40
-MARGIN_NS = 30 * SECOND_NS
+AROUND_NS = 120 * SECOND_NS  # of a moment: an incident near it, whole
 
 
 def diagnose(
@@ -27,20 +28,28 @@ def diagnose(
 ) -> Diagnosis:
     """Everything that went wrong in the window, or near one moment of it."""
     case = Case(segments, window)
-    symptoms = find_symptoms(case)
-    if at_ns is not None:
-        symptoms = at_moment(symptoms, at_ns)
-    incidents = group(symptoms)
-    # The gravest first, and of these the latest: it is what a person was paged for.
-    incidents.sort(key=lambda each: (ORDER.index(each.first.kind), -each.first.time_ns))
+    incidents = find_incidents(case, at_ns)
     result = Diagnosis(window.from_ns, window.to_ns)
     for number, incident in enumerate(incidents[:MOST_INCIDENTS]):
         progress(number, len(incidents))
         chains, story = build(case, incident, with_baseline=number < IN_FULL)
         _add(result, _finding(incident, chains, story), story.missing)
+    if at_ns is not None and not incidents:
+        _look_at(case, at_ns, result)
     describe_recurrence(case, result.findings)
     result.missing += _missing_tables(case, result)
     return result
+
+
+def _look_at(case: Case, at_ns: int, result: Diagnosis) -> None:
+    """A moment near which nothing was reported: what stands out in it, if anything does."""
+    story = Story()
+    standing = find_standing(case, story, at_ns)
+    if standing is None:
+        result.missing += story.missing
+        return
+    chains = build_moment(case, story, standing)
+    _add(result, _finding(Incident([standing.symptom]), chains, story), story.missing)
 
 
 def _finding(incident: Incident, chains: list[Chain], story: Story) -> Finding:
@@ -77,7 +86,8 @@ def _key(finding: Finding) -> tuple[object, ...] | None:
 def _missing_tables(case: Case, result: Diagnosis) -> list[Missing]:
     """Sources whose absence makes silence worth less."""
     found = []
-    if not case.recorded("kernel_log") and not case.events:
+    # An imported log has no rows of its own: its lines are events.
+    if not case.observed("kernel_log") and not case.events_of("kernel", within=case.reach):
         found.append(
             Missing("kernel log", "resets and lockups would not be seen", "`nodescope doctor`")
         )

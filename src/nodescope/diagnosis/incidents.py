@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from nodescope.analysis.window import SECOND_NS, Event, Window
@@ -14,10 +14,12 @@ from nodescope.diagnosis.finding import Symptom
 ORDER = (
     "job_failed", "nic_reset", "nic_reset_failed", "nic_tx_timeout", "nic_keepalive_lost",
     "nic_health", "hard_lockup", "soft_lockup", "rcu_stall", "hung_task", "nic_poll_starved",
-    "core_starved", "core_held",
+    "core_starved", "core_held", "moment",
 )  # fmt: skip
+NOT_EVENTS = ("core_held", "moment")  # what the recorder says of a held core is looked at itself
 NIC_KINDS = tuple(kind for kind in ORDER if kind.startswith("nic_"))
 APART_NS = 30 * SECOND_NS  # symptoms further apart are not one incident
+NEAR_NS = 60 * SECOND_NS  # of a moment somebody asks about
 ONE_COMM = 0.9  # of a held core's samples
 
 
@@ -36,11 +38,33 @@ class Incident:
         return [symptom for symptom in self.symptoms if symptom.kind in kinds]
 
 
-def find_symptoms(case: Case) -> list[Symptom]:
-    """All of the window, in the order of time."""
-    wanted = [kind for kind in ORDER if kind != "core_held"]
-    found = [_from_event(event) for event in case.events_of(*wanted)]
-    found += [held for each in case.held_cores(case.window) if (held := _from_held(case, each))]
+def find_incidents(case: Case, at_ns: int | None = None) -> list[Incident]:
+    """Those of the window, or near one moment of it, the gravest and of these the latest first.
+
+    An incident at the window's edge is seen whole: what explains it may lie just outside.
+    """
+    near = case.window if at_ns is None else Window(at_ns - NEAR_NS, at_ns + NEAR_NS)
+    found = [
+        incident
+        for incident in group(find_symptoms(case, case.window.widened(APART_NS)))
+        if any(_touches(each, near) and _touches(each, case.window) for each in incident.symptoms)
+    ]
+    return sorted(found, key=lambda each: (ORDER.index(each.first.kind), -each.first.time_ns))
+
+
+def _touches(symptom: Symptom, window: Window) -> bool:
+    return _start_ns(symptom) < window.to_ns and symptom.time_ns >= window.from_ns
+
+
+def _start_ns(symptom: Symptom) -> int:
+    return symptom.time_ns if symptom.from_ns is None else symptom.from_ns
+
+
+def find_symptoms(case: Case, window: Window) -> list[Symptom]:
+    """All of a window, in the order of time."""
+    wanted = [kind for kind in ORDER if kind not in NOT_EVENTS]
+    found = [_from_event(event) for event in case.events_of(*wanted, within=window)]
+    found += [held for each in case.held_cores(window) if (held := _from_held(case, each))]
     return sorted(found, key=lambda symptom: symptom.time_ns)
 
 
@@ -91,7 +115,7 @@ def group(symptoms: Iterable[Symptom]) -> list[Incident]:
 
 def _belongs(incident: Incident, symptom: Symptom) -> bool:
     last = max(each.time_ns for each in incident.symptoms)
-    if symptom.time_ns - last > APART_NS:
+    if _start_ns(symptom) - last > APART_NS:
         return False
     if symptom.cpu is None:
         return True
@@ -99,8 +123,3 @@ def _belongs(incident: Incident, symptom: Symptom) -> bool:
     return (
         not cpus or symptom.cpu in cpus or any(each.kind in NIC_KINDS for each in incident.symptoms)
     )
-
-
-def at_moment(symptoms: Sequence[Symptom], at_ns: int) -> list[Symptom]:
-    """Those near a moment somebody asks about."""
-    return [each for each in symptoms if abs(each.time_ns - at_ns) <= 2 * APART_NS]

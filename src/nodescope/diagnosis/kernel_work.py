@@ -41,16 +41,18 @@ def add_mechanism(case: Case, story: Story) -> bool:
     story.links.append(_named(story, mechanism, share, _leaf(stacks, mechanism)))
     for name, (other, each) in sorted(shares.items(), key=lambda item: -item[1][0]):
         if name != best and other >= 0.02:
-            why = "too little to hold it" if other < share else "it is how the process came there"
+            little = other < share
+            why = "that is too little to hold it" if little else "it is how the process came there"
             statement = f"{each.title}: {other:.0%} of core {held.cpu}'s kernel samples"
-            story.ruled_out.append(RuledOut(name, f"{statement}; ruled out: {why}"))
+            story.ruled_out.append(RuledOut(name, f"{statement}; ruled out because {why}"))
     labels = {"page_faults": "page faults", "compaction": "compaction",
               "direct_reclaim": "direct reclaim",
               "huge_page_clearing": "huge page faults"}  # fmt: skip
     share_of = {labels[name]: value[0] for name, value in shares.items() if name in labels}
+    share_of["faults that read the disk"] = share_of.get("page faults", 0.0)  # of one family
     if mechanism.name == "memcg_walk_by_reclaim":
         share_of["direct reclaim"] = share
-    story.ruled_out += rule_out_rises(case, held.to_ns, share_of)
+    story.ruled_out += rule_out_rises(case, Window(held.from_ns, held.to_ns), share_of)
     story.ruled_out += rule_out_throttling(case, held.to_ns)
     return True
 

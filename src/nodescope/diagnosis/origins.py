@@ -14,12 +14,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from nodescope.analysis.window import SECOND_NS, Window
-from nodescope.diagnosis.case import Case
+from nodescope.diagnosis.case import LOOKAHEAD_NS, LOOKBACK_NS, Case
 from nodescope.diagnosis.finding import Link, Root
 from nodescope.diagnosis.owners import why_link
 from nodescope.diagnosis.showing import around, moment
+from nodescope.quantities import format_duration
 
-LOOKBACK_NS = 3600 * SECOND_NS
 LEAST_LOOPS = 3
 
 
@@ -143,9 +143,8 @@ def find_loopers(case: Case, at_ns: int) -> list[Looper]:
     def looper(kind: str, name: str) -> Looper:
         return found.setdefault((kind, name), Looper(kind, name))
 
-    for event in case.events_of("unit_exit", "unit_failed", "unit_restart", "container_exit"):
-        if not since <= event.time_ns <= at_ns + 60 * SECOND_NS:
-            continue
+    ends = ("unit_exit", "unit_failed", "unit_restart", "container_exit")
+    for event in case.events_of(*ends, within=Window(since, at_ns + 60 * SECOND_NS)):
         each = looper("container" if event.kind == "container_exit" else "unit", event.subject)
         if event.kind in ("unit_exit", "container_exit"):
             each.times.append(event.time_ns)
@@ -159,12 +158,12 @@ def find_loopers(case: Case, at_ns: int) -> list[Looper]:
         for key in ("cgroup", "cgroup_parent"):
             if event.details.get(key):
                 each.places.add(str(event.details[key]))
-    for event in case.events_of("unit_hidden_loop", "unit_child_failing"):
-        if since <= event.time_ns <= at_ns + 120 * SECOND_NS:
-            each = looper("unit", event.subject)
-            each.inside = _inside(event.details)
-            if each.inside is not None and each.inside.cgroup:
-                each.places.add(each.inside.cgroup)
+    inside = ("unit_hidden_loop", "unit_child_failing")
+    for event in case.events_of(*inside, within=Window(since, at_ns + LOOKAHEAD_NS)):
+        each = looper("unit", event.subject)
+        each.inside = _inside(event.details)
+        if each.inside is not None and each.inside.cgroup:
+            each.places.add(each.inside.cgroup)
     _add_container_rows(case, since, at_ns, looper)
     for row in case.state("units", ["unit"], at_ns):
         mine = found.get(("unit", row["unit"]))
@@ -228,7 +227,7 @@ def find_origins(case: Case, at_ns: int, dying: int, uptime_s: float | None) -> 
         if _stands_in(looper, place.path)
     ]
     if not origins and places:
-        origins = [_place_alone(place, dying, at_ns) for place in places[:2]]
+        origins = [_place_alone(case, at_ns, place, dying) for place in places[:2]]
     return sorted(origins, key=lambda each: -each.score)
 
 
@@ -242,7 +241,14 @@ def _stands_in(looper: Looper, path: str) -> bool:
     )  # fmt: skip
 
 
-def _place_link(place: Place, dying: int, at_ns: int) -> Link:
+def _before(case: Case, at_ns: int) -> str:
+    """The time that was looked at, in words."""
+    length_ns = case.looked_back_ns(at_ns)
+    hour = length_ns >= 0.95 * LOOKBACK_NS
+    return "in the hour before" if hour else f"in the {format_duration(length_ns)} before"
+
+
+def _place_link(case: Case, at_ns: int, place: Place, dying: int) -> Link:
     parts = []
     if place.dying:
         # cgroup v1 counts them only together: by parent it is an estimate.
@@ -253,7 +259,8 @@ def _place_link(place: Place, dying: int, at_ns: int) -> Link:
     if place.removed:
         # Only those removed over a minute ago are known to have stayed.
         stayed = f", {place.unreleased:,} of them not released" if place.unreleased else ""
-        parts.append(f"{place.removed:,} were removed there in the hour before{stayed}")
+        when = _before(case, at_ns)
+        parts.append(f"{place.removed:,} were removed there {when}{stayed}")
     if place.maker:
         parts.append(f"made by {place.maker} as {place.pattern}")
     share = (place.dying or 0) / max(1, dying)
@@ -264,8 +271,8 @@ def _place_link(place: Place, dying: int, at_ns: int) -> Link:
     )  # fmt: skip
 
 
-def _place_alone(place: Place, dying: int, at_ns: int) -> Origin:
-    link = _place_link(place, dying, at_ns)
+def _place_alone(case: Case, at_ns: int, place: Place, dying: int) -> Origin:
+    link = _place_link(case, at_ns, place, dying)
     return Origin((link,), Root("cgroup", place.path), None, link.strength)
 
 
@@ -273,7 +280,7 @@ def _explain(
     case: Case, at_ns: int, dying: int, uptime_s: float | None, place: Place, looper: Looper
 ) -> Origin:
     period = looper.period_s
-    ended = _ended(looper)
+    ended = _ended(case, at_ns, looper)
     ids = f", {len(looper.ids)} ids under one name" if len(looper.ids) > 2 else ""
     unit = _unit_behind(case, at_ns, looper, place)
     alone = unit is not None and looper.kind == "unit" and looper.inside is None
@@ -288,7 +295,7 @@ def _explain(
         f"nodescope events {around(at_ns, 600)} --kind {_kind_shown(looper)}",
         f"zombies that go on growing while {looper.name} is stopped",
     )
-    links = [_place_link(place, dying, at_ns), loop]
+    links = [_place_link(case, at_ns, place, dying), loop]
     root = Root(looper.kind, looper.name)
     if unit is not None:
         links.append(why_link(unit, at_ns, None if looper.kind == "unit" else looper.name))
@@ -297,7 +304,7 @@ def _explain(
     return Origin(tuple(links), root, arithmetic, score)
 
 
-def _ended(looper: Looper) -> str:
+def _ended(case: Case, at_ns: int, looper: Looper) -> str:
     inside = looper.inside
     if inside is not None and inside.failed > len(looper.times):
         ends = f" ({', '.join(inside.ends[:3])})" if inside.ends else ""
@@ -307,7 +314,7 @@ def _ended(looper: Looper) -> str:
         )
     codes = ", ".join(code for code, _ in looper.exits.most_common(3))
     exits = f" (exit {codes})" if codes else ""
-    return f"ended {len(looper.times)} times in the hour before{exits}"
+    return f"ended {len(looper.times)} times {_before(case, at_ns)}{exits}"
 
 
 def _kind_shown(looper: Looper) -> str:

@@ -56,8 +56,8 @@ def core_of_nic(
         story.ruled_out.append(
             RuledOut(
                 f"core {best[0].cpu}",
-                f"core {best[0].cpu} was held for {best[0].seconds:.0f} s, but serves no queue of "
-                f"{nic.subject}",
+                f"core {best[0].cpu} was held for {best[0].seconds:.0f} s; ruled out because it "
+                f"serves no queue of {nic.subject}",
             )
         )
         return None

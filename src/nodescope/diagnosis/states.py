@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from nodescope.analysis.window import SECOND_NS, Window
 from nodescope.diagnosis.case import Case
 from nodescope.diagnosis.finding import Link, RuledOut
 from nodescope.diagnosis.showing import around, moment
+from nodescope.quantities import format_duration
 
 FEW_ZOMBIES = 300  # every machine has some; nobody pays for them
-BEFORE_S, NEAR_S = 900, 60
+BEFORE_S, NEAR_S, AFTER_S = 900, 60, 15
+LEAST_BEFORE_S = 3  # of a baseline; the statement says how long it was
+NO_SHARE = 0.3  # of a core's samples: with less a suspect did not hold it
 RISE = 2.0  # a rate that did not double did not change
 
 
@@ -33,15 +34,12 @@ class Zombies:
 
 @dataclass(frozen=True, slots=True)
 class Rise:
-    """How fast a counter of /proc/vmstat grew near the moment and before it."""
+    """How fast a counter of /proc/vmstat grew in some seconds, and before them."""
 
     name: str
     near: float  # per second
-    before: float
-
-    @property
-    def ratio(self) -> float:
-        return self.near / self.before if self.before > 0 else math.inf
+    before: float | None  # None: nothing to compare with
+    before_ns: int  # how long that was
 
 
 def read_zombies(case: Case, at_ns: int) -> Zombies | None:
@@ -69,21 +67,22 @@ def zombie_link(zombies: Zombies) -> Link:
 
 def pressure_link(case: Case, at_ns: int) -> Link | None:
     """Want of memory near the moment, if there was any."""
-    rises = [
-        rise
-        for rise in read_rises(case, at_ns)
-        if rise.name.startswith(("allocstall", "pgscan_direct")) and rise.near > 0
-    ]
+    near = Window(at_ns - NEAR_S * SECOND_NS, at_ns + 5 * SECOND_NS)
+    stalls = {
+        name: rate
+        for name, listed in _read_counters(case, near).items()
+        if name.startswith(("allocstall", "pgscan_direct")) and (rate := _rate(listed))
+    }
     hits = _limit_hits(case, at_ns)
-    if not rises and not hits:
+    if not stalls and not hits:
         return None
     if hits:
         path, count = hits[0]
         statement = f"{path} ran into its memory limit {count:,} times in that minute"
         subject, strength = path, 3.0
     else:
-        worst = max(rises, key=lambda rise: rise.near)
-        statement = f"{worst.name} grew by {worst.near:,.0f} a second"
+        name, rate = max(stalls.items(), key=lambda each: each[1])
+        statement = f"{name} grew by {rate:,.0f} a second"
         subject, strength = "memory of the node", 2.0
     return Link(
         "state", subject, statement, strength,
@@ -104,29 +103,41 @@ def _limit_hits(case: Case, at_ns: int) -> list[tuple[str, int]]:
     return sorted(grown, key=lambda each: (-each[1], each[0]))
 
 
-def read_rises(case: Case, at_ns: int) -> list[Rise]:
-    """Counters of vmstat: their rate near the moment and in the minutes before."""
-    near = Window(at_ns - NEAR_S * SECOND_NS, at_ns + 5 * SECOND_NS)
-    before = Window(at_ns - BEFORE_S * SECOND_NS, near.from_ns)
-    rates = {
-        "near": _rates(case.rows("memory", near)),
-        "before": _rates(case.rows("memory", before)),
-    }
-    return [
-        Rise(name, rate, rates["before"].get(name, 0.0)) for name, rate in rates["near"].items()
-    ]
+Readings = list[tuple[int, int]]  # when, and the value, in the order of time
 
 
-def _rates(rows: Sequence[dict[str, Any]]) -> dict[str, float]:
-    ends: dict[str, list[tuple[int, int]]] = {}
-    for row in rows:
-        ends.setdefault(row["name"], []).append((row["time_ns"], row["value"]))
-    rates = {}
-    for name, listed in ends.items():
-        (start, first), (end, last) = min(listed), max(listed)
-        if end > start and last >= first and not name[0].isupper():  # meminfo is capitalised
-            rates[name] = (last - first) * SECOND_NS / (end - start)
-    return rates
+def read_rises(case: Case, span: Window) -> list[Rise]:
+    """Counters of vmstat: their rate in some seconds and in the minutes before them."""
+    wide = Window(span.from_ns - BEFORE_S * SECOND_NS, span.to_ns + AFTER_S * SECOND_NS)
+    found = []
+    for name, listed in _read_counters(case, wide).items():
+        # Readings are seconds apart: those that enclose the span, and those before it.
+        first = max(sum(time_ns <= span.from_ns for time_ns, _ in listed) - 1, 0)
+        last = sum(time_ns < span.to_ns for time_ns, _ in listed)
+        near = _rate(listed[first : last + 1])
+        if near is not None:
+            before_ns = listed[first][0] - listed[0][0]
+            enough = before_ns >= LEAST_BEFORE_S * SECOND_NS
+            before = _rate(listed[: first + 1]) if enough else None
+            found.append(Rise(name, near, before, before_ns))
+    return found
+
+
+def _read_counters(case: Case, window: Window) -> dict[str, Readings]:
+    """Readings by counter; gauges of meminfo are capitalised."""
+    found: dict[str, Readings] = {}
+    for row in case.rows("memory", window):
+        if not row["name"][0].isupper():
+            found.setdefault(row["name"], []).append((row["time_ns"], row["value"]))
+    return {name: sorted(listed) for name, listed in found.items()}
+
+
+def _rate(listed: Readings) -> float | None:
+    """How fast it grew, per second; None if that cannot be said."""
+    if len(listed) < 2:
+        return None
+    (start, first), (end, last) = listed[0], listed[-1]
+    return (last - first) * SECOND_NS / (end - start) if end > start and last >= first else None
 
 
 # What people suspect first, and how the kernel counts it.
@@ -140,23 +151,35 @@ _SUSPECTS = {
 }
 
 
-def rule_out_rises(case: Case, at_ns: int, share_of: dict[str, float]) -> list[RuledOut]:
-    """Counters that people suspect, with why they are not it."""
+def rule_out_rises(case: Case, span: Window, share_of: dict[str, float]) -> list[RuledOut]:
+    """Counters that people suspect, with why they are not it.
+
+    `share_of` says how much of the held core's kernel samples is of each.
+    """
     found: dict[str, RuledOut] = {}
-    for rise in read_rises(case, at_ns):
+    for rise in read_rises(case, span):
         label = _SUSPECTS.get(rise.name)
-        if label is None or label in found or rise.before <= 0:
+        if label is None or label in found or not (rise.near or rise.before):
             continue
         share = share_of.get(label, 0.0)
-        if share >= 0.3:
-            continue
-        if rise.ratio < 1.05:
-            said = f"{label} did not rise"
-        else:
-            said = f"{label} rose {rise.ratio:.1f}×"
-        why = "" if rise.ratio < RISE else f", and {share:.0%} of the core's samples"
-        found[label] = RuledOut(label, f"{said}{why}: ruled out")
+        if share < NO_SHARE:
+            found[label] = RuledOut(label, _why_not(label, rise, share))
     return list(found.values())
+
+
+def _why_not(label: str, rise: Rise, share: float) -> str:
+    some = f"only {share:.0%}" if share >= 0.005 else "none"
+    little = f"{some} of the core's kernel samples is of it"
+    if rise.before is None:
+        return f"{label}: not compared, nothing before it; ruled out because {little}"
+    against = f"against the {format_duration(rise.before_ns)} before"
+    if rise.before == 0:
+        return f"{label} began, {rise.near:,.1f} a second {against}; ruled out because {little}"
+    ratio = rise.near / rise.before
+    if ratio < 1.05:
+        return f"{label} did not rise {against}; ruled out because that is no more than usual"
+    reason = little if ratio >= RISE else f"that is not even double, and {little}"
+    return f"{label} rose {ratio:.1f}× {against}; ruled out because {reason}"
 
 
 def rule_out_throttling(case: Case, at_ns: int) -> list[RuledOut]:
@@ -173,7 +196,7 @@ def rule_out_throttling(case: Case, at_ns: int) -> list[RuledOut]:
     return [
         RuledOut(
             "CPU throttling",
-            f"{worst[0]} was throttled for {worst[1] / 1e6:.1f} s in that minute; ruled out: "
-            "throttling takes a core away, it does not hold one in the kernel",
+            f"{worst[0]} was throttled for {worst[1] / 1e6:.1f} s in that minute; ruled out "
+            "because throttling takes a core away, it does not hold one in the kernel",
         )
     ]

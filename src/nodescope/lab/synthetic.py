@@ -366,6 +366,10 @@ class _Story:
 
     def _kernel_log(self, start: int, length: int) -> None:
         shape = self.shape
+        self._append("kernel_log", [
+            dict(time_ns=self.at(start), sequence=start, level=6, facility=0, user=False,
+                 text="IPv6: ADDRCONF(NETDEV_CHANGE): veth0: link becomes ready")
+        ])  # fmt: skip
         if shape.healthy:
             return
         for number, reset in enumerate(shape.resets):
@@ -383,7 +387,7 @@ class _Story:
                  '{"driver":"ena"}'),
             ]  # fmt: skip
             self._append("kernel_log", [
-                dict(time_ns=self.at(second), sequence=900 + number * 10 + place, level=4,
+                dict(time_ns=self.at(second), sequence=start + 1 + number * 10 + place, level=4,
                      facility=0, user=False, text=f"ena 0000:20:03.0 eth0: {text}")
                 for place, (second, _, text, _) in enumerate(lines)
             ])  # fmt: skip
