@@ -24,13 +24,14 @@ from nodescope.pictures.drawing import Box, Drawing
 from nodescope.pictures.flame import Node, draw_flame
 from nodescope.pictures.flame_change import draw_flame_change, with_before
 from nodescope.pictures.heatmap import draw_heatmap
-from nodescope.pictures.text import clock, percent, visible
+from nodescope.pictures.text import clock, visible
 from nodescope.quantities import format_duration
 
 AROUND_NS = 60 * SECOND_NS
 BEFORE_NS = 5 * SECOND_NS  # what of a moment no core was held for is looked at
 BASELINE_NS = 1800 * SECOND_NS
 LEAST_BASELINE_NS = 3 * SECOND_NS
+MISSED = 0.05  # of what ran now: so much must be gone to be missed
 TREND_NS = 12 * 3600 * SECOND_NS
 _WIDTH, _LEFT = 1000.0, 64.0
 _BAD: Colour = (176, 58, 46)
@@ -131,12 +132,13 @@ def _flame(case: Case, focus: Focus) -> Iterator[Picture]:
             "Flame graph, not a diff: no samples were taken before those seconds to compare with.",
         )
         return
-    tree = with_before(now, usual, focus.span.length_ns / before.length_ns)
+    scale = focus.span.length_ns / before.length_ns
+    tree = with_before(now, usual, scale)
     against = format_duration(before.length_ns)
     yield Picture(
         draw_flame_change(tree, f"Flame diff of {focus.place}: {length} against {against} before"),
         f"Flame diff: what ran in those {length}, coloured by its change from the {against} "
-        f"before: red is new or more, blue is less.{_gone(tree, usual)}",
+        f"before: red is new or more, blue is less.{_gone(now, usual, scale)}",
     )
 
 
@@ -160,14 +162,13 @@ def _tree(case: Case, focus: Focus, window: Window) -> Node:
     return tree
 
 
-def _gone(now: Node, before: Node) -> str:
+def _gone(now: Node, before: Node, scale: float) -> str:
     """What a graph as wide as now cannot show: who ran before and does not any more."""
     here = {child["name"] for child in now["children"]}
-    whole = max(before["value"], 1)
     gone = [
-        f"{visible(child['name'])} ({percent(child['value'] / whole)} of the samples before)"
+        f"{visible(child['name'])} ({child['value'] * scale:,.0f} samples in as long before)"
         for child in before["children"]
-        if child["name"] not in here and child["value"] / whole >= 0.05
+        if child["name"] not in here and child["value"] * scale >= MISSED * now["value"]
     ]
     return f" Not there any more: {', '.join(gone[:3])}." if gone else ""
 
