@@ -7,6 +7,7 @@ recording: what was appended stays pending, what comes meanwhile is a gap.
 
 from __future__ import annotations
 
+import json
 import select
 import signal
 import socket
@@ -389,8 +390,14 @@ class Recorder:
                 "lost": [self._lost],
                 "late_ns": [self._core_times.take_late_ns()],
                 "frequency_hz": [self._frequency_hz()],
+                "unresolved": [self._unresolved()],
             },
         )
+
+    def _unresolved(self) -> str | None:
+        if self._sampling is None:
+            return None
+        return json.dumps(self._profiler.unresolved(), sort_keys=True)
 
     def _frequency_hz(self) -> int:
         return self._sampling.sampler.frequency_hz if self._sampling is not None else 0
