@@ -95,7 +95,8 @@ class Recorder:
         self._freezing = Freezing(writer.root)
         self._readers = Readers()
         self._core_pace = Pace(options.core_interval_ns, now)
-        self._drain_pace = Pace(min(_DRAIN_NS, options.flush_ns), now + _DRAIN_NS)
+        drain_ns = self._notifier.pace_ns(min(_DRAIN_NS, options.flush_ns))
+        self._drain_pace = Pace(drain_ns, now + drain_ns)
         self._flush_pace = Pace(options.flush_ns, now + options.flush_ns)
         self._segment_pace = Pace(options.segment_ns, now + options.segment_ns)
         self._undecoded: list[list[Chunk]] = []  # one list per draining
