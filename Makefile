@@ -6,6 +6,7 @@
 # make bench   measure, with peers in the same run (benchmarks/RESULTS.md)
 # make wheel   the package with the page in it, into dist/
 # make pictures  photograph the page into docs/pictures
+# make docs    write the parts of docs/ that come from the code
 # make lock    resolve pyproject.toml again
 # Each does its own set-up; it needs only Python 3.11+, git and make.
 

@@ -1,8 +1,9 @@
 """`python -m benchmarks [NAME…] [--quick] [--peer NAME=COMMAND]`.
 
-Without names all run, about a quarter of an hour. `--quick` only tries the
-harness: it prints what it saw, marked as not the bar, and leaves RESULTS.md
-as it is.
+Without names all run, nearly two hours: `lab` makes every incident many times and takes
+one of them, `recorder_cost` and `node_cost` a quarter of an hour each. `--quick` only
+tries the harness: it prints what it saw, marked as not the bar, and leaves RESULTS.md as
+it is.
 """
 
 from __future__ import annotations

@@ -47,10 +47,13 @@ def test_a_person_reads_one_fact_a_line(nodescope: Nodescope, recording: Path) -
     assert "gaps        0" in out
 
 
-def beat(writer: ArchiveWriter, clock: HandClock, wall_ns: int, lost: int) -> None:
+def beat(
+    writer: ArchiveWriter, clock: HandClock, wall_ns: int, lost: int, unresolved: str | None = None
+) -> None:
     row = {
         "time_ns": clock.now, "wall_ns": wall_ns, "cpu_ns": 0, "rss_bytes": 0, "written_bytes": 0,
         "samples": 0, "lost": lost, "late_ns": 5_000_000, "frequency_hz": 97,
+        "unresolved": unresolved,
     }  # fmt: skip
     writer.append("heartbeats", {name: [value] for name, value in row.items()})
 
@@ -93,3 +96,42 @@ def test_losses_steps_throttling_and_gaps(nodescope: Nodescope, tmp_path: Path) 
     out = nodescope("quality", "--archive", tmp_path).out
     assert "set forward by 1h at" in out
     assert "idle        75.0 % of the cores' time" in out
+
+
+def record_run(root: Path, clock: HandClock, *said: str | None) -> None:
+    """A run of the recorder, a segment for each heartbeat."""
+    with ArchiveWriter.open(root, node={"name": "n"}, clock=clock, tick_ns=1000) as writer:
+        for text in said:
+            clock.now += SECOND
+            beat(writer, clock, clock.wall_ns(), 0, text)
+            writer.seal_segment()
+
+
+def test_why_places_have_no_name_is_counted_once_per_run(
+    nodescope: Nodescope, tmp_path: Path
+) -> None:
+    clock = HandClock()
+    # A recorder's counts only grow: the last of a run holds all before it.
+    record_run(tmp_path, clock, '{"no symbols": 3}', '{"no symbols": 800, "process gone": 2}')
+    record_run(tmp_path, clock, "{}", '{"no symbols": 40}')
+    clock.now += SECOND
+    record_run(tmp_path, clock, '{"no symbols": 500}', None)
+    document = json.loads(nodescope("quality", "--json", "--archive", tmp_path).out)
+    assert document["unresolved_reasons"] == {"no symbols": 1340, "process gone": 2}
+    out = nodescope("quality", "--archive", tmp_path).out
+    assert "unnamed     no symbols 1,340, process gone 2 (places in binaries" in out
+
+
+def test_reasons_are_not_invented(nodescope: Nodescope, tmp_path: Path, recording: Path) -> None:
+    """An older recorder said none; and whoever wrote an archive may have written anything."""
+    document = json.loads(nodescope("quality", "--json", "--archive", recording).out)
+    assert document["unresolved_reasons"] is None
+    hostile = ["[" * 5000, "[1]", '{"denied": 1, "malformed": -1, "absent": "x", "deleted": true}']
+    for number, text in enumerate(hostile):
+        clock = HandClock()
+        record_run(tmp_path / str(number), clock, text)
+        shown = nodescope("quality", "--json", "--archive", tmp_path / str(number))
+        expected = {"denied": 1} if number == 2 else {}
+        assert json.loads(shown.out)["unresolved_reasons"] == expected
+    record_run(tmp_path / "screen", HandClock(), json.dumps({"\x1b[2J": 7}))
+    assert "\\x1b[2J 7" in nodescope("quality", "--archive", tmp_path / "screen").out

@@ -1,7 +1,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -119,6 +122,51 @@ def test_a_full_queue_does_not_block(tmp_path: Path) -> None:
 )
 def test_watchdog_interval(variables: dict[str, str], interval_ns: int | None) -> None:
     assert Notifier(variables, pid=42).watchdog_interval_ns == interval_ns
+
+
+@pytest.mark.parametrize(
+    ("microseconds", "pace_ns"),
+    [
+        (None, 2_000_000_000),
+        ("60000000", 2_000_000_000),  # our own unit's: we say so sooner anyway
+        ("3000000", 1_500_000_000),
+        ("1", 100_000_000),
+    ],
+)
+def test_we_say_that_we_live_twice_as_often_as_asked(
+    microseconds: str | None, pace_ns: int
+) -> None:
+    variables = {} if microseconds is None else {"WATCHDOG_USEC": microseconds}
+    assert Notifier(variables).pace_ns(2_000_000_000) == pace_ns
+
+
+@pytest.mark.live
+def test_the_recorder_tells_its_supervisor(tmp_path: Path) -> None:
+    """A real recorder, with whatever rights we have: it is ready, lives, and says it stops."""
+    path, archive = str(tmp_path / "notify"), str(tmp_path / "archive")
+    command = [sys.executable, "-m", "nodescope.cli.main", "record", "--archive", archive]
+    said: list[str] = []
+    with _listen(path) as listener:
+        listener.settimeout(120)
+
+        def hear(line: str, times: int = 1) -> None:
+            wanted = said.count(line) + times
+            while said.count(line) < wanted:
+                said.extend(listener.recv(4096).decode().splitlines())
+
+        environment = os.environ | {"NOTIFY_SOCKET": path, "WATCHDOG_USEC": "1000000"}
+        with subprocess.Popen([*command, "--without", "all"], env=environment) as recorder:
+            try:
+                hear("READY=1")
+                assert "STOPPING=1" not in said
+                hear("WATCHDOG=1", times=4)  # one comes with being ready, the rest from the loop
+                recorder.send_signal(signal.SIGTERM)
+                hear("STOPPING=1")
+                assert recorder.wait(90) == 0
+            finally:
+                recorder.kill()
+    assert said.index("READY=1") < said.index("WATCHDOG=1")
+    assert said.count("READY=1") == said.count("STOPPING=1") == 1
 
 
 def test_the_process_environment_is_the_default(

@@ -33,6 +33,19 @@ while time.monotonic() < end:
 print(begin, time.monotonic_ns())
 """
 
+# Runs code that it maps from a file which is no binary, as a strange loader would.
+STRANGE_CODE = """
+import ctypes, mmap, os, sys, time
+path, end = sys.argv[1], time.monotonic() + float(sys.argv[2])
+with open(path, "wb") as file:  # mov rcx, 2^27; dec rcx; jnz -5; ret
+    file.write(b"\\x48\\xc7\\xc1\\x00\\x00\\x00\\x08\\x48\\xff\\xc9\\x75\\xfb\\xc3".ljust(4096))
+access = mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC
+code = mmap.mmap(os.open(path, os.O_RDWR), 4096, prot=access)
+run = ctypes.CFUNCTYPE(None)(ctypes.addressof(ctypes.c_char.from_buffer(code)))
+while time.monotonic() < end:
+    run()
+"""
+
 
 def record(archive: Path, *options: str, **environment: str) -> subprocess.Popen[bytes]:
     """Start a recorder; what it says goes to a file beside the archive."""
@@ -129,6 +142,20 @@ def test_a_busy_program_is_found_with_its_kernel_functions(tmp_path: Path) -> No
     assert shown["recording"] is None
     assert shown["recorder"]["rss_bytes"] > 0
     assert 0 < shown["recorder"]["cpu_ratio"] < 1
+
+
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="its machine code is of x86-64")
+def test_code_of_a_file_that_is_no_binary_is_unnamed_for_a_counted_reason(tmp_path: Path) -> None:
+    archive, strange = tmp_path / "archive", tmp_path / "strange"
+    with recording(archive, "--flush", "500ms", "--without", "all"):
+        subprocess.run([sys.executable, "-c", STRANGE_CODE, strange, "2"], check=True)
+    (segment,) = Archive.open(archive).segments()
+    frames = segment.read("frames").to_pylist()
+    names = {frame["name"] for frame in frames if frame["module"] == str(strange)}
+    assert names
+    assert all(name.startswith("+0x") for name in names)
+    last = segment.read("heartbeats", ["unresolved"]).column("unresolved").to_pylist()[-1]
+    assert json.loads(last)["not ELF"] >= len(names)
 
 
 def test_one_core_held_in_the_kernel_is_plainly_there(tmp_path: Path) -> None:

@@ -14,6 +14,16 @@ def test_the_page_is_up_to_date() -> None:
     assert replace_kinds(page) == page, f"run: {renew}"
 
 
+def test_what_is_serious() -> None:
+    """What must be kept whatever retention says, by the kinds that tell it."""
+    resets_and_lockups = ["nic_reset", "nic_tx_timeout", "soft_lockup", "hard_lockup"]
+    of_the_node = ["core_held", "zombies_warn", "zombies_critical", "unit_loop"]
+    for name in resets_and_lockups + of_the_node:
+        assert EVENT_KINDS[name].serious, name
+    for name in ("recorder_started", "unit_restart", "mark", "frozen"):
+        assert not EVENT_KINDS[name].serious, name
+
+
 def test_every_kind_is_in_it() -> None:
     table = render_kinds()
     for kind in EVENT_KINDS.values():

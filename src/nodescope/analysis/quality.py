@@ -6,6 +6,8 @@ each frame by its samples, because an unnamed function that never runs is no los
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -23,6 +25,7 @@ from nodescope.archive.reader import Segment
 DEEPEST = 127  # kernel.perf_event_max_stack: a deeper stack is cut there
 RESTART_NS = 1_000_000_000
 _THROTTLED = "throttled"
+_MAX_REASONS, _MAX_REASON = 32, 60  # an archive may come from anybody
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +46,7 @@ class Quality:
     kernel_unresolved: int = 0
     user_frames: int = 0
     user_unresolved: int = 0
+    unresolved_reasons: dict[str, int] | None = None  # places in binaries; None if not told
     truncated_stacks: int = 0  # samples as deep as the kernel goes
     idle_task_samples: int = 0  # of pid 0
     throttled: int = 0
@@ -93,6 +97,7 @@ def assess(
     quality = Quality()
     for part in parts:
         _count_samples(part, chosen, quality)
+    quality.unresolved_reasons = _reasons(segments)
     before: Description | None = None
     for segment in segments:
         description = segment.description
@@ -137,6 +142,38 @@ def _count_samples(part: Columns, chosen: Filter, quality: Quality) -> None:
     quality.idle_task_samples += int(
         np.count_nonzero((pid if passing is None else pid[passing]) == 0)
     )
+
+
+def _reasons(segments: Sequence[Segment]) -> dict[str, int] | None:
+    """Why places have no name, as each run of the recorder last said in these segments."""
+    said: dict[tuple[str, int], dict[str, int]] = {}
+    for segment in segments:
+        texts = segment.read("heartbeats", ["unresolved"]).column("unresolved").to_pylist()
+        told = [text for text in texts if text is not None]
+        if told:
+            start = segment.description.start
+            said[start.boot_id, start.run_ns] = parse_reasons(told[-1])
+    if not said:
+        return None
+    total: Counter[str] = Counter()
+    for reasons in said.values():
+        total.update(reasons)
+    return dict(total.most_common(_MAX_REASONS))
+
+
+def parse_reasons(text: str) -> dict[str, int]:
+    """Counts by reason from a heartbeat; what is none is passed over."""
+    try:
+        content = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    if not isinstance(content, dict):
+        return {}
+    return {
+        reason[:_MAX_REASON]: count
+        for reason, count in content.items()
+        if type(count) is int and 0 < count < 1 << 63
+    }
 
 
 def _along_paths(tree: Tree, own: I64) -> I64:

@@ -190,7 +190,8 @@ def _times(start: Start, tables: Mapping[str, Any]) -> tuple[list[int], int | No
 def _cost(heartbeats: Any) -> RecorderCost | None:
     if not len(heartbeats):
         return None
-    get = {name: heartbeats.column(name).to_numpy() for name in heartbeats.column_names}
+    names = ("time_ns", "cpu_ns", "rss_bytes", "late_ns", "lost", "frequency_hz")
+    get = {name: heartbeats.column(name).to_numpy() for name in names}
     return RecorderCost(
         time_first_ns=int(get["time_ns"][0]),
         time_last_ns=int(get["time_ns"][-1]),

@@ -38,7 +38,8 @@ The contract:
 A slice of an archive in one file is a bundle: see `nodescope.archive.bundle`.
 
 The format is one number, in `archive.json` and in each `segment.json`. A
-reader refuses a newer one by name and reads every older one.
+reader refuses a newer one by name and reads every older one. A new table needs a
+new number; a new column that may be null does not, as older readers pass over it.
 """
 
 from __future__ import annotations

@@ -29,8 +29,8 @@ def add_parser(commands: options.Commands) -> None:
         run,
         summary="how far a window can be trusted: lost, unnamed, cut off, not seen",
         description="Show what a window lacks: samples lost in the rings, functions without a\n"
-        "name, stacks cut off at the kernel's limit, throttling, steps of the wall clock, gaps\n"
-        "with their reasons; and how idle the cores were.",
+        "name and why, stacks cut off at the kernel's limit, throttling, steps of the wall clock,\n"
+        "gaps with their reasons; and how idle the cores were.",
         examples=[
             ("nodescope quality", "the whole recording"),
             ("nodescope quality --at 12:00:05 --around 60s --json", "an incident, for scripts"),
@@ -99,6 +99,7 @@ def render_quality(quality: Quality) -> str:
             f"user        {quality.user_unresolved:,} of {quality.user_frames:,} frames have "
             f"no name{_percent(quality.user_unresolved_share)}"
         ),
+        *_render_reasons(quality.unresolved_reasons),
         (
             f"cut off     {quality.truncated_stacks:,} stacks at the kernel's limit"
             f"{_percent(quality.truncated_share)}"
@@ -129,6 +130,15 @@ def render_quality(quality: Quality) -> str:
             f"  {format_moment(gap.from_ns)}  {length:<8}  {gap.source}{where}: {gap.reason}"
         )
     return "\n".join(lines)
+
+
+def _render_reasons(reasons: dict[str, int] | None) -> list[str]:
+    from nodescope.pictures.text import visible
+
+    if not reasons:
+        return []
+    counts = ", ".join(f"{visible(reason)} {count:,}" for reason, count in reasons.items())
+    return [f"unnamed     {counts} (places in binaries, since the recorder started)"]
 
 
 def _percent(share: float | None) -> str:

@@ -46,9 +46,16 @@ def _render_command(parser: argparse.ArgumentParser) -> str:
 
 def _render_option(action: argparse.Action) -> str:
     names = ", ".join(action.option_strings) or str(action.metavar or action.dest)
-    metavar = "" if action.nargs == 0 or not action.option_strings else f" {action.metavar}"
+    metavar = "" if action.nargs == 0 or not action.option_strings else f" {_value(action)}"
     text = (action.help or "").replace("%%", "%").replace("|", "\\|")
     return f"| `{names}{metavar}` | {text} |"
+
+
+def _value(action: argparse.Action) -> str:
+    """What stands for an option's value, as `--help` writes it."""
+    if action.metavar is None and action.choices is not None:
+        return "{" + ",".join(map(str, action.choices)) + "}"
+    return str(action.metavar or action.dest.upper())
 
 
 def _is_shown(action: argparse.Action) -> bool:

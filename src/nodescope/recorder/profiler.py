@@ -94,7 +94,7 @@ class Profiler:
         return numbers[inverse], known
 
     def unresolved(self) -> dict[str, int]:
-        """How many frames could not be named, by reason."""
+        """How many places in binaries could not be named, by reason; each is asked for once."""
         return dict(self._modules.failures)
 
     def close(self) -> None:

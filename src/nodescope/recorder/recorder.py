@@ -7,6 +7,7 @@ recording: what was appended stays pending, what comes meanwhile is a gap.
 
 from __future__ import annotations
 
+import json
 import select
 import signal
 import socket
@@ -94,7 +95,8 @@ class Recorder:
         self._freezing = Freezing(writer.root)
         self._readers = Readers()
         self._core_pace = Pace(options.core_interval_ns, now)
-        self._drain_pace = Pace(min(_DRAIN_NS, options.flush_ns), now + _DRAIN_NS)
+        drain_ns = self._notifier.pace_ns(min(_DRAIN_NS, options.flush_ns))
+        self._drain_pace = Pace(drain_ns, now + drain_ns)
         self._flush_pace = Pace(options.flush_ns, now + options.flush_ns)
         self._segment_pace = Pace(options.segment_ns, now + options.segment_ns)
         self._undecoded: list[list[Chunk]] = []  # one list per draining
@@ -389,8 +391,14 @@ class Recorder:
                 "lost": [self._lost],
                 "late_ns": [self._core_times.take_late_ns()],
                 "frequency_hz": [self._frequency_hz()],
+                "unresolved": [self._unresolved()],
             },
         )
+
+    def _unresolved(self) -> str | None:
+        if self._sampling is None:
+            return None
+        return json.dumps(self._profiler.unresolved(), sort_keys=True)
 
     def _frequency_hz(self) -> int:
         return self._sampling.sampler.frequency_hz if self._sampling is not None else 0

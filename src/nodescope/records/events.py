@@ -58,7 +58,9 @@ _KINDS = (
     # the node
     EventKind("core_held", "one core was in the kernel for three seconds or more", serious=True),
     EventKind("core_starved", "a core that serves packets made no progress", serious=True),
-    EventKind("zombies_warn", "removed memory cgroups passed the first threshold"),
+    # Both thresholds: who makes them is seen while they pile up, which may be weeks before
+    # the second one is passed.
+    EventKind("zombies_warn", "removed memory cgroups passed the first threshold", serious=True),
     EventKind("zombies_critical", "removed memory cgroups passed the second threshold",
               serious=True),
     EventKind("nic_carrier", "a link came or went"),

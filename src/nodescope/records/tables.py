@@ -154,6 +154,14 @@ HEARTBEATS = Table(
             "ns",
         ),
         Column("frequency_hz", "int32", Kind.GAUGE, "sampling rate per core in force", "Hz"),
+        Column(
+            "unresolved",
+            "string",
+            Kind.LABEL,
+            "places in binaries met since it started that could not be named: how many by reason, "
+            "as a JSON object; null if no binary was asked for names",
+            nullable=True,
+        ),
     ),
     order=("time_ns",),
 )
