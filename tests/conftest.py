@@ -40,6 +40,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
+    os.environ.pop("COLUMNS", None)  # pytest-xdist sets it: what is printed must not depend on it
     if item.get_closest_marker("root") and os.geteuid() != 0:
         pytest.skip("needs root")
     for marker in item.iter_markers("debian"):

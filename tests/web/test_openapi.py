@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import schemathesis
+from httpx2 import InvalidURL
 from hypothesis import HealthCheck, Phase, given, settings
 from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi.checks import (
@@ -58,9 +59,12 @@ def test_no_request_breaks_it(client: TestClient, route: Any) -> None:
         )
         def ask(case: Any) -> None:
             sent = case.as_transport_kwargs()
-            answer = client.request(
-                sent["method"], route.path, params=sent.get("params"), headers={}
-            )
+            try:
+                answer = client.request(
+                    sent["method"], route.path, params=sent.get("params"), headers={}
+                )
+            except InvalidURL:
+                return  # longer than the client sends
             case.validate_response(answer, checks=_CHECKS)
 
         ask()
