@@ -82,6 +82,10 @@ def test_samples_of_which_nobody_knows_the_cgroup_count_against_it() -> None:
     assert _ask({"": 99, _BUILDER: 1}, {_BUILDER: {"unit": "builder.service"}}) is None
 
 
+def test_a_cgroup_too_young_for_a_name_is_known_by_its_path() -> None:
+    assert _ask({f"{_BUILDER}/jobs": 5}, {}) == ("unit", "builder.service")
+
+
 def test_a_cgroup_without_a_name_says_nothing() -> None:
     assert _ask({"/elsewhere": 9}, {_BUILDER: {"unit": "builder.service"}}) is None
     assert _ask({}, {}) is None

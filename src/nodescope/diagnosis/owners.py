@@ -11,6 +11,7 @@ from nodescope.diagnosis.case import Case
 from nodescope.diagnosis.finding import Link, Root
 from nodescope.diagnosis.showing import between, moment
 from nodescope.diagnosis.story import Story
+from nodescope.sources.cgroup_names import find_owner as read_path
 
 LEAST_SHARE = 0.8  # of the process's samples on that core, in one cgroup
 
@@ -50,13 +51,21 @@ def find_owner(case: Case, story: Story) -> tuple[list[Link], Root] | None:
 
 
 def _named(case: Case, path: str, at_ns: int) -> Mapping[str, Any] | None:
-    """What is known of a cgroup, or of the innermost above it that has a name."""
+    """What is known of a cgroup, or of the innermost above it that has a name.
+
+    Names are looked up twice a minute: of a younger one its path alone tells.
+    """
     names = {row["cgroup"]: row for row in case.state("cgroup_names", ["cgroup"], at_ns)}
-    while path:
-        if path in names:
-            return names[path]
-        path = path.rpartition("/")[0]
-    return None
+    above = path
+    while above:
+        if above in names:
+            return names[above]
+        above = above.rpartition("/")[0]
+    owner = read_path(path)
+    if owner is None:
+        return None
+    unknown = dict.fromkeys(("namespace", "pod", "container"))
+    return {**unknown, "unit": owner.unit, "container_id": owner.container_id}
 
 
 def _root(row: Mapping[str, Any]) -> Root | None:
