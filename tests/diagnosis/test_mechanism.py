@@ -31,6 +31,9 @@ RECLAIM = [
         (["worker_thread", "css_free_rwork_fn"], "cgroup_teardown"),
         (["net_rx_action", "ena_io_poll"], "softirq_storm"),
         (["net_rx_action", "nf_conntrack_in"], "conntrack"),
+        (["__sys_bpf", "bpf_prog_test_run_skb", "bpf_test_run", "bpf_prog_0a"], "bpf_program"),
+        # One that only looks at packets is part of serving them.
+        (["net_rx_action", "bpf_prog_0a"], "softirq_storm"),
     ],
 )
 def test_a_stack_belongs_to_its_mechanism(frames: list[str], name: str) -> None:

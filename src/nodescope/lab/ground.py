@@ -2,7 +2,9 @@
 
 Every run has a ledger in `/run/nodescope-lab`: its owner, cgroups, mounts, folders and
 processes. `undo` takes it down in the right order; `clean` does the same for ledgers
-whose owner is gone, and for what bears our name without a ledger.
+whose owner is gone, and for what bears our name without a ledger. A process can be
+written down only when it is there: until then, and for what it starts in its turn, the
+run's mark in its environment tells whose it is.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -25,7 +27,9 @@ from nodescope.sources.places import Places
 LEDGERS = Path("/run/nodescope-lab")
 _DISK = Path("/var/tmp")  # noqa: S108 names are our own, and made with mkdir
 PREFIX = "nodescope-lab-"
+MARK = "NODESCOPE_LAB_RUN"
 _PATIENCE_S = 20.0
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @dataclass(slots=True)
@@ -39,6 +43,11 @@ class Ledger:
     folders: list[str] = field(default_factory=list)
     processes: list[tuple[int, int]] = field(default_factory=list)  # pid, start time
     restore: list[tuple[str, str]] = field(default_factory=list)  # file, what it said before
+
+    @property
+    def mark(self) -> str:
+        """What the processes of the run have in their environment, and no others."""
+        return f"{self.owner}.{self.owner_started}"
 
 
 class Ground:
@@ -62,7 +71,12 @@ class Ground:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.undo()
+        # Who asks again to end gets it when all is down.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
+        try:
+            self.undo()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
     # -- making ------------------------------------------------------------
 
@@ -97,7 +111,9 @@ class Ground:
 
     def start(self, command: Sequence[str], **more: object) -> subprocess.Popen[bytes]:
         """A process of ours, killed at the end with all it started."""
-        process = subprocess.Popen(command, start_new_session=True, **more)  # type: ignore[call-overload]
+        process = subprocess.Popen(  # type: ignore[call-overload]
+            command, start_new_session=True, env=os.environ | {MARK: self._ledger.mark}, **more
+        )
         self.adopt(process.pid)
         self._started.append(process)
         return process  # type: ignore[no-any-return]
@@ -117,7 +133,8 @@ class Ground:
         """Take down everything; what resists is named."""
         left = take_down(self._ledger)
         for process in self._started:
-            process.wait()
+            with process:  # waits for it, and closes its pipes
+                pass
         if not left:
             self._path.unlink(missing_ok=True)
         else:
@@ -130,22 +147,23 @@ class Ground:
 def read_start_time(pid: int) -> int | None:
     """When a process started, in ticks since boot: tells it from a later one of its number."""
     try:
-        stat = Path(f"/proc/{pid}/stat").read_bytes()
+        return int(_read_stat(pid)[19])
     except OSError:
         return None
-    return int(stat.rpartition(b")")[2].split()[19])
+
+
+def _read_stat(pid: int) -> list[bytes]:
+    """What /proc tells of a process after its name: its state first."""
+    return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
 
 
 def take_down(ledger: Ledger) -> list[str]:
     """Undo a ledger, last made first; returns what could not be."""
+    deadline = time.monotonic() + _PATIENCE_S
     for path, text in reversed(ledger.restore):
         with contextlib.suppress(OSError):
             Path(path).write_text(text)
-    for pid, started in reversed(ledger.processes):
-        if read_start_time(pid) == started:
-            _kill_session(pid)
-    left: list[str] = []
-    deadline = time.monotonic() + _PATIENCE_S
+    left = _end_processes(ledger, deadline)
     for name in reversed(ledger.mounts):
         if os.path.ismount(name):
             subprocess.run(["umount", "-l", name], check=False, stderr=subprocess.DEVNULL)
@@ -160,18 +178,33 @@ def take_down(ledger: Ledger) -> list[str]:
     return left
 
 
-def _kill_session(pid: int) -> None:
-    for name in os.listdir("/proc"):
-        if not name.isdecimal():
-            continue
-        with contextlib.suppress(OSError, ValueError, IndexError):
-            stat = Path(f"/proc/{name}/stat").read_bytes().rpartition(b")")[2].split()
-            if int(stat[3]) == pid:
-                os.kill(int(name), signal.SIGKILL)
-    with contextlib.suppress(OSError):
-        os.kill(pid, signal.SIGKILL)
-    with contextlib.suppress(ChildProcessError):
-        os.waitpid(pid, 0)
+def _end_processes(ledger: Ledger, deadline: float) -> list[str]:
+    """Kill until none is left: who is killed in the kernel ends when it comes out of it."""
+    # Once: a session outlives its first process.
+    sessions = {pid for pid, started in ledger.processes if read_start_time(pid) == started}
+    while alive := _find_processes(sessions, ledger.mark):
+        if time.monotonic() > deadline:
+            return [f"process {pid}" for pid in alive]
+        for pid in alive:
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(0.02)
+    return []
+
+
+def _find_processes(sessions: Collection[int], mark: str) -> list[int]:
+    """Processes of some sessions, or with a run's mark; the dead that nobody asked for are none."""
+    wanted = f"{MARK}={mark}".encode()
+    found = []
+    for name in filter(str.isdecimal, os.listdir("/proc")):
+        with contextlib.suppress(OSError):  # it is gone
+            state, _, _, session = _read_stat(int(name))[:4]
+            if state in (b"Z", b"X"):
+                continue
+            environment = Path(f"/proc/{name}/environ").read_bytes().split(b"\0")
+            if int(session) in sessions or wanted in environment:
+                found.append(int(name))
+    return found
 
 
 def remove_cgroup(path: Path) -> bool:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
+from types import FrameType
 
 from nodescope.errors import UsageError
 from nodescope.lab.ground import Ground
@@ -18,15 +21,17 @@ from nodescope.lab.scenario import Run, Scenario, Truth
 BEFORE_S = 6.0  # what is usual, before anything happens
 AFTER_S = 3.0
 _PATIENCE_S = 90.0
+_ENDING = (signal.SIGTERM, signal.SIGHUP)
 
 
 def check(scenario: Scenario, strength: int, *, consent: bool) -> None:
     """Refuse where it could hurt."""
     if os.geteuid() != 0:
         raise UsageError("the lab needs root: it makes cgroups, mounts and namespaces")
-    if not 1 <= strength <= scenario.most:
+    if not scenario.least <= strength <= scenario.most:
         raise UsageError(
-            f"a strength of {strength:,} {scenario.unit}", hint=f"1 to {scenario.most:,}"
+            f"a strength of {strength:,} {scenario.unit}",
+            hint=f"{scenario.least:,} to {scenario.most:,}",
         )
     if not consent and _serves_somebody():
         raise UsageError(
@@ -56,11 +61,11 @@ def run(
     """Prepare, record, act, and clean up whatever happens."""
     if archive.exists() and any(archive.iterdir()):
         raise UsageError(f"{archive} is not empty", hint="--record takes a new folder")
-    with Ground() as ground:
+    with _ended_by_signals(), Ground() as ground:
         stage = Run(ground, strength or scenario.strength, healthy, str(archive), say)
         scenario.prepare(stage)
         say(f"recording to {archive}")
-        recorder = _start_recorder(archive, stage.recorder)
+        recorder = _start_recorder(ground, archive, stage.recorder)
         try:
             time.sleep(before_s)
             say(scenario.help if not healthy else f"the healthy twin of: {scenario.help}")
@@ -78,15 +83,32 @@ def truth_path(archive: Path) -> Path:
     return archive.with_name(f"{archive.name}.truth.json")
 
 
-def _start_recorder(archive: Path, options: list[str]) -> subprocess.Popen[bytes]:
+@contextlib.contextmanager
+def _ended_by_signals() -> Iterator[None]:
+    """Whoever is asked to end takes down first what was made, as Ctrl-C does."""
+    before = {number: signal.getsignal(number) for number in _ENDING}
+    for number, handler in before.items():
+        if handler is not signal.SIG_IGN:  # `nohup` means it
+            signal.signal(number, _end)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _end(number: int, _: FrameType | None) -> None:
+    raise SystemExit(128 + number)  # as a shell would say
+
+
+def _start_recorder(ground: Ground, archive: Path, options: list[str]) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "nodescope.cli.main", "record", "--archive", str(archive)]
-    process = subprocess.Popen([*command, "--flush", "1s", "--quiet", *options])
+    process = ground.start([*command, "--flush", "1s", "--quiet", *options])
     deadline = time.monotonic() + _PATIENCE_S
     while not any((archive / "open").glob("*/heartbeats.arrows")):
         if process.poll() is not None:
             raise UsageError("the recorder did not start", hint="`nodescope doctor` says why")
         if time.monotonic() > deadline:
-            process.kill()
             raise UsageError(f"the recorder wrote nothing in {_PATIENCE_S:.0f} s")
         time.sleep(0.05)
     return process
