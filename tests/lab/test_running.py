@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from tests.waiting import wait_for
 
+from nodescope.errors import NodescopeError
+from nodescope.lab.cgroups import require
 from nodescope.lab.ground import LEDGERS, MARK, clean, read_start_time
 
 pytestmark = [pytest.mark.root, pytest.mark.live]
@@ -20,6 +22,10 @@ pytestmark = [pytest.mark.root, pytest.mark.live]
 @pytest.fixture
 def lab_run(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
     """A cheap scenario with a cgroup and a worker, at work and recorded."""
+    try:
+        require("cpu")
+    except NodescopeError as error:
+        pytest.skip(str(error))
     archive = tmp_path / "archive"
     command = [sys.executable, "-m", "nodescope.cli.main", "lab", "run", "throttled", "--yes"]
     with subprocess.Popen([*command, "--record", str(archive), "--strength", "60"]) as run:

@@ -11,14 +11,14 @@ from nodescope.analysis.window import Extent, Window
 from nodescope.archive.reader import Archive
 from nodescope.diagnosis.diagnose import diagnose
 from nodescope.diagnosis.finding import Diagnosis
-from nodescope.lab import guest
+from nodescope.errors import NodescopeError
 from nodescope.lab.catalogue import SCENARIOS, SMALL
 from nodescope.lab.judging import judge
-from nodescope.lab.running import run, truth_path
+from nodescope.lab.running import run
+from nodescope.lab.truth_file import truth_path
 
 pytestmark = [pytest.mark.root, pytest.mark.live]
 
-WITH_SYSTEMD = ("zombies", "zombie-agent", "loop-without-leak")
 TWINS = ("zombie-agent",)  # the rest: `python -m benchmarks lab`
 
 
@@ -29,9 +29,11 @@ def solve(archive: Path) -> Diagnosis:
 
 
 def run_and_judge(name: str, archive: Path, *, healthy: bool) -> None:
-    if name in WITH_SYSTEMD and (lacks := guest.missing()):
-        pytest.skip(f"needs systemd: {lacks}")
     scenario = SCENARIOS[name]
+    try:
+        scenario.require()
+    except NodescopeError as error:
+        pytest.skip(str(error))
     truth = run(
         scenario, archive, strength=SMALL.get(name), healthy=healthy, before_s=3, after_s=1.5
     )

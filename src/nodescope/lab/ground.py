@@ -18,10 +18,12 @@ import subprocess
 import time
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from pathlib import Path
 
-from nodescope.errors import UsageError
-from nodescope.sources.memory_cgroups.hierarchy import find_memory_hierarchy
+from nodescope.errors import SourceAbsent, UsageError
+from nodescope.lab.cgroups import Controller, find_controller
+from nodescope.sources.cgroup_tree import read_hierarchies
 from nodescope.sources.places import Places
 
 LEDGERS = Path("/run/nodescope-lab")
@@ -55,7 +57,6 @@ class Ground:
 
     def __init__(self) -> None:
         self.name = f"{PREFIX}{os.getpid()}"
-        self.memory = Path(find_memory_hierarchy(Places()).mount)
         self._started: list[subprocess.Popen[bytes]] = []
         self._ledger = Ledger(os.getpid(), read_start_time(os.getpid()) or 0)
         LEDGERS.mkdir(mode=0o700, exist_ok=True)
@@ -66,6 +67,11 @@ class Ground:
         temporary = self._path.with_suffix(".new")
         temporary.write_text(json.dumps(asdict(self._ledger)))
         temporary.replace(self._path)
+
+    @cached_property
+    def memory(self) -> Controller:
+        """Where memory cgroups are; scenarios that make none need it not."""
+        return find_controller("memory")
 
     def __enter__(self) -> Ground:
         return self
@@ -95,19 +101,20 @@ class Ground:
         return path
 
     def cgroup(self, name: str = "") -> Path:
-        """A memory cgroup of our own."""
-        path = self.memory / self.name
-        for each in (path, path / name) if name else (path,):
-            if str(each) not in self._ledger.cgroups:
-                self._ledger.cgroups.append(str(each))
-                self._save()
-                each.mkdir(exist_ok=True)
-        return path / name if name else path
+        """A memory cgroup of our own; those below it are, too."""
+        path = self.memory.mount / self.name
+        if str(path) not in self._ledger.cgroups:
+            self.make_cgroup(path)
+            self.memory.hand_down(path)
+        if name:
+            self.make_cgroup(path / name)
+        return path / name
 
-    def adopt_cgroup(self, path: Path) -> None:
-        """Write down a cgroup that somebody we started will make."""
+    def make_cgroup(self, path: Path) -> None:
+        """A cgroup in any place."""
         self._ledger.cgroups.append(str(path))
         self._save()
+        path.mkdir()
 
     def start(self, command: Sequence[str], **more: object) -> subprocess.Popen[bytes]:
         """A process of ours, killed at the end with all it started."""
@@ -252,8 +259,12 @@ def _read(path: Path) -> Ledger | None:
 
 def _strays() -> Iterator[Path]:
     """Cgroups that bear our name, of owners that are gone."""
-    for mount in {Path(find_memory_hierarchy(Places()).mount), *Path("/sys/fs/cgroup").glob("*")}:
-        for path in mount.glob(f"{PREFIX}*"):
+    try:
+        hierarchies = read_hierarchies(Places())
+    except SourceAbsent:
+        return
+    for each in hierarchies:
+        for path in each.mount.glob(f"{PREFIX}*"):
             number = path.name.removeprefix(PREFIX).split("-")[0]
             if path.is_dir() and number.isdecimal() and read_start_time(int(number)) is None:
                 yield path

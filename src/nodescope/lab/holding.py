@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
+from nodescope.lab import cgroups
+from nodescope.lab.cgroups import find_controller
 from nodescope.lab.leaking import last_cpu, prepare_reader, read, worker
 from nodescope.lab.scenario import ZOMBIE_WALKS, Run, Scenario, Truth
 
@@ -39,7 +42,7 @@ def _prepare_reclaim(run: Run) -> None:
 
 
 def _act_reclaim(run: Run) -> Truth:
-    held = read(run, by="mapper")
+    held = read(run, by="mapper", seconds=run.strength)
     if run.healthy:
         return Truth("reclaim", healthy=True, finding=False)
     return Truth(
@@ -51,12 +54,11 @@ def _act_reclaim(run: Run) -> Truth:
 
 
 def _prepare_throttled(run: Run) -> None:
-    mount = Path("/sys/fs/cgroup/cpu")
-    path = mount / run.ground.name
-    run.ground.adopt_cgroup(path)
-    path.mkdir()
+    controller = find_controller("cpu")
+    path = controller.mount / run.ground.name
+    run.ground.make_cgroup(path)
     if not run.healthy:
-        (path / "cpu.cfs_quota_us").write_text("20000")
+        controller.limit_cpu(path, 0.2)
     run.kept["cpu"] = path
 
 
@@ -80,7 +82,9 @@ SCENARIOS = (
     Scenario("locks", "threads that wait for one lock of the kernel", 6, 60, "seconds",
              _nothing, _one_worker("locks", "locks"), decoy=True),
     Scenario("reclaim", "reclaim at a limit, without zombies", 6, 60, "seconds",
-             _prepare_reclaim, _act_reclaim, decoy=True),
+             _prepare_reclaim, _act_reclaim, require=partial(cgroups.require, "memory"),
+             decoy=True),
     Scenario("throttled", "a program that its CPU limit throttles", 6, 60, "seconds",
-             _prepare_throttled, _act_throttled, decoy=True),
+             _prepare_throttled, _act_throttled, require=partial(cgroups.require, "cpu"),
+             decoy=True),
 )  # fmt: skip

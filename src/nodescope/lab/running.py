@@ -3,49 +3,23 @@
 from __future__ import annotations
 
 import contextlib
-import json
-import os
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
 from pathlib import Path
 from types import FrameType
 
 from nodescope.errors import UsageError
 from nodescope.lab.ground import Ground
 from nodescope.lab.scenario import Run, Scenario, Truth
+from nodescope.lab.truth_file import require_new, write_truth
 
 BEFORE_S = 6.0  # what is usual, before anything happens
 AFTER_S = 3.0
 _PATIENCE_S = 90.0
 _ENDING = (signal.SIGTERM, signal.SIGHUP)
-
-
-def check(scenario: Scenario, strength: int, *, consent: bool) -> None:
-    """Refuse where it could hurt."""
-    if os.geteuid() != 0:
-        raise UsageError("the lab needs root: it makes cgroups, mounts and namespaces")
-    if not scenario.least <= strength <= scenario.most:
-        raise UsageError(
-            f"a strength of {strength:,} {scenario.unit}",
-            hint=f"{scenario.least:,} to {scenario.most:,}",
-        )
-    if not consent and _serves_somebody():
-        raise UsageError(
-            "this machine looks as if it serves somebody: its first process is systemd",
-            hint="--yes if it is a test machine; the scenario holds one core for seconds and "
-            "puts memory cgroups on it for a minute",
-        )
-
-
-def _serves_somebody() -> bool:
-    try:
-        return Path("/proc/1/comm").read_text().strip() == "systemd"
-    except OSError:
-        return True
 
 
 def run(
@@ -59,8 +33,7 @@ def run(
     say: Callable[[str], None] = lambda message: None,
 ) -> Truth:
     """Prepare, record, act, and clean up whatever happens."""
-    if archive.exists() and any(archive.iterdir()):
-        raise UsageError(f"{archive} is not empty", hint="--record takes a new folder")
+    require_new(archive)
     with _ended_by_signals(), Ground() as ground:
         stage = Run(ground, strength or scenario.strength, healthy, str(archive), say)
         scenario.prepare(stage)
@@ -74,13 +47,8 @@ def run(
         finally:
             recorder.terminate()
             recorder.wait()
-    truth_path(archive).write_text(json.dumps(asdict(truth), indent=2) + "\n")
+    write_truth(archive, truth)
     return truth
-
-
-def truth_path(archive: Path) -> Path:
-    """Where the truth about an archive lies: beside it."""
-    return archive.with_name(f"{archive.name}.truth.json")
 
 
 @contextlib.contextmanager

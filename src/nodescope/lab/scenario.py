@@ -58,5 +58,6 @@ class Scenario:
     unit: str  # what strength counts
     prepare: Callable[[Run], None]
     act: Callable[[Run], Truth]
+    require: Callable[[], None] = lambda: None  # raises where the machine lacks what it takes
     decoy: bool = False
     least: int = 1  # a strength below this would not be the scenario

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -23,10 +24,15 @@ from nodescope.lab.simulated import GIVEN_UP_S, reset_lines, write_kmsg
 _QUEUE = 1
 
 
+def _require() -> None:
+    if len(os.sched_getaffinity(0)) < 2:
+        raise UsageError("starved-nic needs two cores: one is held, the other records it")
+    if shutil.which("unshare") is None:
+        raise UsageError("unshare is not installed", hint="Debian: `apt install util-linux`")
+
+
 def _prepare(run: Run) -> None:
     cpu = last_cpu()
-    if not os.sched_getaffinity(0) - {cpu}:
-        raise UsageError("starved-nic needs two cores: one is held, the other records it")
     _start(run.ground, "sending", "steered_traffic", cpu, before=["unshare", "--net", "--mount"])
     if not run.healthy:
         run.kept["holder"] = _start(run.ground, "ready", "held_core", cpu, run.strength)
@@ -86,5 +92,5 @@ def _away_from(cpu: int) -> Iterator[None]:
 SCENARIOS = (
     # Held for less, and the driver would not give up; for more, and the kernel would complain.
     Scenario("starved-nic", "a core that serves packets is held; the driver resets its device",
-             6, LONGEST_S, "seconds", _prepare, _act, least=6),
+             6, LONGEST_S, "seconds", _prepare, _act, require=_require, least=6),
 )  # fmt: skip
