@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from nodescope.analysis.window import Extent, Window
+from nodescope.analysis.window import Event, Extent, Window, read_events
 from nodescope.archive.reader import Archive
 from nodescope.diagnosis.diagnose import diagnose
 from nodescope.diagnosis.finding import Diagnosis
@@ -19,6 +19,7 @@ from nodescope.lab.truth_file import truth_path
 
 pytestmark = [pytest.mark.root, pytest.mark.live]
 
+EVENTS = {"starved-nic": "core_starved"}  # what the recording must have of the held core
 TWINS = ("zombie-agent",)  # the rest: `python -m benchmarks lab`
 
 
@@ -26,6 +27,12 @@ def solve(archive: Path) -> Diagnosis:
     segments = Archive.open(archive).segments()
     extent = Extent(segments)
     return diagnose(segments, Window(extent.from_ns, extent.to_ns))
+
+
+def read_all(archive: Path) -> list[Event]:
+    segments = Archive.open(archive).segments()
+    extent = Extent(segments)
+    return list(read_events(segments, Window(extent.from_ns, extent.to_ns)))
 
 
 def run_and_judge(name: str, archive: Path, *, healthy: bool) -> None:
@@ -41,6 +48,8 @@ def run_and_judge(name: str, archive: Path, *, healthy: bool) -> None:
     if not verdict.right and not truth.happened:
         pytest.skip(f"the machine let the lab have {truth.held:.0%} of the core it was to hold")
     assert verdict.right, verdict.said
+    if name in EVENTS and not healthy:
+        assert (EVENTS[name], truth.cpu) in [(each.kind, each.cpu) for each in read_all(archive)]
     assert json.loads(truth_path(archive).read_text())["scenario"] == name
 
 
