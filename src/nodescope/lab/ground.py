@@ -195,7 +195,7 @@ def _end_processes(ledger: Ledger, deadline: float) -> list[str]:
         for pid in alive:
             with contextlib.suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
-        time.sleep(0.02)
+        time.sleep(0.05)
     return []
 
 
