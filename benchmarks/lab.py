@@ -3,7 +3,8 @@ is nobody else blamed, is a healthy node silent?
 
 A run is right if, where there is something to find, the first chain of the first finding
 ends at the true root with the true mechanism; where there is nothing, if there is no
-finding, or (decoys that do hold a core) one that names the program itself. `--quick`
+finding, or (decoys that do hold a core) one that names the program itself. Beside that,
+and strictly: no run of a decoy names zombies, a unit or a container as the cause. `--quick`
 runs each once, all at small strength. A run in which the machine did not let the lab have
 its core (the kernel's account of the lab's own process says how much) is not counted, but
 told, and made again. All chains that were told, also those not ranked first, calibrate
@@ -40,7 +41,7 @@ from nodescope.diagnosis.finding import Diagnosis
 from nodescope.lab.calibrating import fit
 from nodescope.lab.catalogue import SCENARIOS, SMALL
 from nodescope.lab.ground import clean
-from nodescope.lab.judging import is_true, judge
+from nodescope.lab.judging import blames_another, is_true, judge
 from nodescope.lab.running import run as run_scenario
 
 RUNS = int(os.environ.get("NODESCOPE_BENCH_LAB_RUNS", "20"))
@@ -171,6 +172,12 @@ def _bars(outcomes: list[Outcome], quiet: list[int]) -> tuple[Bar, ...]:
             Bar(f"{name}: right", "≥ 19 of 20", f"{right} of {len(mine)}",
                 right >= 0.95 * len(mine))
         )  # fmt: skip
+    decoys = [each for each in outcomes if SCENARIOS[each.scenario].decoy and not each.healthy]
+    blamed = sum(blames_another(each.said) for each in decoys)
+    bars.append(
+        Bar("decoys: blamed on zombies, a unit or a container", "0", f"{blamed} of {len(decoys)}",
+            not blamed)
+    )  # fmt: skip
     twins = [each for each in outcomes if each.healthy]
     bars.append(
         Bar("healthy twins: no finding", "all", f"{sum(t.right for t in twins)} of {len(twins)}",

@@ -17,7 +17,8 @@ from nodescope.diagnosis.diagnose import diagnose
 from nodescope.diagnosis.document import diagnosis_document
 from nodescope.diagnosis.finding import Diagnosis
 from nodescope.diagnosis.report import render_markdown, render_text
-from nodescope.lab.synthetic import SECOND, Shape, write_story
+from nodescope.lab.judging import judge
+from nodescope.lab.synthetic import SECOND, Shape, story_truth, write_story
 
 SHAPE = Shape().small()
 
@@ -49,6 +50,10 @@ def without(path: Path, target: Path, *tables: str) -> Path:
 
 def kinds(diagnosis: Diagnosis) -> list[str]:
     return [link.kind for link in diagnosis.findings[0].chains[0].links]
+
+
+def test_the_truth_that_the_script_leaves_is_found(story: Path) -> None:
+    assert judge(story_truth(SHAPE), solve(story)).right
 
 
 def test_the_story_is_solved_to_the_unit(story: Path) -> None:

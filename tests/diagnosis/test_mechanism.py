@@ -52,6 +52,9 @@ STACKS = [
     (["worker_thread", "css_free_rwork_fn"], "cgroup_teardown"),
     (["net_rx_action", "ena_io_poll"], "softirq_storm"),
     (["net_rx_action", "nf_conntrack_in"], "conntrack"),
+    (["__sys_bpf", "bpf_prog_test_run_skb", "bpf_test_run", "bpf_prog_0a"], "bpf_program"),
+    # One that only looks at packets is part of serving them.
+    (["net_rx_action", "bpf_prog_0a"], "softirq_storm"),
     ([*WATCH, "__fsnotify_update_child_dentry_flags"], "fsnotify"),
     # Renamed by 172e422ffea2 (2024), which stable kernels have as well.
     ([*WATCH, "fsnotify_set_children_dentry_flags"], "fsnotify"),

@@ -83,7 +83,8 @@ def test_samples_of_which_nobody_knows_the_cgroup_count_against_it() -> None:
 
 
 def test_a_cgroup_too_young_for_a_name_is_known_by_its_path() -> None:
-    assert _ask({f"{_BUILDER}/jobs": 5}, {}) == ("unit", "builder.service")
+    above = {"/system.slice": {"unit": "system.slice"}}
+    assert _ask({f"{_BUILDER}/jobs": 5}, above) == ("unit", "builder.service")
 
 
 def test_a_cgroup_without_a_name_says_nothing() -> None:

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from tests.waiting import wait_for
 
-from nodescope.errors import UsageError
+from nodescope.errors import NodescopeError, UsageError
 from nodescope.lab import ground as ground_module
 from nodescope.lab.catalogue import SCENARIOS, find_scenario
+from nodescope.lab.cgroups import require
 from nodescope.lab.ground import LEDGERS, Ground, clean, read_start_time
-from nodescope.lab.running import check
 
 MAKES_AND_WAITS = """
 import time
@@ -27,8 +27,18 @@ time.sleep(1000)
 """
 
 
+@pytest.fixture
+def memory_cgroups() -> None:
+    """Cgroups can be made here, or the test is skipped with the reason."""
+    try:
+        require("memory")
+    except NodescopeError as error:
+        pytest.skip(str(error))
+
+
 @pytest.mark.root
 @pytest.mark.live
+@pytest.mark.usefixtures("memory_cgroups")
 def test_leaving_takes_everything_down(tmp_path: Path) -> None:
     setting = tmp_path / "setting"
     setting.write_text("5\n")
@@ -50,6 +60,7 @@ def test_leaving_takes_everything_down(tmp_path: Path) -> None:
 
 @pytest.mark.root
 @pytest.mark.live
+@pytest.mark.usefixtures("memory_cgroups")
 def test_what_a_killed_run_left_is_found_and_taken_down() -> None:
     run = subprocess.Popen([sys.executable, "-c", MAKES_AND_WAITS], stdout=subprocess.PIPE)
     assert run.stdout is not None
@@ -89,15 +100,3 @@ def test_a_scenario_is_known_by_name() -> None:
     with pytest.raises(UsageError, match="no scenario 'nonsense'"):
         find_scenario("nonsense")
     assert sum(each.decoy for each in SCENARIOS.values()) == 9
-
-
-def test_too_much_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "geteuid", lambda: 0)
-    with pytest.raises(UsageError, match="strength"):
-        check(SCENARIOS["zombies"], 1_000_000, consent=True)
-
-
-def test_without_root_it_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    with pytest.raises(UsageError, match="needs root"):
-        check(SCENARIOS["zombies"], 100, consent=True)

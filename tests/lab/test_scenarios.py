@@ -7,18 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from nodescope.analysis.window import Extent, Window
+from nodescope.analysis.window import Event, Extent, Window, read_events
 from nodescope.archive.reader import Archive
 from nodescope.diagnosis.diagnose import diagnose
 from nodescope.diagnosis.finding import Diagnosis
-from nodescope.lab import guest
+from nodescope.errors import NodescopeError
 from nodescope.lab.catalogue import SCENARIOS, SMALL
 from nodescope.lab.judging import judge
-from nodescope.lab.running import run, truth_path
+from nodescope.lab.running import run
+from nodescope.lab.truth_file import truth_path
 
 pytestmark = [pytest.mark.root, pytest.mark.live]
 
-WITH_SYSTEMD = ("zombies", "zombie-agent", "loop-without-leak")
+EVENTS = {"starved-nic": "core_starved"}  # what the recording must have of the held core
 TWINS = ("zombie-agent",)  # the rest: `python -m benchmarks lab`
 
 
@@ -28,10 +29,18 @@ def solve(archive: Path) -> Diagnosis:
     return diagnose(segments, Window(extent.from_ns, extent.to_ns))
 
 
+def read_all(archive: Path) -> list[Event]:
+    segments = Archive.open(archive).segments()
+    extent = Extent(segments)
+    return list(read_events(segments, Window(extent.from_ns, extent.to_ns)))
+
+
 def run_and_judge(name: str, archive: Path, *, healthy: bool) -> None:
-    if name in WITH_SYSTEMD and (lacks := guest.missing()):
-        pytest.skip(f"needs systemd: {lacks}")
     scenario = SCENARIOS[name]
+    try:
+        scenario.require()
+    except NodescopeError as error:
+        pytest.skip(str(error))
     truth = run(
         scenario, archive, strength=SMALL.get(name), healthy=healthy, before_s=3, after_s=1.5
     )
@@ -39,6 +48,8 @@ def run_and_judge(name: str, archive: Path, *, healthy: bool) -> None:
     if not verdict.right and not truth.happened:
         pytest.skip(f"the machine let the lab have {truth.held:.0%} of the core it was to hold")
     assert verdict.right, verdict.said
+    if name in EVENTS and not healthy:
+        assert (EVENTS[name], truth.cpu) in [(each.kind, each.cpu) for each in read_all(archive)]
     assert json.loads(truth_path(archive).read_text())["scenario"] == name
 
 

@@ -52,8 +52,8 @@ def _list(args: argparse.Namespace) -> int:
 
     if args.json:
         options.print_json([
-            {"name": each.name, "help": each.help, "strength": each.strength, "most": each.most,
-             "unit": each.unit, "decoy": each.decoy}
+            {"name": each.name, "help": each.help, "strength": each.strength,
+             "least": each.least, "most": each.most, "unit": each.unit, "decoy": each.decoy}
             for each in SCENARIOS.values()
         ])  # fmt: skip
         return 0
@@ -68,8 +68,9 @@ def _run(args: argparse.Namespace) -> int:
 
     from nodescope.errors import UsageError
     from nodescope.lab.catalogue import find_scenario
-    from nodescope.lab.running import check, truth_path
+    from nodescope.lab.limits import check
     from nodescope.lab.running import run as run_scenario
+    from nodescope.lab.truth_file import truth_path
 
     if args.scenario is None or args.record is None:
         raise UsageError(
@@ -91,19 +92,24 @@ def _synthetic(args: argparse.Namespace) -> int:
     from dataclasses import replace
 
     from nodescope.errors import UsageError
-    from nodescope.lab.synthetic import Shape, write_story
+    from nodescope.lab.synthetic import Shape, story_truth, write_story
+    from nodescope.lab.truth_file import require_new, truth_path, write_truth
 
     if args.record is None:
         raise UsageError("lab synthetic needs --record DIR")
-    if args.record.exists() and any(args.record.iterdir()):
-        raise UsageError(f"{args.record} is not empty", hint="--record takes a new folder")
+    require_new(args.record)
 
     def progress(done: int, total: int) -> None:
         if sys.stderr.isatty():
             print(f"\rwriting {done / total:.0%} ", end="", file=sys.stderr, flush=True)
 
-    write_story(args.record, replace(Shape(), healthy=args.healthy), progress)
-    print(f"a synthetic recording of 96 cores and 12 hours is in {args.record}")
+    shape = replace(Shape(), healthy=args.healthy)
+    write_story(args.record, shape, progress)
+    write_truth(args.record, story_truth(shape))
+    print(
+        f"a synthetic recording of {shape.cores} cores and {shape.seconds // 3600} hours is in "
+        f"{args.record}, the truth in {truth_path(args.record)}"
+    )
     return 0
 
 

@@ -58,7 +58,7 @@ def _named(case: Case, path: str, at_ns: int) -> Mapping[str, Any] | None:
     names = {row["cgroup"]: row for row in case.state("cgroup_names", ["cgroup"], at_ns)}
     above = path
     while above:
-        if above in names:
+        if above in names and _root(names[above]) is not None:
             return names[above]
         above = above.rpartition("/")[0]
     owner = read_path(path)

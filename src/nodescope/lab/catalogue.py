@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from nodescope.errors import UsageError
-from nodescope.lab import holding, leaking
+from nodescope.lab import holding, leaking, starving
 from nodescope.lab.scenario import Scenario
 
 SCENARIOS: dict[str, Scenario] = {
-    each.name: each for each in (*leaking.SCENARIOS, *holding.SCENARIOS)
+    each.name: each for each in (*leaking.SCENARIOS, *starving.SCENARIOS, *holding.SCENARIOS)
 }
 
 # Enough to show it, in seconds: for tests and benchmarks.

@@ -2,7 +2,9 @@
 
 Every run has a ledger in `/run/nodescope-lab`: its owner, cgroups, mounts, folders and
 processes. `undo` takes it down in the right order; `clean` does the same for ledgers
-whose owner is gone, and for what bears our name without a ledger.
+whose owner is gone, and for what bears our name without a ledger. A process can be
+written down only when it is there: until then, and for what it starts in its turn, the
+run's mark in its environment tells whose it is.
 """
 
 from __future__ import annotations
@@ -14,18 +16,22 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from pathlib import Path
 
-from nodescope.errors import UsageError
-from nodescope.sources.memory_cgroups.hierarchy import find_memory_hierarchy
+from nodescope.errors import SourceAbsent, UsageError
+from nodescope.lab.cgroups import Controller, find_controller
+from nodescope.sources.cgroup_tree import read_hierarchies
 from nodescope.sources.places import Places
 
 LEDGERS = Path("/run/nodescope-lab")
 _DISK = Path("/var/tmp")  # noqa: S108 names are our own, and made with mkdir
 PREFIX = "nodescope-lab-"
+MARK = "NODESCOPE_LAB_RUN"
 _PATIENCE_S = 20.0
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @dataclass(slots=True)
@@ -40,13 +46,17 @@ class Ledger:
     processes: list[tuple[int, int]] = field(default_factory=list)  # pid, start time
     restore: list[tuple[str, str]] = field(default_factory=list)  # file, what it said before
 
+    @property
+    def mark(self) -> str:
+        """What the processes of the run have in their environment, and no others."""
+        return f"{self.owner}.{self.owner_started}"
+
 
 class Ground:
     """The place of one run; leaving it undoes everything."""
 
     def __init__(self) -> None:
         self.name = f"{PREFIX}{os.getpid()}"
-        self.memory = Path(find_memory_hierarchy(Places()).mount)
         self._started: list[subprocess.Popen[bytes]] = []
         self._ledger = Ledger(os.getpid(), read_start_time(os.getpid()) or 0)
         LEDGERS.mkdir(mode=0o700, exist_ok=True)
@@ -58,11 +68,21 @@ class Ground:
         temporary.write_text(json.dumps(asdict(self._ledger)))
         temporary.replace(self._path)
 
+    @cached_property
+    def memory(self) -> Controller:
+        """Where memory cgroups are; scenarios that make none need it not."""
+        return find_controller("memory")
+
     def __enter__(self) -> Ground:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.undo()
+        # Who asks again to end gets it when all is down.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
+        try:
+            self.undo()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
     # -- making ------------------------------------------------------------
 
@@ -81,23 +101,26 @@ class Ground:
         return path
 
     def cgroup(self, name: str = "") -> Path:
-        """A memory cgroup of our own."""
-        path = self.memory / self.name
-        for each in (path, path / name) if name else (path,):
-            if str(each) not in self._ledger.cgroups:
-                self._ledger.cgroups.append(str(each))
-                self._save()
-                each.mkdir(exist_ok=True)
-        return path / name if name else path
+        """A memory cgroup of our own; those below it are, too."""
+        path = self.memory.mount / self.name
+        if str(path) not in self._ledger.cgroups:
+            self.make_cgroup(path)
+            self.memory.hand_down(path)
+        if name:
+            self.make_cgroup(path / name)
+        return path / name
 
-    def adopt_cgroup(self, path: Path) -> None:
-        """Write down a cgroup that somebody we started will make."""
+    def make_cgroup(self, path: Path) -> None:
+        """A cgroup in any place."""
         self._ledger.cgroups.append(str(path))
         self._save()
+        path.mkdir()
 
     def start(self, command: Sequence[str], **more: object) -> subprocess.Popen[bytes]:
         """A process of ours, killed at the end with all it started."""
-        process = subprocess.Popen(command, start_new_session=True, **more)  # type: ignore[call-overload]
+        process = subprocess.Popen(  # type: ignore[call-overload]
+            command, start_new_session=True, env=os.environ | {MARK: self._ledger.mark}, **more
+        )
         self.adopt(process.pid)
         self._started.append(process)
         return process  # type: ignore[no-any-return]
@@ -117,7 +140,8 @@ class Ground:
         """Take down everything; what resists is named."""
         left = take_down(self._ledger)
         for process in self._started:
-            process.wait()
+            with process:  # waits for it, and closes its pipes
+                pass
         if not left:
             self._path.unlink(missing_ok=True)
         else:
@@ -130,22 +154,23 @@ class Ground:
 def read_start_time(pid: int) -> int | None:
     """When a process started, in ticks since boot: tells it from a later one of its number."""
     try:
-        stat = Path(f"/proc/{pid}/stat").read_bytes()
+        return int(_read_stat(pid)[19])
     except OSError:
         return None
-    return int(stat.rpartition(b")")[2].split()[19])
+
+
+def _read_stat(pid: int) -> list[bytes]:
+    """What /proc tells of a process after its name: its state first."""
+    return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
 
 
 def take_down(ledger: Ledger) -> list[str]:
     """Undo a ledger, last made first; returns what could not be."""
+    deadline = time.monotonic() + _PATIENCE_S
     for path, text in reversed(ledger.restore):
         with contextlib.suppress(OSError):
             Path(path).write_text(text)
-    for pid, started in reversed(ledger.processes):
-        if read_start_time(pid) == started:
-            _kill_session(pid)
-    left: list[str] = []
-    deadline = time.monotonic() + _PATIENCE_S
+    left = _end_processes(ledger, deadline)
     for name in reversed(ledger.mounts):
         if os.path.ismount(name):
             subprocess.run(["umount", "-l", name], check=False, stderr=subprocess.DEVNULL)
@@ -160,18 +185,33 @@ def take_down(ledger: Ledger) -> list[str]:
     return left
 
 
-def _kill_session(pid: int) -> None:
-    for name in os.listdir("/proc"):
-        if not name.isdecimal():
-            continue
-        with contextlib.suppress(OSError, ValueError, IndexError):
-            stat = Path(f"/proc/{name}/stat").read_bytes().rpartition(b")")[2].split()
-            if int(stat[3]) == pid:
-                os.kill(int(name), signal.SIGKILL)
-    with contextlib.suppress(OSError):
-        os.kill(pid, signal.SIGKILL)
-    with contextlib.suppress(ChildProcessError):
-        os.waitpid(pid, 0)
+def _end_processes(ledger: Ledger, deadline: float) -> list[str]:
+    """Kill until none is left: who is killed in the kernel ends when it comes out of it."""
+    # Once: a session outlives its first process.
+    sessions = {pid for pid, started in ledger.processes if read_start_time(pid) == started}
+    while alive := _find_processes(sessions, ledger.mark):
+        if time.monotonic() > deadline:
+            return [f"process {pid}" for pid in alive]
+        for pid in alive:
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(0.05)
+    return []
+
+
+def _find_processes(sessions: Collection[int], mark: str) -> list[int]:
+    """Processes of some sessions, or with a run's mark; the dead that nobody asked for are none."""
+    wanted = f"{MARK}={mark}".encode()
+    found = []
+    for name in filter(str.isdecimal, os.listdir("/proc")):
+        with contextlib.suppress(OSError):  # it is gone
+            state, _, _, session = _read_stat(int(name))[:4]
+            if state in (b"Z", b"X"):
+                continue
+            environment = Path(f"/proc/{name}/environ").read_bytes().split(b"\0")
+            if int(session) in sessions or wanted in environment:
+                found.append(int(name))
+    return found
 
 
 def remove_cgroup(path: Path) -> bool:
@@ -219,8 +259,12 @@ def _read(path: Path) -> Ledger | None:
 
 def _strays() -> Iterator[Path]:
     """Cgroups that bear our name, of owners that are gone."""
-    for mount in {Path(find_memory_hierarchy(Places()).mount), *Path("/sys/fs/cgroup").glob("*")}:
-        for path in mount.glob(f"{PREFIX}*"):
+    try:
+        hierarchies = read_hierarchies(Places())
+    except SourceAbsent:
+        return
+    for each in hierarchies:
+        for path in each.mount.glob(f"{PREFIX}*"):
             number = path.name.removeprefix(PREFIX).split("-")[0]
             if path.is_dir() and number.isdecimal() and read_start_time(int(number)) is None:
                 yield path

@@ -16,7 +16,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from nodescope.errors import UsageError
+from nodescope.lab import cgroups
 from nodescope.lab.ground import Ground
+from nodescope.sources.cgroup_tree import read_hierarchies
+from nodescope.sources.places import Places
 
 SYSTEMD = Path("/lib/systemd/systemd")
 _CONTROLLERS = ("cpu", "cpuacct", "cpuset", "memory", "devices", "freezer", "blkio", "pids")
@@ -28,36 +31,35 @@ _MASKED = (
 _PATIENCE_S = 60.0
 
 
-def missing() -> str | None:
-    """What the machine lacks for a guest; None if nothing."""
+def require() -> None:
+    """Refuse where the machine lacks what a guest needs."""
+    cgroups.require("memory")
     if not SYSTEMD.exists():
-        return "systemd is not installed (Debian: systemd, dbus)"
+        raise UsageError("systemd is not installed", hint="Debian: `apt install systemd dbus`")
     for program in ("unshare", "mount", "pivot_root", "dbus-daemon"):
         if shutil.which(program) is None:
-            return f"{program} is not installed"
-    return None
+            raise UsageError(
+                f"{program} is not installed", hint="Debian: `apt install util-linux mount dbus`"
+            )
 
 
 class Guest:
     """A systemd that runs our units."""
 
     def __init__(self, ground: Ground, units: Mapping[str, str]) -> None:
-        lacks = missing()
-        if lacks is not None:
-            raise UsageError(f"no systemd can be started: {lacks}")
+        require()
         self._name = f"{ground.name}-systemd"
         folder = ground.folder("systemd")
         (folder / "units").mkdir()
         for name, text in units.items():
             (folder / "units" / name).write_text(text)
         (folder / "root").mkdir()
-        self._cgroups = [
-            each / self._name for each in Path("/sys/fs/cgroup").iterdir() if each.is_dir()
-            and (each / "cgroup.procs").exists()
-        ]  # fmt: skip
-        for path in self._cgroups:
-            ground.adopt_cgroup(path)
-            path.mkdir(exist_ok=True)
+        self._cgroups = []
+        for each in read_hierarchies(Places()):
+            ground.make_cgroup(each.mount / self._name)
+            # Under v1 a new cgroup of this controller has no cores: nothing can run in it.
+            if each.version == 2 or "cpuset" not in each.controllers:
+                self._cgroups.append(each.mount / self._name)
         command = [
             "unshare", "--pid", "--fork", "--mount", "--uts", "--ipc", "--net", "--cgroup",
             sys.executable, "-m", "nodescope.lab.guest", str(folder / "root"),
@@ -73,8 +75,7 @@ class Guest:
 
     def _enter(self) -> None:
         for path in self._cgroups:
-            if not (path / "cpuset.cpus").exists():
-                (path / "cgroup.procs").write_text("0")
+            (path / "cgroup.procs").write_text("0")
 
     def _wait(self) -> int:
         children = Path(f"/proc/{self._outer.pid}/task/{self._outer.pid}/children")
@@ -106,21 +107,10 @@ class Guest:
         """Where its journal lies."""
         return Path(f"/proc/{self.pid}/root/run/log/journal")
 
-    def memory_cgroup(self, unit: str, memory: Path) -> Path:
-        """The memory cgroup of one of its services."""
-        return memory / self._name / "system.slice" / unit
-
     @property
     def slice(self) -> str:
         """The path of its services' parent in the memory hierarchy."""
         return f"/{self._name}/system.slice"
-
-    def systemctl(self, *arguments: str) -> None:
-        """Ask it for something."""
-        subprocess.run(
-            ["nsenter", "-t", str(self.pid), "-a", "systemctl", *arguments],
-            check=True, stdout=subprocess.DEVNULL,
-        )  # fmt: skip
 
 
 # -- inside --------------------------------------------------------------------

@@ -1,43 +1,20 @@
-"""Scenarios without zombies: a starved network core, and what looks like trouble and is not."""
+"""Decoys without zombies: what looks like trouble and is not, or is no more than it seems."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
-from nodescope.lab.leaking import (
-    HELD_S,
-    LINES,
-    kernel_seconds,
-    last_cpu,
-    prepare_reader,
-    read,
-    worker,
-)
-from nodescope.lab.scenario import Run, Scenario, Truth
-from nodescope.lab.simulated import reset_lines, write_kmsg
-
-_ZOMBIE_WALKS = ("memcg_walk_by_read", "memcg_walk_by_reclaim", "zombie memory cgroups")
+from nodescope.lab import cgroups
+from nodescope.lab.cgroups import find_controller
+from nodescope.lab.leaking import last_cpu, prepare_reader, read, worker
+from nodescope.lab.scenario import ZOMBIE_WALKS, Run, Scenario, Truth
 
 
 def _nothing(run: Run) -> None:
     """Nothing to prepare."""
-
-
-def _act_starved(run: Run) -> Truth:
-    cpu = last_cpu()
-    traffic = worker(run.ground, "traffic", 0, run.strength + 4)
-    if run.healthy:
-        traffic.wait()
-        return Truth("starved-nic", healthy=True, finding=False)
-    held = kernel_seconds(worker(run.ground, "holder", cpu, run.strength)) / run.strength
-    write_kmsg(reset_lines(queue=1, cpu=cpu, held_s=run.strength))
-    traffic.wait()
-    return Truth(
-        "starved-nic", healthy=False, finding=True, roots=("lab-holder",),
-        mechanisms=("random_bytes",), cpu=cpu, simulated=(LINES,), never=_ZOMBIE_WALKS, held=held,
-    )  # fmt: skip
 
 
 def _one_worker(name: str, scenario: str, *more: str) -> Callable[[Run], Truth]:
@@ -53,7 +30,7 @@ def _one_worker(name: str, scenario: str, *more: str) -> Callable[[Run], Truth]:
                  "compact": "lab-compact"}  # fmt: skip
         allowed = (comms[name],) if name in comms else ()
         return Truth(
-            scenario, healthy=False, finding=False, roots=allowed, never=_ZOMBIE_WALKS,
+            scenario, healthy=False, finding=False, roots=allowed, never=ZOMBIE_WALKS,
             facts={"may_find": bool(allowed)},
         )  # fmt: skip
 
@@ -65,24 +42,23 @@ def _prepare_reclaim(run: Run) -> None:
 
 
 def _act_reclaim(run: Run) -> Truth:
-    held = read(run, by="mapper")
+    held = read(run, by="mapper", seconds=run.strength)
     if run.healthy:
         return Truth("reclaim", healthy=True, finding=False)
     return Truth(
         "reclaim", healthy=False, finding=True, cpu=last_cpu(), held=held,
         mechanisms=("direct_reclaim",),
         roots=(f"/{run.ground.name}", f"/{run.ground.name}/lab-reader", "lab-reader"),
-        never=_ZOMBIE_WALKS,
+        never=ZOMBIE_WALKS,
     )  # fmt: skip
 
 
 def _prepare_throttled(run: Run) -> None:
-    mount = Path("/sys/fs/cgroup/cpu")
-    path = mount / run.ground.name
-    run.ground.adopt_cgroup(path)
-    path.mkdir()
+    controller = find_controller("cpu")
+    path = controller.mount / run.ground.name
+    run.ground.make_cgroup(path)
     if not run.healthy:
-        (path / "cpu.cfs_quota_us").write_text("20000")
+        controller.limit_cpu(path, 0.2)
     run.kept["cpu"] = path
 
 
@@ -91,12 +67,10 @@ def _act_throttled(run: Run) -> Truth:
     path: Path = run.kept["cpu"]
     (path / "cgroup.procs").write_text(str(busy.pid))
     busy.wait()
-    return Truth("throttled", healthy=run.healthy, finding=False, never=_ZOMBIE_WALKS)
+    return Truth("throttled", healthy=run.healthy, finding=False, never=ZOMBIE_WALKS)
 
 
 SCENARIOS = (
-    Scenario("starved-nic", "a core that serves packets is held; the driver resets its device",
-             round(HELD_S), 60, "seconds", _nothing, _act_starved),
     Scenario("page-faults", "a program that touches new memory all the time", 6, 60, "seconds",
              _nothing, _one_worker("faults", "page-faults", "no"), decoy=True),
     Scenario("huge-pages", "a program that fills huge pages all the time", 6, 60, "seconds",
@@ -108,7 +82,9 @@ SCENARIOS = (
     Scenario("locks", "threads that wait for one lock of the kernel", 6, 60, "seconds",
              _nothing, _one_worker("locks", "locks"), decoy=True),
     Scenario("reclaim", "reclaim at a limit, without zombies", 6, 60, "seconds",
-             _prepare_reclaim, _act_reclaim, decoy=True),
+             _prepare_reclaim, _act_reclaim, require=partial(cgroups.require, "memory"),
+             decoy=True),
     Scenario("throttled", "a program that its CPU limit throttles", 6, 60, "seconds",
-             _prepare_throttled, _act_throttled, decoy=True),
+             _prepare_throttled, _act_throttled, require=partial(cgroups.require, "cpu"),
+             decoy=True),
 )  # fmt: skip

@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from nodescope.diagnosis.finding import Chain, Diagnosis
-from nodescope.lab.scenario import Truth
+from nodescope.lab.scenario import ZOMBIE_WALKS, Truth
+
+# What no decoy is of: zombies (a state), and those who run things.
+_OTHERS = ("unit", "container", "pod", "state")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,3 +49,12 @@ def is_true(truth: Truth, chain: Chain) -> bool:
         return bool(truth.facts.get("may_find")) and chain.root.name in truth.roots
     fits = not truth.mechanisms or chain.mechanism in truth.mechanisms
     return chain.root.name in truth.roots and fits
+
+
+def blames_another(said: str) -> bool:
+    """Whether a verdict on a decoy names zombies, a unit or a container: none of them did it.
+
+    By what it said, because that is what is kept of a run.
+    """
+    told = said.split("; ")
+    return any(each.split(" ", 1)[0] in _OTHERS or each.endswith(ZOMBIE_WALKS) for each in told)

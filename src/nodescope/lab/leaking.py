@@ -11,11 +11,13 @@ import socket
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
+from nodescope.lab import cgroups, guest
 from nodescope.lab.ground import Ground
 from nodescope.lab.guest import Guest
-from nodescope.lab.scenario import Run, Scenario, Truth
+from nodescope.lab.scenario import ZOMBIE_WALKS, Run, Scenario, Truth
 from nodescope.lab.simulated import job_failed, reset_lines, write_kmsg
 
 HELD_S = 6.0
@@ -68,24 +70,24 @@ def last_cpu() -> int:
 
 def start_guest(run: Run, units: dict[str, str]) -> Guest:
     """A real systemd with these units, known to the recorder."""
-    guest = Guest(run.ground, units)
-    run.recorder += ["--systemd-bus", guest.bus, "--journal", str(guest.journal)]
-    run.kept["guest"] = guest
-    return guest
+    started = Guest(run.ground, units)
+    run.recorder += ["--systemd-bus", started.bus, "--journal", str(started.journal)]
+    return started
 
 
 def _prepare_zombies(run: Run) -> None:
     units = {"well.service": _CALM}
     if not run.healthy:
         units["leaky.service"] = _LOOP.format(every="1s")
-    guest = start_guest(run, units)
+    services = run.ground.memory.mount / start_guest(run, units).slice.lstrip("/")
     if not run.healthy:
-        pile(run, run.ground.memory / guest.slice.lstrip("/"))
-    prepare_reader(run, run.ground.memory / guest.slice.split("/")[1])
+        pile(run, services)
+    prepare_reader(run, services.parent)
 
 
 def pile(run: Run, parent: Path) -> None:
     """Zombies in a place, as many as the strength says."""
+    run.ground.memory.hand_down(parent)
     pins = run.ground.folder("pins", tmpfs=f"{run.strength * 8192 + (16 << 20)}")
     run.say(f"making {run.strength:,} zombies")
     worker(run.ground, "leaker", -1, 0, str(parent), str(pins), str(run.strength)).wait()
@@ -98,24 +100,24 @@ def prepare_reader(run: Run, above: Path) -> None:
     with big.open("wb") as file:
         file.truncate(64 << 30)
     reader = above / "lab-reader"
-    run.ground.adopt_cgroup(reader)
-    reader.mkdir()
+    run.ground.make_cgroup(reader)
     run.kept |= {"big": big, "reader": reader, "above": above}
 
 
-def read(run: Run, by: str = "reader") -> float:
+def read(run: Run, by: str = "reader", seconds: float = HELD_S) -> float:
     """Hold a core by reading at the limit; the healthy twin reads now and then.
 
     Returns the share of the time that the core was in the kernel for it.
     """
     above: Path = run.kept["above"]
+    memory = run.ground.memory
     if not run.healthy:
-        used = int((above / "memory.usage_in_bytes").read_text())
-        run.ground.write(above / "memory.limit_in_bytes", str(used + (24 << 20)))
+        used = int((above / memory.used).read_text())
+        run.ground.write(above / memory.limit, str(used + (24 << 20)))
     duty = "0.05" if run.healthy else "1"
     reader, big = str(run.kept["reader"]), str(run.kept["big"])
-    process = worker(run.ground, by, last_cpu(), HELD_S, reader, big, duty)
-    return kernel_seconds(process) / HELD_S
+    process = worker(run.ground, by, last_cpu(), seconds, reader, big, duty)
+    return kernel_seconds(process) / seconds
 
 
 def _act_zombies(run: Run) -> Truth:
@@ -163,7 +165,8 @@ def _prepare_no_leak(run: Run) -> None:
 
 def _act_no_leak(run: Run) -> Truth:
     time.sleep(run.strength)
-    return Truth("loop-without-leak", healthy=run.healthy, finding=False, never=("loops.service",))
+    never = ("loops.service", *ZOMBIE_WALKS)
+    return Truth("loop-without-leak", healthy=run.healthy, finding=False, never=never)
 
 
 def _prepare_pile(run: Run) -> None:
@@ -173,16 +176,17 @@ def _prepare_pile(run: Run) -> None:
 
 def _act_pile(run: Run) -> Truth:
     time.sleep(6)
-    return Truth("unwalked-zombies", healthy=run.healthy, finding=False)
+    return Truth("unwalked-zombies", healthy=run.healthy, finding=False, never=ZOMBIE_WALKS)
 
 
 SCENARIOS = (
     Scenario("zombies", "a unit loops and leaks memory cgroups; reclaim walks them", 6000, 50_000,
-             "zombies", _prepare_zombies, _act_zombies),
+             "zombies", _prepare_zombies, _act_zombies, require=guest.require),
     Scenario("zombie-agent", "the whole story: loop, zombies, held core, reset, failed job",
-             6000, 50_000, "zombies", _prepare_zombies, _act_agent),
+             6000, 50_000, "zombies", _prepare_zombies, _act_agent, require=guest.require),
     Scenario("loop-without-leak", "a unit loops, and leaves nothing behind", 6, 600,
-             "seconds", _prepare_no_leak, _act_no_leak, decoy=True),
+             "seconds", _prepare_no_leak, _act_no_leak, require=guest.require, decoy=True),
     Scenario("unwalked-zombies", "a pile of zombies that nobody walks", 3000, 50_000,
-             "zombies", _prepare_pile, _act_pile, decoy=True),
+             "zombies", _prepare_pile, _act_pile, require=partial(cgroups.require, "memory"),
+             decoy=True),
 )  # fmt: skip

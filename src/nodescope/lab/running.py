@@ -2,45 +2,24 @@
 
 from __future__ import annotations
 
-import json
-import os
+import contextlib
+import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
-from dataclasses import asdict
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import FrameType
 
 from nodescope.errors import UsageError
 from nodescope.lab.ground import Ground
 from nodescope.lab.scenario import Run, Scenario, Truth
+from nodescope.lab.truth_file import require_new, write_truth
 
 BEFORE_S = 6.0  # what is usual, before anything happens
 AFTER_S = 3.0
 _PATIENCE_S = 90.0
-
-
-def check(scenario: Scenario, strength: int, *, consent: bool) -> None:
-    """Refuse where it could hurt."""
-    if os.geteuid() != 0:
-        raise UsageError("the lab needs root: it makes cgroups, mounts and namespaces")
-    if not 1 <= strength <= scenario.most:
-        raise UsageError(
-            f"a strength of {strength:,} {scenario.unit}", hint=f"1 to {scenario.most:,}"
-        )
-    if not consent and _serves_somebody():
-        raise UsageError(
-            "this machine looks as if it serves somebody: its first process is systemd",
-            hint="--yes if it is a test machine; the scenario holds one core for seconds and "
-            "puts memory cgroups on it for a minute",
-        )
-
-
-def _serves_somebody() -> bool:
-    try:
-        return Path("/proc/1/comm").read_text().strip() == "systemd"
-    except OSError:
-        return True
+_ENDING = (signal.SIGTERM, signal.SIGHUP)
 
 
 def run(
@@ -54,13 +33,12 @@ def run(
     say: Callable[[str], None] = lambda message: None,
 ) -> Truth:
     """Prepare, record, act, and clean up whatever happens."""
-    if archive.exists() and any(archive.iterdir()):
-        raise UsageError(f"{archive} is not empty", hint="--record takes a new folder")
-    with Ground() as ground:
+    require_new(archive)
+    with _ended_by_signals(), Ground() as ground:
         stage = Run(ground, strength or scenario.strength, healthy, str(archive), say)
         scenario.prepare(stage)
         say(f"recording to {archive}")
-        recorder = _start_recorder(archive, stage.recorder)
+        recorder = _start_recorder(ground, archive, stage.recorder)
         try:
             time.sleep(before_s)
             say(scenario.help if not healthy else f"the healthy twin of: {scenario.help}")
@@ -69,24 +47,36 @@ def run(
         finally:
             recorder.terminate()
             recorder.wait()
-    truth_path(archive).write_text(json.dumps(asdict(truth), indent=2) + "\n")
+    write_truth(archive, truth)
     return truth
 
 
-def truth_path(archive: Path) -> Path:
-    """Where the truth about an archive lies: beside it."""
-    return archive.with_name(f"{archive.name}.truth.json")
+@contextlib.contextmanager
+def _ended_by_signals() -> Iterator[None]:
+    """Whoever is asked to end takes down first what was made, as Ctrl-C does."""
+    before = {number: signal.getsignal(number) for number in _ENDING}
+    for number, handler in before.items():
+        if handler is not signal.SIG_IGN:  # `nohup` means it
+            signal.signal(number, _end)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
-def _start_recorder(archive: Path, options: list[str]) -> subprocess.Popen[bytes]:
+def _end(number: int, _: FrameType | None) -> None:
+    raise SystemExit(128 + number)  # as a shell would say
+
+
+def _start_recorder(ground: Ground, archive: Path, options: list[str]) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "nodescope.cli.main", "record", "--archive", str(archive)]
-    process = subprocess.Popen([*command, "--flush", "1s", "--quiet", *options])
+    process = ground.start([*command, "--flush", "1s", "--quiet", *options])
     deadline = time.monotonic() + _PATIENCE_S
     while not any((archive / "open").glob("*/heartbeats.arrows")):
         if process.poll() is not None:
             raise UsageError("the recorder did not start", hint="`nodescope doctor` says why")
         if time.monotonic() > deadline:
-            process.kill()
             raise UsageError(f"the recorder wrote nothing in {_PATIENCE_S:.0f} s")
         time.sleep(0.05)
     return process

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from nodescope.lab.ground import Ground
 
 HELD_LEAST = 0.85
+# What nobody may be told of where no zombies are.
+ZOMBIE_WALKS = ("memcg_walk_by_read", "memcg_walk_by_reclaim", "zombie memory cgroups")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,5 +58,6 @@ class Scenario:
     unit: str  # what strength counts
     prepare: Callable[[Run], None]
     act: Callable[[Run], Truth]
+    require: Callable[[], None] = lambda: None  # raises where the machine lacks what it takes
     decoy: bool = False
-    needs: Sequence[str] = ()  # programs
+    least: int = 1  # a strength below this would not be the scenario

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from nodescope.archive.interning import Interner
 from nodescope.archive.retention import Retention
 from nodescope.archive.writer import ArchiveWriter
+from nodescope.lab.scenario import Truth
 
 SECOND = 1_000_000_000
 SEGMENT_S = 120
@@ -57,6 +58,17 @@ class Shape:
     def small(self) -> Shape:
         """The same in little, for a test: two segments before, one with the reset."""
         return replace(self, cores=8, held_core=3, queue=1, queues=4, seconds=1200, resets=(1000,))
+
+
+def story_truth(shape: Shape) -> Truth:
+    """What a diagnosis of it must say."""
+    simulated = ("all of it: written by a script",)
+    if shape.healthy:
+        return Truth("synthetic", healthy=True, finding=False, simulated=simulated)
+    return Truth(
+        "synthetic", healthy=False, finding=True, roots=("ecs.service",),
+        mechanisms=("memcg_walk_by_read",), cpu=shape.held_core, simulated=simulated,
+    )  # fmt: skip
 
 
 @dataclass(slots=True)

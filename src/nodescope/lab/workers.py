@@ -7,6 +7,7 @@ its name as `comm`, does one thing, and ends by itself.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import mmap
 import os
 import socket
@@ -17,9 +18,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 _POPULATE_READ, _POPULATE_WRITE = 22, 23  # madvise(2), since 5.14
+_MAPPED, _PIECE = 8 << 30, 1 << 20
 
 
-def _settle(comm: str, cpu: int, *, first: bool = True) -> None:
+def settle(comm: str, cpu: int, *, first: bool = True) -> None:
+    """Take a name, a core if one is given, and the right to run before others."""
     Path("/proc/self/comm").write_text(comm)
     if cpu >= 0:
         os.sched_setaffinity(0, {cpu})
@@ -33,7 +36,7 @@ def _settle(comm: str, cpu: int, *, first: bool = True) -> None:
 def read_at_limit(cpu: int, seconds: float, cgroup: str, path: str, duty: str) -> None:
     """Read a file again and again in a cgroup at its limit; `duty` is the share of time."""
     Path(cgroup, "cgroup.procs").write_text("0")
-    _settle("lab-reader", cpu)
+    settle("lab-reader", cpu)
     end = time.monotonic() + seconds
     share = float(duty)
     # One buffer for all: memory of the reader's own would only cost time in user mode.
@@ -52,30 +55,24 @@ def read_at_limit(cpu: int, seconds: float, cgroup: str, path: str, duty: str) -
 def map_at_limit(cpu: int, seconds: float, cgroup: str, path: str, duty: str) -> None:
     """Map a file piece by piece in a cgroup at its limit: each page mapped costs one unmapped."""
     Path(cgroup, "cgroup.procs").write_text("0")
-    _settle("lab-reader", cpu)
-    end, share, piece = time.monotonic() + seconds, float(duty), 1 << 20
-    with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as area:
-        for at in range(0, len(area), piece):
-            begun = time.monotonic()
-            if begun >= end:
-                break
-            area.madvise(_POPULATE_READ, at, piece)
-            if share < 1:
-                time.sleep((time.monotonic() - begun) * (1 - share) / share)
-
-
-def hold_in_kernel(cpu: int, seconds: float) -> None:
-    """Stay in the kernel on one core."""
-    _settle("lab-holder", cpu)
-    end = time.monotonic() + seconds
-    source, buffer = os.open("/dev/urandom", os.O_RDONLY), bytearray(8 << 20)
-    while time.monotonic() < end:
-        os.readv(source, [buffer])
+    settle("lab-reader", cpu)
+    end, share = time.monotonic() + seconds, float(duty)
+    with open(path, "rb") as file:
+        # Not all at once: the tables of a mapping count, too, and stay while it does.
+        for start in itertools.cycle(range(0, os.path.getsize(path), _MAPPED)):
+            with mmap.mmap(file.fileno(), _MAPPED, prot=mmap.PROT_READ, offset=start) as area:
+                for at in range(0, _MAPPED, _PIECE):
+                    begun = time.monotonic()
+                    if begun >= end:
+                        return
+                    area.madvise(_POPULATE_READ, at, _PIECE)
+                    if share < 1:
+                        time.sleep((time.monotonic() - begun) * (1 - share) / share)
 
 
 def spin(cpu: int, seconds: float) -> None:
     """Be busy, and innocent: user code only."""
-    _settle("lab-busy", cpu)
+    settle("lab-busy", cpu)
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         sum(range(20_000))
@@ -83,7 +80,7 @@ def spin(cpu: int, seconds: float) -> None:
 
 def fault(cpu: int, seconds: float, huge: str) -> None:
     """Touch new memory all the time."""
-    _settle("lab-faults" if huge == "no" else "lab-huge", cpu)
+    settle("lab-faults" if huge == "no" else "lab-huge", cpu)
     end, size = time.monotonic() + seconds, 64 << 20
     advice = mmap.MADV_NOHUGEPAGE if huge == "no" else mmap.MADV_HUGEPAGE
     while time.monotonic() < end:
@@ -95,7 +92,7 @@ def fault(cpu: int, seconds: float, huge: str) -> None:
 
 def compact(cpu: int, seconds: float) -> None:
     """Compact all memory again and again, as one who must have huge pages does."""
-    _settle("lab-compact", cpu)
+    settle("lab-compact", cpu)
     end = time.monotonic() + seconds
     control = os.open("/proc/sys/vm/compact_memory", os.O_WRONLY)
     while time.monotonic() < end:
@@ -104,7 +101,7 @@ def compact(cpu: int, seconds: float) -> None:
 
 def contend(cpu: int, seconds: float) -> None:
     """Many threads that map and unmap: they wait for one lock of the kernel."""
-    _settle("lab-locks", -1)
+    settle("lab-locks", -1)
     del cpu
     end = time.monotonic() + seconds
 
@@ -123,7 +120,7 @@ def contend(cpu: int, seconds: float) -> None:
 def leak(cpu: int, seconds: float, parent: str, pins: str, count: str) -> None:
     """Make cgroups that stay when they are removed: each holds a page of a file that stays."""
     del seconds
-    _settle("lab-leaker", cpu, first=False)
+    settle("lab-leaker", cpu, first=False)
     for number in range(int(count)):
         path = f"{parent}/leaky.service-{number}"
         os.mkdir(path)
@@ -138,20 +135,9 @@ def leak(cpu: int, seconds: float, parent: str, pins: str, count: str) -> None:
         os.rmdir(path)
 
 
-def send_packets(cpu: int, seconds: float) -> None:
-    """A steady stream of packets over loopback."""
-    _settle("lab-traffic", cpu, first=False)
-    end = time.monotonic() + seconds
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as out:
-        while time.monotonic() < end:
-            for _ in range(20):
-                out.sendto(b"x" * 200, ("127.0.0.1", 9))
-            time.sleep(0.02)
-
-
 def wait_for_peer(cpu: int, seconds: float, port: str) -> None:
     """A job that lives as long as its connection: fails when it breaks."""
-    _settle("lab-job", cpu, first=False)
+    settle("lab-job", cpu, first=False)
     with socket.create_connection(("127.0.0.1", int(port)), timeout=seconds) as peer:
         if not peer.recv(1):
             sys.exit(1)
@@ -160,13 +146,11 @@ def wait_for_peer(cpu: int, seconds: float, port: str) -> None:
 _WORKERS: dict[str, Callable[..., None]] = {
     "reader": read_at_limit,
     "mapper": map_at_limit,
-    "holder": hold_in_kernel,
     "busy": spin,
     "faults": fault,
     "compact": compact,
     "locks": contend,
     "leaker": leak,
-    "traffic": send_packets,
     "job": wait_for_peer,
 }
 

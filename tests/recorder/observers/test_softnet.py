@@ -151,19 +151,21 @@ def test_a_node_without_the_files_is_not_a_failure(tmp_path: Path) -> None:
 @contextmanager
 def _started(word: str, *command: str | Path) -> Iterator[None]:
     """A program that says `word` when it is at work; ended with the block."""
-    process = subprocess.Popen([*map(str, command)], stdout=subprocess.PIPE, text=True)
-    try:
-        assert process.stdout is not None
-        said = process.stdout.readline()
-        if said.startswith("impossible"):
-            pytest.skip(said.strip())
-        assert said.strip() == word
-        yield
-    finally:
-        process.kill()
-        process.wait()
-        if process.stdout is not None:
-            process.stdout.close()
+    with subprocess.Popen(
+        [*map(str, command)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdin is not None
+            said = process.stdout.readline()
+            if said.startswith("impossible"):
+                pytest.skip(said.strip())
+            assert said.strip() == word
+            process.stdin.write("again\n" * 100)  # for one that does its work when told to
+            process.stdin.flush()
+            yield
+        finally:
+            process.kill()
 
 
 @contextmanager
@@ -199,16 +201,16 @@ def _wait_for_starvation(tmp_path: Path) -> list[Event]:
 
 @pytest.mark.live
 @pytest.mark.root
-@pytest.mark.debian("iproute2", "util-linux")
+@pytest.mark.debian("util-linux")
 def test_a_core_held_in_the_kernel_is_starved_of_its_packets_and_no_other(tmp_path: Path) -> None:
     held = _choose_core()
     with (
         _away_from(held),
         _started(
-            "sending", "unshare", "--net", "--mount", sys.executable,
-            HERE / "steered_traffic.py", str(held),
+            "sending", "unshare", "--net", "--mount", sys.executable, "-m",
+            "nodescope.lab.steered_traffic", str(held),
         ),
-        _started("holding", sys.executable, HERE / "held_core.py", str(held), "5"),
+        _started("ready", sys.executable, "-m", "nodescope.lab.held_core", str(held), "5"),
     ):  # fmt: skip
         starved = _wait_for_starvation(tmp_path)
     assert {event.cpu for event in starved} == {held}

@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from nodescope.errors import UsageError
+from nodescope.lab.catalogue import SCENARIOS
+from nodescope.lab.limits import check, count_fitting
+from nodescope.sources.places import Places
+
+ZOMBIES = replace(SCENARIOS["zombies"], require=lambda: None)
+
+
+@pytest.fixture(autouse=True)
+def as_root(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Places:
+    """A large machine with a gigabyte free."""
+    (tmp_path / "proc/1").mkdir(parents=True)
+    (tmp_path / "proc/1/comm").write_text("init\n")
+    (tmp_path / "proc/meminfo").write_text("MemTotal: 64000000 kB\nMemAvailable: 1000000 kB\n")
+    (tmp_path / "sys/devices/system/cpu").mkdir(parents=True)
+    (tmp_path / "sys/devices/system/cpu/possible").write_text("0-95\n")
+    return Places(root=tmp_path)
+
+
+def test_what_would_hurt_nobody_is_allowed(node: Places) -> None:
+    check(ZOMBIES, 1000, consent=False, places=node)
+
+
+def test_without_root_it_is_refused(node: Places, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    with pytest.raises(UsageError, match="needs root"):
+        check(ZOMBIES, 100, consent=True, places=node)
+
+
+@pytest.mark.parametrize(("name", "strength"), [("zombies", 1_000_000), ("starved-nic", 3)])
+def test_too_much_or_too_little_is_refused(node: Places, name: str, strength: int) -> None:
+    scenario = SCENARIOS[name]
+    with pytest.raises(UsageError, match="a strength of") as refused:
+        check(scenario, strength, consent=True, places=node)
+    assert refused.value.hint == f"{scenario.least:,} to {scenario.most:,}"
+
+
+def test_a_machine_that_serves_somebody_must_be_said_to_be_for_tests(node: Places) -> None:
+    (node.proc / "1/comm").write_text("systemd\n")
+    with pytest.raises(UsageError, match="serves somebody") as refused:
+        check(ZOMBIES, 1000, consent=False, places=node)
+    assert "--yes" in (refused.value.hint or "")
+    check(ZOMBIES, 1000, consent=True, places=node)
+
+
+def test_a_machine_that_says_nothing_of_its_first_process_is_taken_to_serve(node: Places) -> None:
+    (node.proc / "1/comm").unlink()
+    with pytest.raises(UsageError, match="serves somebody"):
+        check(ZOMBIES, 1000, consent=False, places=node)
+
+
+def test_more_zombies_than_fit_are_refused_with_the_number_that_does(node: Places) -> None:
+    fit = count_fitting(node)
+    assert 1_800 < fit < 2_000  # half a gigabyte, 271 kB each
+    check(ZOMBIES, fit, consent=True, places=node)
+    with pytest.raises(UsageError, match="do not fit") as refused:
+        check(ZOMBIES, fit + 1, consent=True, places=node)
+    assert refused.value.hint == f"--strength {fit} would"
+
+
+def test_what_the_machine_lacks_is_said_before_anything_is_made(node: Places) -> None:
+    def lack() -> None:
+        raise UsageError("systemd is not installed")
+
+    with pytest.raises(UsageError, match="systemd is not installed"):
+        check(replace(ZOMBIES, require=lack), 1000, consent=True, places=node)
