@@ -95,11 +95,10 @@ def run(options: Options) -> Result:
 def _describe(outcomes: list[Outcome], offset: float, slope: float) -> tuple[str, ...]:
     chains = [true for each in outcomes for _, true in each.chains]
     fitted = f"The fit: log-odds of confidence = {offset:.3f} + {slope:.3f} × those of support"
-    used = f"in use: {OFFSET:.3f} and {SLOPE:.3f}"
     false = f"Of {len(chains)} chains {chains.count(False)} were false"
     again = f"{sum(each.attempts > 1 for each in outcomes)} runs were made again"
     notes = [
-        f"{fitted} ({used}). {false}; runs of one scenario count as one witness.",
+        f"{fitted}. {false}; runs of one scenario count as one witness.",
         f"{again}, because the machine had not let the lab have its core.",
     ]
     times = sorted(each.stat().st_mtime for each in Path(KEEP).glob("*.json")) if KEEP else []
