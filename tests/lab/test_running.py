@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -28,7 +29,10 @@ def lab_run(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
         pytest.skip(str(error))
     archive = tmp_path / "archive"
     command = [sys.executable, "-m", "nodescope.cli.main", "lab", "run", "throttled", "--yes"]
-    with subprocess.Popen([*command, "--record", str(archive), "--strength", "60"]) as run:
+    command += ["--record", str(archive), "--strength", "60"]
+    # A shell that runs the tests in the background has Ctrl-C ignored, and that is inherited.
+    listen = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    with subprocess.Popen(command, preexec_fn=listen) as run:
         try:
             wait_for(lambda: "lab-busy" in comms(run) or run.poll() is not None, "it is at work")
             assert run.poll() is None

@@ -69,15 +69,18 @@ class FakeDocker:
         self.asked = 0
         self.queries: list[dict[str, str]] = []  # of the streams that were asked for
         self._streams: list[socket.socket] = []
+        self._lock = threading.Lock()  # who heard that a stream began hears what is said on it
 
     def say(self, *lines: bytes) -> None:
-        for stream in self._streams:
-            stream.sendall(chunked(b"".join(line + b"\n" for line in lines)))
+        with self._lock:
+            for stream in self._streams:
+                stream.sendall(chunked(b"".join(line + b"\n" for line in lines)))
 
     def hang_up(self) -> None:
-        for stream in self._streams:
-            stream.shutdown(socket.SHUT_RDWR)
-        self._streams.clear()
+        with self._lock:
+            for stream in self._streams:
+                stream.shutdown(socket.SHUT_RDWR)
+            self._streams.clear()
 
     def talk(self, connection: socket.socket) -> None:
         while request := connection.recv(65536):
@@ -86,8 +89,9 @@ class FakeDocker:
             path, _, query = target.partition("?")
             if path == "/events" and "until=" not in query:
                 self.queries.append(dict(pair.split("=") for pair in query.split("&")))
-                connection.sendall(STREAM)
-                self._streams.append(connection)
+                with self._lock:
+                    connection.sendall(STREAM)
+                    self._streams.append(connection)
             elif path in self.answers:
                 connection.sendall(http_answer(self.answers[path]))
             else:
@@ -109,11 +113,13 @@ class FakeContainerd:
     def __init__(self, answers: Mapping[str, bytes]) -> None:
         self.answers = dict(answers)
         self._subscribed: list[tuple[socket.socket, int]] = []
+        self._lock = threading.Lock()
 
     def say(self, *events: bytes) -> None:
-        for connection, stream in self._subscribed:
-            for event in events:
-                connection.sendall(frame(0, 0, stream, message(event)))
+        with self._lock:
+            for connection, stream in self._subscribed:
+                for event in events:
+                    connection.sendall(frame(0, 0, stream, message(event)))
 
     def talk(self, connection: socket.socket) -> None:
         file = connection.makefile("rb")
@@ -126,8 +132,9 @@ class FakeContainerd:
 
     def _answer(self, connection: socket.socket, stream: int, headers: bytes) -> None:
         if b"Events/Subscribe" in headers:
-            connection.sendall(frame(1, 4, stream, b"\x88"))
-            self._subscribed.append((connection, stream))
+            with self._lock:
+                connection.sendall(frame(1, 4, stream, b"\x88"))
+                self._subscribed.append((connection, stream))
             return
         for method, content in self.answers.items():
             if method.encode() in headers:
