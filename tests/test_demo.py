@@ -35,17 +35,6 @@ def test_a_recording_of_the_incident_is_diagnosed_and_served() -> None:
     assert "$ nodescope serve" in said
 
 
-@pytest.mark.live
-@pytest.mark.root
-@pytest.mark.slow
-@pytest.mark.debian("systemd", "dbus")
-def test_the_incident_is_made_and_its_cause_named() -> None:
-    said = run_demo()
-    if said.startswith("Not live"):
-        pytest.skip(said.splitlines()[0])
-    assert CAUSE in said
-
-
 @pytest.fixture
 def demo() -> ModuleType:
     loader = SourceFileLoader("demo_run", str(DEMO))

@@ -97,12 +97,9 @@ def test_what_a_killed_run_leaves_is_cleaned_up_with_its_recorder(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-def test_a_run_that_is_asked_to_end_undoes_all(
-    lab_run: subprocess.Popen[bytes], number: signal.Signals
-) -> None:
-    os.kill(lab_run.pid, number)
-    assert lab_run.wait() == 128 + number
+def test_a_run_that_is_asked_to_end_undoes_all(lab_run: subprocess.Popen[bytes]) -> None:
+    os.kill(lab_run.pid, signal.SIGINT)
+    assert lab_run.wait() == 128 + signal.SIGINT
     assert processes(lab_run) == []
     assert cgroups(lab_run) == []
     assert ledgers(lab_run) == []

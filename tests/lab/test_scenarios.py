@@ -20,7 +20,7 @@ from nodescope.lab.truth_file import truth_path
 pytestmark = [pytest.mark.root, pytest.mark.live]
 
 EVENTS = {"starved-nic": "core_starved"}  # what the recording must have of the held core
-TWINS = ("zombie-agent",)  # the rest: `python -m benchmarks lab`
+TWINS = ("starved-nic",)  # the rest: `python -m benchmarks lab`
 
 
 def solve(archive: Path) -> Diagnosis:
