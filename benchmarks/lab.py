@@ -9,8 +9,9 @@ runs each once, all at small strength. A run in which the machine did not let th
 its core (the kernel's account of the lab's own process says how much) is not counted, but
 told, and made again. All chains that were told, also those not ranked first, calibrate
 confidence (`nodescope.diagnosis.calibration`): the fit is shown with what it stands on.
-Every run is printed as it ends, and kept in the folder that NODESCOPE_BENCH_LAB_KEEP
-names, if it does: a run that is interrupted goes on from there.
+Recordings are made by `lab_runs.py` and stay, with NODESCOPE_BENCH_LAB_KEEP=FOLDER, where it
+says: a run that is interrupted goes on from there, and one made earlier is diagnosed by
+the code of now.
 
 How it could be fooled, and what is shown against it:
 
@@ -22,16 +23,16 @@ How it could be fooled, and what is shown against it:
 
 from __future__ import annotations
 
-import json
+import contextlib
 import os
-import subprocess
-import sys
 import tempfile
-import time
 from collections import defaultdict
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.lab_runs import Recording, record_quiet, record_scenario
+from benchmarks.machine import read_commit
 from benchmarks.results import Bar, Grid, Options, Result
 from nodescope.analysis.window import Extent, Window
 from nodescope.archive.reader import Archive
@@ -39,17 +40,13 @@ from nodescope.diagnosis.calibration import OFFSET, SLOPE, calibrated
 from nodescope.diagnosis.diagnose import diagnose
 from nodescope.diagnosis.finding import Diagnosis
 from nodescope.lab.calibrating import fit
-from nodescope.lab.catalogue import SCENARIOS, SMALL
+from nodescope.lab.catalogue import SCENARIOS
 from nodescope.lab.ground import clean
 from nodescope.lab.judging import blames_another, is_true, judge
-from nodescope.lab.running import run as run_scenario
 
 RUNS = int(os.environ.get("NODESCOPE_BENCH_LAB_RUNS", "20"))
 KEEP = os.environ.get("NODESCOPE_BENCH_LAB_KEEP")
 QUIET_RUNS = 10
-QUIET_S = 20.0
-BEFORE_S, AFTER_S = 3.0, 1.5
-TRIES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +54,10 @@ class Outcome:
     scenario: str
     healthy: bool
     right: bool
-    seconds: float
     said: str
+    blames_another: bool
     chains: list[tuple[float, bool]]  # support, and whether it is true; the first first
-    attempts: int = 1
+    attempts: int
 
 
 def solve(archive: Path) -> Diagnosis:
@@ -71,15 +68,22 @@ def solve(archive: Path) -> Diagnosis:
 
 def run(options: Options) -> Result:
     runs = 1 if options.quick else RUNS
-    outcomes: list[Outcome] = []
-    for name in SCENARIOS:
-        for healthy, count in ((False, runs), (True, max(1, runs // 10))):
-            outcomes += [_one(name, number, healthy=healthy) for number in range(count)]
-    quiet = [_quiet() for _ in range(1 if options.quick else QUIET_RUNS)]
+    with _folder() as folder:
+        recordings: list[Recording] = []
+        outcomes: list[Outcome] = []
+        for name in SCENARIOS:
+            for healthy, count in ((False, runs), (True, max(1, runs // 10))):
+                for number in range(count):
+                    recordings.append(record_scenario(folder, name, number, healthy=healthy))
+                    outcomes.append(_judge(recordings[-1]))
+        quiet = [
+            len(solve(record_quiet(folder, number)).findings)
+            for number in range(1 if options.quick else QUIET_RUNS)
+        ]
     clean()
     offset, slope = _fit(outcomes)
     grids = (_grid(outcomes, offset, slope), _calibration(outcomes))
-    notes = _describe(outcomes, offset, slope)
+    notes = (*_describe(outcomes, offset, slope), _made(recordings))
     return Result(_bars(outcomes, quiet), grids, notes, {
         "wrong": [
             f"{each.scenario}{' (healthy)' if each.healthy else ''}: {each.said}"
@@ -92,74 +96,49 @@ def run(options: Options) -> Result:
     })  # fmt: skip
 
 
+@contextlib.contextmanager
+def _folder() -> Iterator[Path]:
+    """Where recordings lie while they are needed, or for good."""
+    if KEEP:
+        yield Path(KEEP)
+        return
+    with tempfile.TemporaryDirectory(prefix="nodescope-lab-bench-") as folder:
+        yield Path(folder)
+
+
+def _judge(recording: Recording) -> Outcome:
+    truth, found = recording.truth, solve(recording.archive)
+    verdict = judge(truth, found)
+    outcome = Outcome(
+        truth.scenario, truth.healthy, verdict.right, verdict.said, blames_another(found),
+        [(chain.support, is_true(truth, chain))
+         for each in found.findings for chain in each.chains],
+        recording.attempts,
+    )  # fmt: skip
+    word = "right" if verdict.right else "WRONG"
+    twin = " (healthy)" if truth.healthy else ""
+    print(f"{truth.scenario}{twin}: {word}: {verdict.said}", flush=True)
+    return outcome
+
+
 def _describe(outcomes: list[Outcome], offset: float, slope: float) -> tuple[str, ...]:
     chains = [true for each in outcomes for _, true in each.chains]
     fitted = f"The fit: log-odds of confidence = {offset:.3f} + {slope:.3f} × those of support"
     false = f"Of {len(chains)} chains {chains.count(False)} were false"
     again = f"{sum(each.attempts > 1 for each in outcomes)} runs were made again"
-    notes = [
+    return (
         f"{fitted}. {false}; runs of one scenario count as one witness.",
         f"{again}, because the machine had not let the lab have its core.",
-    ]
-    times = sorted(each.stat().st_mtime for each in Path(KEEP).glob("*.json")) if KEEP else []
-    if times:
-        first, last = (
-            time.strftime("%Y-%m-%d %H:%M", time.gmtime(at)) for at in (times[0], times[-1])
-        )
-        notes.append(f"The runs ended from {first} to {last} UTC and were kept; this sums them up.")
-    return tuple(notes)
+    )
 
 
-def _one(name: str, number: int, *, healthy: bool) -> Outcome:
-    kept = None
-    if KEEP is not None:
-        kept = Path(KEEP) / f"{name}-{'healthy' if healthy else 'sick'}-{number}.json"
-        if kept.exists():
-            return Outcome(**json.loads(kept.read_text()))
-    outcome = _run_one(name, healthy=healthy)
-    if kept is not None:
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        kept.write_text(json.dumps(asdict(outcome)))
-    return outcome
-
-
-def _run_one(name: str, *, healthy: bool) -> Outcome:
-    attempt = 0
-    while True:
-        attempt += 1
-        outcome, happened = _try(name, healthy=healthy)
-        word = "right" if outcome.right else "WRONG" if happened else "did not come about"
-        twin = " (healthy)" if healthy else ""
-        print(f"{name}{twin}: {word}: {outcome.said}", flush=True)
-        if happened or attempt == TRIES:
-            return replace(outcome, attempts=attempt)
-
-
-def _try(name: str, *, healthy: bool) -> tuple[Outcome, bool]:
-    with tempfile.TemporaryDirectory(prefix="nodescope-lab-bench-") as folder:
-        archive = Path(folder) / "archive"
-        truth = run_scenario(
-            SCENARIOS[name], archive, strength=SMALL.get(name), healthy=healthy,
-            before_s=BEFORE_S, after_s=AFTER_S,
-        )  # fmt: skip
-        started = time.monotonic()
-        found = solve(archive)
-        seconds = time.monotonic() - started
-    verdict = judge(truth, found)
-    chains = [
-        (chain.support, is_true(truth, chain)) for each in found.findings for chain in each.chains
-    ]
-    outcome = Outcome(name, healthy, verdict.right, seconds, verdict.said, chains)
-    return outcome, truth.happened
-
-
-def _quiet() -> int:
-    """A recording of this machine as it is: how many findings."""
-    with tempfile.TemporaryDirectory(prefix="nodescope-lab-bench-") as folder:
-        archive = Path(folder) / "archive"
-        command = [sys.executable, "-m", "nodescope.cli.main", "record", "--archive", str(archive)]
-        subprocess.run([*command, "--duration", f"{QUIET_S:.0f}s", "--quiet"], check=True)
-        return len(solve(archive).findings)
+def _made(recordings: list[Recording]) -> str:
+    times = sorted(each.ended for each in recordings)
+    commits = ", ".join(dict.fromkeys(each.commit for each in recordings))
+    return (
+        f"Recorded from {times[0]} to {times[-1]} UTC at {commits}; all of them diagnosed by "
+        f"the code of {read_commit()}."
+    )
 
 
 def _bars(outcomes: list[Outcome], quiet: list[int]) -> tuple[Bar, ...]:
@@ -172,7 +151,7 @@ def _bars(outcomes: list[Outcome], quiet: list[int]) -> tuple[Bar, ...]:
                 right >= 0.95 * len(mine))
         )  # fmt: skip
     decoys = [each for each in outcomes if SCENARIOS[each.scenario].decoy and not each.healthy]
-    blamed = sum(blames_another(each.said) for each in decoys)
+    blamed = sum(each.blames_another for each in decoys)
     bars.append(
         Bar("decoys: blamed on zombies, a unit or a container", "0", f"{blamed} of {len(decoys)}",
             not blamed)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -11,29 +10,24 @@ from nodescope.analysis.window import Extent, Window
 from nodescope.archive.reader import Archive
 from nodescope.diagnosis.diagnose import diagnose
 from nodescope.lab.judging import judge
-from nodescope.lab.scenario import Truth
+from nodescope.lab.truth_file import read_truth
 
 BUNDLES = Path(__file__).parent / "bundles"
 NAMES = sorted(path.stem for path in BUNDLES.glob("*.bundle"))
-
-
-def read_truth(name: str) -> Truth:
-    content = json.loads((BUNDLES / f"{name}.truth.json").read_text())
-    for key in ("roots", "mechanisms", "never", "simulated"):
-        content[key] = tuple(content[key])
-    return Truth(**content)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_recorded_run_is_diagnosed_as_it_was(name: str) -> None:
     segments = Archive.open(BUNDLES / f"{name}.bundle").segments()
     extent = Extent(segments)
-    verdict = judge(read_truth(name), diagnose(segments, Window(extent.from_ns, extent.to_ns)))
+    verdict = judge(
+        read_truth(BUNDLES / name), diagnose(segments, Window(extent.from_ns, extent.to_ns))
+    )
     assert verdict.right, verdict.said
 
 
 def test_there_are_incidents_decoys_and_a_healthy_twin() -> None:
-    truths = [read_truth(name) for name in NAMES]
+    truths = [read_truth(BUNDLES / name) for name in NAMES]
     assert {"zombies", "zombie-agent", "starved-nic"} <= {
         truth.scenario for truth in truths if truth.finding
     }

@@ -51,10 +51,10 @@ def is_true(truth: Truth, chain: Chain) -> bool:
     return chain.root.name in truth.roots and fits
 
 
-def blames_another(said: str) -> bool:
-    """Whether a verdict on a decoy names zombies, a unit or a container: none of them did it.
-
-    By what it said, because that is what is kept of a run.
-    """
-    told = said.split("; ")
-    return any(each.split(" ", 1)[0] in _OTHERS or each.endswith(ZOMBIE_WALKS) for each in told)
+def blames_another(found: Diagnosis) -> bool:
+    """Whether zombies, a unit or a container are named as a cause: of a decoy none of them is."""
+    chains = [each.chains[0] for each in found.findings if each.chains]
+    return any(
+        chain.root.kind in _OTHERS or {chain.mechanism, chain.root.name} & set(ZOMBIE_WALKS)
+        for chain in chains
+    )

@@ -20,6 +20,13 @@ def write_truth(archive: Path, truth: Truth) -> None:
     truth_path(archive).write_text(json.dumps(asdict(truth), indent=2) + "\n")
 
 
+def read_truth(archive: Path) -> Truth:
+    """What was left there."""
+    content = json.loads(truth_path(archive).read_text())
+    words = ("roots", "mechanisms", "never", "simulated")
+    return Truth(**content | {each: tuple(content[each]) for each in words})
+
+
 def require_new(archive: Path) -> None:
     """Refuse to record into a folder that has something in it."""
     if archive.exists() and any(archive.iterdir()):

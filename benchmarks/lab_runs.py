@@ -1,0 +1,70 @@
+"""Recordings of the lab's scenarios and of this machine at rest, for `lab.py` to diagnose.
+
+A recording that is in the folder already is taken from there. A run in which the machine
+did not let the lab have its core is made again, up to three times.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.machine import read_commit
+from nodescope.lab.catalogue import SCENARIOS, SMALL
+from nodescope.lab.running import run as run_scenario
+from nodescope.lab.scenario import Truth
+from nodescope.lab.truth_file import read_truth
+
+BEFORE_S, AFTER_S = 3.0, 1.5
+QUIET_S = 20
+TRIES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """A run as it was recorded, the truth about it, and how it came about."""
+
+    archive: Path
+    truth: Truth
+    attempts: int
+    commit: str
+    ended: str
+
+
+def record_scenario(folder: Path, name: str, number: int, *, healthy: bool) -> Recording:
+    """The run of that number, made now unless it was before."""
+    archive = folder / f"{name}-{'healthy' if healthy else 'sick'}-{number}"
+    made = archive.with_name(f"{archive.name}.made.json")  # written last: the run is whole
+    if not made.exists():
+        attempts = _make(archive, name, healthy=healthy)
+        ended = time.strftime("%Y-%m-%d %H:%M", time.gmtime())
+        how = {"attempts": attempts, "commit": read_commit(), "ended": ended}
+        made.write_text(json.dumps(how))
+    return Recording(archive, read_truth(archive), **json.loads(made.read_text()))
+
+
+def record_quiet(folder: Path, number: int) -> Path:
+    """This machine as it is."""
+    archive = folder / f"quiet-{number}"
+    command = [sys.executable, "-m", "nodescope.cli.main", "record", "--archive", str(archive)]
+    if not archive.exists():
+        subprocess.run([*command, "--duration", f"{QUIET_S}s", "--quiet"], check=True)
+    return archive
+
+
+def _make(archive: Path, name: str, *, healthy: bool) -> int:
+    for attempt in range(1, TRIES + 1):
+        shutil.rmtree(archive, ignore_errors=True)
+        truth = run_scenario(
+            SCENARIOS[name], archive, strength=SMALL.get(name), healthy=healthy,
+            before_s=BEFORE_S, after_s=AFTER_S,
+        )  # fmt: skip
+        if truth.happened:
+            return attempt
+        print(f"{name}: did not come about: the lab had {truth.held:.0%} of its core", flush=True)
+    return TRIES
