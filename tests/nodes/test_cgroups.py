@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -119,7 +120,7 @@ def test_pods_and_containers_have_their_names(node: Node) -> None:
         )
 
 
-def _named(row: dict[str, Any]) -> dict[str, Any]:
+def _named(row: Mapping[str, Any]) -> dict[str, Any]:
     names = ("namespace", "pod", "container", "pod_uid", "container_id", "runtime")
     return {name: row[name] for name in names}
 

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import os
+import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -9,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests import cgroup_nodes
+from tests.nodes.recorded import GUEST, KUBELET_V1, put_node
 from tests.waiting import wait_for
 
 from nodescope.errors import SourceAbsent
@@ -19,8 +21,46 @@ from nodescope.records.node import CGROUPS, PRESSURE
 from nodescope.sources.cgroup_tree import read_hierarchies
 from nodescope.sources.places import Places
 
-A = "/kubepods/burstable/pod1/a"
-B = "/kubepods/besteffort/pod2/b"
+MOUNTS = "sys/fs/cgroup"
+ACCOUNTING = ("cpu", "cpuacct", "memory", "pids")
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A recorded node on v1 with pods, to be changed."""
+    return put_node(KUBELET_V1, tmp_path).root
+
+
+def _container(root: Path, qos: str) -> str:
+    """The path of the first container of a pod."""
+    mount = root / MOUNTS / "cpuacct"
+    return "/" + str(min(mount.glob(f"kubepods/{qos}/pod*/*/")).relative_to(mount))
+
+
+@pytest.fixture
+def a(root: Path) -> str:
+    return _container(root, "burstable")
+
+
+@pytest.fixture
+def b(root: Path) -> str:
+    return _container(root, "besteffort")
+
+
+def _lineage(path: str) -> list[str]:
+    """A cgroup and all above it."""
+    parts = path.strip("/").split("/")
+    return ["/", *("/" + "/".join(parts[:at]) for at in range(1, len(parts) + 1))]
+
+
+def _file(root: Path, controller: str, path: str, name: str) -> Path:
+    return root / MOUNTS / controller / path.lstrip("/") / name
+
+
+def _copy(root: Path, path: str, new: str) -> None:
+    """A cgroup like another one."""
+    for controller in ACCOUNTING:
+        shutil.copytree(_file(root, controller, path, ""), _file(root, controller, new, ""))
 
 
 class Rounds:
@@ -43,122 +83,110 @@ class Rounds:
 
 def _use_cpu(root: Path, path: str, usage_ns: int) -> None:
     """CPU time counts for a cgroup and all above it."""
-    for each in cgroup_nodes._lineage(path):
-        folder = root / "sys/fs/cgroup/cpuacct" / each.lstrip("/")
-        before = int((folder / "cpuacct.usage").read_text())
-        (folder / "cpuacct.usage").write_text(f"{before + usage_ns}\n")
+    for each in _lineage(path):
+        file = _file(root, "cpuacct", each, "cpuacct.usage")
+        file.write_text(f"{int(file.read_text()) + usage_ns}\n")
 
 
-def _memory(root: Path, path: str, value: int) -> None:
-    (root / "sys/fs/cgroup/memory" / path.lstrip("/") / "memory.usage_in_bytes").write_text(
-        f"{value}\n"
-    )
+def _memory(root: Path, path: str) -> Path:
+    return _file(root, "memory", path, "memory.usage_in_bytes")
 
 
 def _remove(root: Path, path: str) -> None:
-    for controller in cgroup_nodes.V1_FILES:
-        folder = root / "sys/fs/cgroup" / controller / path.lstrip("/")
-        for file in folder.iterdir():
-            file.unlink()
-        folder.rmdir()
+    for controller in ACCOUNTING:
+        shutil.rmtree(_file(root, controller, path, ""))
 
 
-def test_all_are_told_once_then_those_that_ran(tmp_path: Path) -> None:
-    root = cgroup_nodes.hybrid(tmp_path, A, B)
+def test_all_are_told_once_then_those_that_ran(root: Path, a: str, b: str) -> None:
     rounds = Rounds(root)
     first = rounds.next()
-    assert {"/", "/kubepods", A, B} <= set(first)
-    assert first[A]["memory_bytes"] == 20_877_312
+    assert {"/", "/kubepods", a, b} <= set(first)
+    assert first[a]["memory_bytes"] == int(_memory(root, a).read_text())
     assert rounds.next() == {}
-    _use_cpu(root, A, 5_000_000)
-    _memory(root, A, 4096)
-    _memory(root, B, 4096)  # it did not run: noticed when it is its turn
+    _use_cpu(root, a, 5_000_000)
+    _memory(root, a).write_text("4096\n")
+    _memory(root, b).write_text("4096\n")  # it did not run: noticed when it is its turn
     second = rounds.next()
-    assert second[A]["usage_us"] == first[A]["usage_us"] + 5_000
-    assert second[A]["memory_bytes"] == 4096
-    assert B not in second
+    assert second[a]["usage_us"] == pytest.approx(first[a]["usage_us"] + 5_000, abs=1)
+    assert second[a]["memory_bytes"] == 4096
+    assert b not in second
 
 
-def test_what_did_not_run_has_its_turn(tmp_path: Path) -> None:
-    root = cgroup_nodes.hybrid(tmp_path, A, B)
+def test_what_did_not_run_has_its_turn(root: Path, b: str) -> None:
     rounds = Rounds(root)
     rounds.next()
-    _memory(root, B, 4096)
+    _memory(root, b).write_text("4096\n")
     told = [rounds.next() for _ in range(cgroups._TURNS)]
-    assert [each[B]["memory_bytes"] for each in told if B in each] == [4096]
+    assert [each[b]["memory_bytes"] for each in told if b in each] == [4096]
 
 
-def test_each_segment_is_told_whole(tmp_path: Path) -> None:
-    rounds = Rounds(cgroup_nodes.hybrid(tmp_path, A, B))
+def test_each_segment_is_told_whole(root: Path) -> None:
+    rounds = Rounds(root)
     first = rounds.next()
     rounds.observer.begin_segment()
     assert set(rounds.next()) == set(first)
 
 
-def test_new_ones_are_found_where_something_runs(tmp_path: Path) -> None:
-    root = cgroup_nodes.hybrid(tmp_path, A)
+def test_new_ones_are_found_where_something_runs(root: Path, a: str) -> None:
     rounds = Rounds(root)
     rounds.next()
-    new = "/kubepods/burstable/pod1/new"
-    cgroup_nodes.add_v1(root, new)
+    new = f"{a.rpartition('/')[0]}/new"
+    _copy(root, a, new)
     _use_cpu(root, new, 1_000_000)
     assert new in rounds.next()
 
 
-def test_one_that_was_replaced_is_followed(tmp_path: Path) -> None:
-    root = cgroup_nodes.hybrid(tmp_path, A)
+def test_one_that_was_replaced_is_followed(root: Path, a: str) -> None:
     rounds = Rounds(root)
     rounds.next()
-    _remove(root, A)
-    new = "/kubepods/burstable/pod1/new"  # as many directories as before
-    cgroup_nodes.add_v1(root, new)
+    new = f"{a.rpartition('/')[0]}/new"  # as many directories as before
+    _copy(root, a, new)
+    _remove(root, a)
     _use_cpu(root, new, 1_000_000)
     assert new in rounds.next()
     rounds.observer.begin_segment()
-    assert A not in rounds.next()
+    assert a not in rounds.next()
 
 
-def test_a_tree_that_went_is_forgotten(tmp_path: Path) -> None:
-    root = cgroup_nodes.hybrid(tmp_path, A, B)
+def test_a_tree_that_went_is_forgotten(root: Path) -> None:
     rounds = Rounds(root)
-    rounds.next()
-    for path in (B, "/kubepods/besteffort/pod2", "/kubepods/besteffort"):
-        _remove(root, path)
+    assert any("besteffort" in path for path in rounds.next())
+    _remove(root, "/kubepods/besteffort")
     for _ in range(cgroups._TURNS):
         rounds.next()
     rounds.observer.begin_segment()
     assert not any("besteffort" in path for path in rounds.next())
 
 
-def test_one_of_the_memory_hierarchy_only_is_told_too(tmp_path: Path) -> None:
-    root = cgroup_nodes.hybrid(tmp_path, "/")
-    cgroup_nodes.add_v1(root, "/process_api/x", "memory")
-    row = Rounds(root).next()["/process_api/x"]
-    assert row["memory_bytes"] == 20_877_312
+def test_one_of_the_memory_hierarchy_only_is_told_too(root: Path) -> None:
+    row = Rounds(root).next()["/sessions"]
+    assert row["memory_bytes"] == int(_memory(root, "/sessions").read_text())
     assert "usage_us" not in row
 
 
 def test_when_too_many_ran_the_rest_is_read_in_the_next_round(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    every = set(Rounds(root).next())
     monkeypatch.setattr(cgroups, "_MAX_READ", 3)
-    paths = [f"/p/c{number}" for number in range(6)]
-    rounds = Rounds(cgroup_nodes.hybrid(tmp_path, *paths))
-    told: set[str] = set()
+    rounds = Rounds(root)
+    told = set(rounds.next())
+    assert told < every
     for _ in range(4):
         told |= set(rounds.next())
-    assert told >= set(paths)
+    assert told == every
 
 
 def test_v2_tells_pressure_too(tmp_path: Path) -> None:
-    rounds = Rounds(cgroup_nodes.unified(tmp_path, "/system.slice/a.service"))
-    rows = rounds.next()
-    assert rows["/system.slice/a.service"]["throttled"] == 7
-    mine = [row for row in rounds.pressure if row["cgroup"] == "/system.slice/a.service"]
+    node = put_node(GUEST, tmp_path)
+    path = "/system.slice/limited.service"
+    rounds = Rounds(node.root)
+    assert bool(rounds.next()[path]["throttled"]) == node.truth["usage"][path]["throttled"]
+    mine = [row for row in rounds.pressure if row["cgroup"] == path]
     assert {row["resource"]: (row["some_us"], row["full_us"]) for row in mine} == {
-        "cpu": (900, 400),
-        "memory": (90, 40),
-        "io": (9, 4),
+        resource: tuple(map(int, re.findall(r"total=(\d+)", file.read_text())))
+        for resource in ("cpu", "memory", "io")
+        for file in [tmp_path / MOUNTS / path.lstrip("/") / f"{resource}.pressure"]
     }
     assert {column.name for column in PRESSURE.columns} == set(mine[0])
     rounds.next()

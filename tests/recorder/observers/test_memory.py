@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.cgroup_nodes import write
+from tests.kernel_files import write
 
 from nodescope.errors import SourceAbsent
 from nodescope.recorder.observers.memory import MEMINFO, VMSTAT, MemoryObserver

@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.cgroup_nodes import PSI, write
+from tests.kernel_files import PSI, write
 
 from nodescope.errors import SourceAbsent
 from nodescope.recorder.observers.pressure import PressureObserver

@@ -2,9 +2,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.sources.memory_cgroups.trees import PAGE, V1Tree, V2Tree, put_recorded
+from tests.sources.memory_cgroups.trees import PAGE, V1Tree, V2Tree
 
-from nodescope.sources.memory_cgroups.counting import Count, Counting
 from nodescope.sources.memory_cgroups.hierarchy import find_memory_hierarchy
 from nodescope.sources.memory_cgroups.parents import Parent, parse_amounts
 from nodescope.sources.memory_cgroups.residual import read_parents
@@ -121,39 +120,16 @@ def test_v1_where_their_number_is_not_known(tmp_path: Path) -> None:
     assert (parent.path, parent.dying) == ("/a", None)
 
 
-def _kubelet_v2(tree: V2Tree, slices: tuple[str, str, str]) -> str:
-    """Pods as kubelet lays them out; the parent of dying containers is the second slice."""
-    top, burstable, pod = slices
-    file = {"file": 30 * PAGE, "shmem": 10 * PAGE}
-    with_dying = {"file": 130 * PAGE, "shmem": 90 * PAGE, "swap": 5 * PAGE}
-    tree.group("/", visible=4, dying=41, held=with_dying)
-    tree.group(f"/{top}", visible=2, dying=40, held=with_dying)
-    tree.group(f"/{top}/{burstable}", visible=1, dying=40, held=with_dying)
-    tree.group(f"/{top}/{burstable}/{pod}", visible=0, dying=0, held=file, processes="7\n")
-    tree.group("/init.scope", visible=0, dying=0, processes="1\n")
-    return f"/{top}/{burstable}"
-
-
-def _check_kubelet(tree: V2Tree, path: str) -> None:
-    found = read_parents(find_memory_hierarchy(tree.places), 41)
-    held = {"shmem": 80 * PAGE, "file": 20 * PAGE, "swap": 5 * PAGE}
-    assert found == [
-        Parent(path, 40, True, held),
-        Parent("/", 1, True, {}, occupied=True),  # the root's own memory is in its counters
-    ]
-
-
-def test_v2_kubelet_with_the_systemd_driver(tmp_path: Path) -> None:
+def test_v2_swap_is_held_and_the_roots_own_memory_is_not(tmp_path: Path) -> None:
     tree = V2Tree(tmp_path)
-    pod = "kubepods-burstable-pod1f0a.slice"
-    path = _kubelet_v2(tree, ("kubepods.slice", "kubepods-burstable.slice", pod))
-    _check_kubelet(tree, path)
-
-
-def test_v2_kubelet_with_the_cgroupfs_driver_on_an_older_kernel(tmp_path: Path) -> None:
-    tree = V2Tree(tmp_path, counts=False)
-    path = _kubelet_v2(tree, ("kubepods", "burstable", "pod1f0a-3b"))
-    _check_kubelet(tree, path)
+    amounts = {"file": 100 * PAGE, "shmem": 80 * PAGE, "swap": 5 * PAGE}
+    tree.group("/", visible=1, dying=41, held=amounts)
+    tree.group("/batch", visible=0, dying=40, held=amounts)
+    held = {"shmem": 80 * PAGE, "file": 20 * PAGE, "swap": 5 * PAGE}
+    assert read_parents(find_memory_hierarchy(tree.places), 41) == [
+        Parent("/batch", 40, True, held),
+        Parent("/", 1, True, {}, occupied=True),
+    ]
 
 
 def test_amounts_are_found_wherever_they_stand() -> None:
@@ -161,13 +137,3 @@ def test_amounts_are_found_wherever_they_stand() -> None:
     names = (b"cache", b"shmem", b"rss", b"swap")
     assert parse_amounts(content, names) == (5, 0, 2, 0)
     assert parse_amounts(content, names, b"total_") == (7, 0, 3, 0)
-
-
-def test_v2_as_a_real_guest_showed_it(tmp_path: Path) -> None:
-    # Debian's 6.1 in QEMU: 200 and 50 made there, each with one page in tmpfs.
-    hierarchy = find_memory_hierarchy(put_recorded("guest-v2-6.1", tmp_path))
-    assert Counting(hierarchy).read() == Count("v2", 257, 7, 250)
-    assert read_parents(hierarchy, 250) == [
-        Parent("/kubepods.slice/kubepods-burstable.slice", 200, True, {"shmem": 200 * PAGE}),
-        Parent("/system.slice", 50, True, {"shmem": 50 * PAGE}),
-    ]

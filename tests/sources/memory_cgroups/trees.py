@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -145,11 +144,3 @@ class V2Tree:
 def put(path: Path, content: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(content)
-
-
-def put_recorded(name: str, root: Path) -> Places:
-    """A tree that was read on a real kernel, from the file of that name beside this one."""
-    files: dict[str, str] = json.loads(Path(__file__).with_name(f"{name}.json").read_text())
-    for path, content in files.items():
-        put(root / path.lstrip("/"), content)
-    return Places(root)
