@@ -35,7 +35,7 @@ unit record.service [Unit] After=containerd.service limited.service \
     [Service] Type=oneshot 'ExecStart=/bin/sh /opt/record' StandardOutput=journal+console StandardError=journal+console TimeoutStartSec=600 \
     [Install] WantedBy=multi-user.target
 mkdir -p "$root/etc/systemd/system-preset" "$root/etc/systemd/network" "$root/opt/rootfs/bin"
-echo 'enable by-preset.service' > "$root/etc/systemd/system-preset/10-node.preset"
+printf '%s\n' 'enable by-preset.service' 'disable fine.service' > "$root/etc/systemd/system-preset/10-node.preset"
 ln -sf /dev/null "$root/etc/systemd/system/masked.service"
 enable looping fine limited broken held skipped record systemd-networkd containerd
 systemctl --root="$root" disable by-preset e2scrub_reap 2>/dev/null || true

@@ -142,13 +142,15 @@ def shown(unit: str) -> dict[str, str]:
     return dict(line.split("=", 1) for line in lines.splitlines())
 
 
-def of_recorded(states: dict[str, str], out: str) -> dict[str, str]:
+def of_recorded(
+    said: dict[str, dict[str, str | None]], out: str
+) -> dict[str, dict[str, str | None]]:
     """Those whose files were recorded."""
     recording = json.loads(Path(out).read_text())
     found = [(folder, name) for folder, names in recording["files"].items() for name in names]
     found += [tuple(path.rsplit("/", 1)) for path in recording["links"]]
     names = {name for folder, name in found if folder.endswith("/systemd/system")}
-    return {name: state for name, state in sorted(states.items()) if name in names}
+    return {name: each for name, each in sorted(said.items()) if name in names}
 
 
 def usage(live: dict[str, dict[str, str]]) -> dict[str, dict[str, object]]:
@@ -177,10 +179,10 @@ def kills() -> int:
     return run("dmesg").count("Memory cgroup out of memory: Killed process")
 
 
-def unit_states() -> dict[str, str]:
-    """What systemctl says of every unit file."""
+def unit_files() -> dict[str, dict[str, str | None]]:
+    """What systemctl says of every unit file: its state, and what a preset says."""
     said = json.loads(run("systemctl", "list-unit-files", "--output=json"))
-    return {each["unit_file"]: each["state"] for each in said}
+    return {each.pop("unit_file"): each for each in said}
 
 
 def driver(nic: str) -> str | None:
@@ -239,7 +241,7 @@ def main() -> None:
         "made": {"restarts_with_a_page": RESTARTS, "services_with_two_pages": LEAVERS},
         "containers": live,
         "units": {unit: shown(unit) for unit in UNITS},
-        "unit_states": of_recorded(unit_states(), out),
+        "unit_files": of_recorded(unit_files(), out),
         "usage": usage(live),
         "oom_kills": kills(),
         "nics": nics(),

@@ -122,14 +122,14 @@ def _driver(bus: str | None, device: str | None) -> str | None:
     return found[0].parent.name if found else None
 
 
-def enabled() -> Truth:
+def unit_files() -> Truth:
     """What systemctl says of unit files, of which there are some here without a systemd."""
     command = ["systemctl", "--root=/", "list-unit-files", "--output=json"]
     said = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
     recorded = json.loads((NODES / "hybrid-v1.json").read_text())["files"]
     folders = [folder for folder in recorded if folder.endswith("/systemd/system")]
     names = {name for folder in folders for name in recorded[folder]}
-    return {each["unit_file"]: each["state"] for each in said if each["unit_file"] in names}
+    return {each.pop("unit_file"): each for each in said if each["unit_file"] in names}
 
 
 @contextlib.contextmanager
@@ -184,7 +184,7 @@ def record_hybrid(work: Path) -> None:
             "dying_by_parent": {"/pods": 12, "/batch": 5},
             "held_bytes": {"/pods": {"shmem": 12 * PAGE}},
             "nics": nics(),
-            "unit_states": enabled(),
+            "unit_files": unit_files(),
             "usage": {"/pods/live": _used(process.pid)},
         }
         write("hybrid-v1", truth)
