@@ -6,10 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from nodescope.analysis.window import Extent, Window
-from nodescope.archive.reader import Archive
-from nodescope.diagnosis.diagnose import diagnose
-from nodescope.lab.judging import judge
+from nodescope.lab.judging import judge, solve
 from nodescope.lab.truth_file import read_truth
 
 BUNDLES = Path(__file__).parent / "bundles"
@@ -18,11 +15,7 @@ NAMES = sorted(path.stem for path in BUNDLES.glob("*.bundle"))
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_recorded_run_is_diagnosed_as_it_was(name: str) -> None:
-    segments = Archive.open(BUNDLES / f"{name}.bundle").segments()
-    extent = Extent(segments)
-    verdict = judge(
-        read_truth(BUNDLES / name), diagnose(segments, Window(extent.from_ns, extent.to_ns))
-    )
+    verdict = judge(read_truth(BUNDLES / name), solve(BUNDLES / f"{name}.bundle"))
     assert verdict.right, verdict.said
 
 

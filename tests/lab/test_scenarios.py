@@ -9,11 +9,9 @@ import pytest
 
 from nodescope.analysis.window import Event, Extent, Window, read_events
 from nodescope.archive.reader import Archive
-from nodescope.diagnosis.diagnose import diagnose
-from nodescope.diagnosis.finding import Diagnosis
 from nodescope.errors import NodescopeError
 from nodescope.lab.catalogue import SCENARIOS, SMALL
-from nodescope.lab.judging import judge
+from nodescope.lab.judging import judge, solve
 from nodescope.lab.running import run
 from nodescope.lab.truth_file import truth_path
 
@@ -21,12 +19,6 @@ pytestmark = [pytest.mark.root, pytest.mark.live]
 
 EVENTS = {"starved-nic": "core_starved"}  # what the recording must have of the held core
 TWINS = ("starved-nic",)  # the rest: `python -m benchmarks lab`
-
-
-def solve(archive: Path) -> Diagnosis:
-    segments = Archive.open(archive).segments()
-    extent = Extent(segments)
-    return diagnose(segments, Window(extent.from_ns, extent.to_ns))
 
 
 def read_all(archive: Path) -> list[Event]:
