@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from nodescope.errors import UsageError
+from nodescope.lab import holding
 from nodescope.lab.catalogue import SCENARIOS
 from nodescope.lab.limits import check, count_fitting
 from nodescope.lab.serving import CONSENT
@@ -70,6 +71,25 @@ def test_more_zombies_than_fit_are_refused_with_the_number_that_does(node: Place
     with pytest.raises(UsageError, match="do not fit") as refused:
         check(ZOMBIES, fit + 1, consent=True, places=node)
     assert refused.value.hint == f"--strength {fit} would"
+
+
+def test_one_core_has_nobody_to_wait_for(node: Places, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0})
+    with pytest.raises(UsageError, match="locks needs two cores"):
+        check(SCENARIOS["locks"], 4, consent=True, places=node)
+
+
+def test_without_huge_pages_none_can_be_filled(
+    node: Places, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    setting = tmp_path / "enabled"
+    monkeypatch.setattr(holding, "_HUGE_PAGES", setting)
+    for text in ("always madvise [never]\n", None):
+        setting.write_text(text) if text else setting.unlink()
+        with pytest.raises(UsageError, match="no transparent huge pages"):
+            check(SCENARIOS["huge-pages"], 4, consent=True, places=node)
+    setting.write_text("always [madvise] never\n")
+    check(SCENARIOS["huge-pages"], 4, consent=True, places=node)
 
 
 def test_what_the_machine_lacks_is_said_before_anything_is_made(node: Places) -> None:

@@ -2,19 +2,36 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+from nodescope.errors import UsageError
 from nodescope.lab import cgroups
 from nodescope.lab.cgroups import find_controller
 from nodescope.lab.leaking import last_cpu, prepare_reader, read, worker
 from nodescope.lab.scenario import ZOMBIE_WALKS, Run, Scenario, Truth
+from nodescope.sources.node import read_text
+
+_HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 
 
 def _nothing(run: Run) -> None:
     """Nothing to prepare."""
+
+
+def _require_two_cores() -> None:
+    if len(os.sched_getaffinity(0)) < 2:
+        raise UsageError("locks needs two cores: one has the lock, the other waits for it")
+
+
+def _require_huge_pages() -> None:
+    if "[never]" in (read_text(_HUGE_PAGES) or "[never]"):
+        raise UsageError(
+            "this kernel gives no transparent huge pages", hint=f"`echo madvise > {_HUGE_PAGES}`"
+        )
 
 
 def _one_worker(name: str, scenario: str, *more: str) -> Callable[[Run], Truth]:
@@ -24,13 +41,14 @@ def _one_worker(name: str, scenario: str, *more: str) -> Callable[[Run], Truth]:
         if run.healthy:
             time.sleep(run.strength)
             return Truth(scenario, healthy=True, finding=False)
-        worker(run.ground, name, last_cpu(), run.strength, *more).wait()
+        cpu = last_cpu()
+        worker(run.ground, name, cpu, run.strength, *more).wait()
         # A core that a program holds in the kernel may well be told, by its own name.
         comms = {"faults": "lab-huge" if more == ("yes",) else "lab-faults", "locks": "lab-locks",
                  "compact": "lab-compact"}  # fmt: skip
         allowed = (comms[name],) if name in comms else ()
         return Truth(
-            scenario, healthy=False, finding=False, roots=allowed, never=ZOMBIE_WALKS,
+            scenario, healthy=False, finding=False, roots=allowed, never=ZOMBIE_WALKS, cpu=cpu,
             facts={"may_find": bool(allowed)},
         )  # fmt: skip
 
@@ -74,13 +92,14 @@ SCENARIOS = (
     Scenario("page-faults", "a program that touches new memory all the time", 6, 60, "seconds",
              _nothing, _one_worker("faults", "page-faults", "no"), decoy=True),
     Scenario("huge-pages", "a program that fills huge pages all the time", 6, 60, "seconds",
-             _nothing, _one_worker("faults", "huge-pages", "yes"), decoy=True),
+             _nothing, _one_worker("faults", "huge-pages", "yes"), require=_require_huge_pages,
+             decoy=True),
     Scenario("compaction", "a program that has memory compacted all the time", 6, 60, "seconds",
              _nothing, _one_worker("compact", "compaction"), decoy=True),
     Scenario("busy", "a busy program that harms nobody", 6, 60, "seconds",
              _nothing, _one_worker("busy", "busy"), decoy=True),
-    Scenario("locks", "threads that wait for one lock of the kernel", 6, 60, "seconds",
-             _nothing, _one_worker("locks", "locks"), decoy=True),
+    Scenario("locks", "two processes that want one lock of the kernel", 6, 60, "seconds",
+             _nothing, _one_worker("locks", "locks"), require=_require_two_cores, decoy=True),
     Scenario("reclaim", "reclaim at a limit, without zombies", 6, 60, "seconds",
              _prepare_reclaim, _act_reclaim, require=partial(cgroups.require, "memory"),
              decoy=True),
