@@ -31,11 +31,11 @@ def has_event(case: Case, truth: Truth, kind: str) -> None:
 
 
 def has_mechanism(case: Case, truth: Truth, name: str) -> None:
-    """It is most of what the culprit did on its core."""
+    """It is much of what the culprit did on its core."""
     stacks = [each for each in case.stacks(case.window, truth.cpu) if each.comm in truth.roots]
     known = [(classify(each.frames), each.samples) for each in stacks]
     mine = sum(samples for found, samples in known if found and found.name == name)
-    assert mine > 0.5 * sum(samples for _, samples in known)
+    assert mine > 0.25 * sum(samples for _, samples in known)
     assert mine > 0
 
 
