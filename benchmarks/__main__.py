@@ -16,6 +16,7 @@ import time
 
 from benchmarks import results
 from benchmarks.machine import read_facts
+from nodescope.errors import NodescopeError
 
 BENCHMARKS = {
     "recorder_cost": "The recorder's own cost, beside perf (bars 1 and 2)",
@@ -67,7 +68,11 @@ def _run(name: str, options: results.Options) -> bool:
     module = importlib.import_module(f"benchmarks.{name}")
     facts = read_facts()
     started = time.monotonic()
-    result: results.Result = module.run(options)
+    try:
+        result: results.Result = module.run(options)
+    except NodescopeError as error:  # the lab, on a machine that serves somebody
+        print(f"{name} could not run: {error}\nhint: {error.hint}", flush=True)
+        return False
     summary = " ".join((module.__doc__ or "").split("\n\n")[0].split())
     entry = results.make_entry(BENCHMARKS[name], summary, facts, time.monotonic() - started, result)
     for bar in result.bars:

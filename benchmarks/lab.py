@@ -34,15 +34,11 @@ from pathlib import Path
 from benchmarks.lab_runs import Recording, record_quiet, record_scenario
 from benchmarks.machine import read_commit
 from benchmarks.results import Bar, Grid, Options, Result
-from nodescope.analysis.window import Extent, Window
-from nodescope.archive.reader import Archive
 from nodescope.diagnosis.calibration import OFFSET, SLOPE, calibrated
-from nodescope.diagnosis.diagnose import diagnose
-from nodescope.diagnosis.finding import Diagnosis
 from nodescope.lab.calibrating import fit
 from nodescope.lab.catalogue import SCENARIOS
 from nodescope.lab.ground import clean
-from nodescope.lab.judging import blames_another, is_true, judge
+from nodescope.lab.judging import blames_another, is_true, judge, solve
 
 RUNS = int(os.environ.get("NODESCOPE_BENCH_LAB_RUNS", "20"))
 KEEP = os.environ.get("NODESCOPE_BENCH_LAB_KEEP")
@@ -58,12 +54,6 @@ class Outcome:
     blames_another: bool
     chains: list[tuple[float, bool]]  # support, and whether it is true; the first first
     attempts: int
-
-
-def solve(archive: Path) -> Diagnosis:
-    segments = Archive.open(archive).segments()
-    extent = Extent(segments)
-    return diagnose(segments, Window(extent.from_ns, extent.to_ns))
 
 
 def run(options: Options) -> Result:

@@ -15,14 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.machine import read_commit
-from nodescope.lab.catalogue import SCENARIOS, SMALL
-from nodescope.lab.running import run as run_scenario
 from nodescope.lab.scenario import Truth
+from nodescope.lab.small import run_until_it_happens
 from nodescope.lab.truth_file import read_truth
 
-BEFORE_S, AFTER_S = 3.0, 1.5
 QUIET_S = 20
-TRIES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +38,8 @@ def record_scenario(folder: Path, name: str, number: int, *, healthy: bool) -> R
     archive = folder / f"{name}-{'healthy' if healthy else 'sick'}-{number}"
     made = archive.with_name(f"{archive.name}.made.json")  # written last: the run is whole
     if not made.exists():
-        attempts = _make(archive, name, healthy=healthy)
+        shutil.rmtree(archive, ignore_errors=True)  # of a run that was interrupted
+        _, attempts = run_until_it_happens(name, archive, healthy=healthy, say=_say)
         ended = time.strftime("%Y-%m-%d %H:%M", time.gmtime())
         how = {"attempts": attempts, "commit": read_commit(), "ended": ended}
         made.write_text(json.dumps(how))
@@ -57,14 +55,5 @@ def record_quiet(folder: Path, number: int) -> Path:
     return archive
 
 
-def _make(archive: Path, name: str, *, healthy: bool) -> int:
-    for attempt in range(1, TRIES + 1):
-        shutil.rmtree(archive, ignore_errors=True)
-        truth = run_scenario(
-            SCENARIOS[name], archive, strength=SMALL.get(name), healthy=healthy,
-            before_s=BEFORE_S, after_s=AFTER_S,
-        )  # fmt: skip
-        if truth.happened:
-            return attempt
-        print(f"{name}: did not come about: the lab had {truth.held:.0%} of its core", flush=True)
-    return TRIES
+def _say(message: str) -> None:
+    print(message, flush=True)

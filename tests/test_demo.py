@@ -12,6 +12,9 @@ from types import ModuleType
 
 import pytest
 
+from nodescope.lab import limits
+from nodescope.lab.serving import CONSENT
+
 DEMO = Path(__file__).parents[1] / "demo" / "run"
 CAUSE = "cause: unit leaky.service"
 
@@ -43,6 +46,16 @@ def demo() -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     loader.exec_module(module)
     return module
+
+
+def test_a_machine_that_serves_somebody_is_left_alone(
+    demo: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(limits, "find_signs", lambda places: ["dockerd runs on it"])
+    for name in ("DEMO_REPLAY", CONSENT):
+        monkeypatch.delenv(name, raising=False)
+    assert "serves somebody: dockerd runs on it" in demo.why_not_live()
 
 
 @pytest.mark.parametrize(

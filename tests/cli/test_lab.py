@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 from tests.cli.conftest import Nodescope
 
-from nodescope.lab import limits, synthetic
+from nodescope.lab import ground, limits, synthetic
 from nodescope.lab.catalogue import SCENARIOS
+from nodescope.lab.serving import CONSENT
 from nodescope.lab.synthetic import Shape
 
 
@@ -59,13 +60,26 @@ def test_a_strength_beyond_the_most_is_refused(nodescope: Nodescope, tmp_path: P
 def test_a_machine_that_serves_somebody_is_left_alone(
     nodescope: Nodescope, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(limits, "_serves_somebody", lambda places: True)
+    monkeypatch.setattr(limits, "find_signs", lambda places: ["kubelet runs on it"])
+    monkeypatch.delenv(CONSENT, raising=False)
     archive = tmp_path / "archive"
     result = nodescope("lab", "run", "zombies", "--record", archive)
     assert result.code == 2
-    assert "its first process is systemd" in result.err
+    assert "serves somebody: kubelet runs on it" in result.err
     assert "--yes" in result.err
     assert not archive.exists()
+
+
+def test_clean_says_by_name_that_it_needs_root(
+    nodescope: Nodescope, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ground, "LEDGERS", tmp_path)
+    monkeypatch.setattr(os, "geteuid", lambda: 65534)
+    result = nodescope("lab", "clean")
+    assert result.code == 2
+    assert result.out == ""
+    assert f"({tmp_path}) only root may see" in result.err
+    assert "hint: `sudo nodescope lab clean`" in result.err
 
 
 def test_the_synthetic_story_has_its_truth_beside_it(

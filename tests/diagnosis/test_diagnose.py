@@ -13,11 +13,10 @@ import pytest
 from nodescope.analysis.window import Extent, Window
 from nodescope.archive.reader import Archive
 from nodescope.cli.main import main
-from nodescope.diagnosis.diagnose import diagnose
 from nodescope.diagnosis.document import diagnosis_document
 from nodescope.diagnosis.finding import Diagnosis
 from nodescope.diagnosis.report import render_markdown, render_text
-from nodescope.lab.judging import judge
+from nodescope.lab.judging import judge, solve
 from nodescope.lab.synthetic import SECOND, Shape, story_truth, write_story
 
 SHAPE = Shape().small()
@@ -28,12 +27,6 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("story") / "archive"
     write_story(path, SHAPE)
     return path
-
-
-def solve(path: Path) -> Diagnosis:
-    segments = Archive.open(path).segments()
-    extent = Extent(segments)
-    return diagnose(segments, Window(extent.from_ns, extent.to_ns))
 
 
 def without(path: Path, target: Path, *tables: str) -> Path:

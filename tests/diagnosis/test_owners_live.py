@@ -11,9 +11,7 @@ from tests.recorder.test_recording import recording
 from tests.systemd_guest import Guest, skip_without_namespaces
 from tests.waiting import wait_for
 
-from nodescope.analysis.window import Extent, Window
-from nodescope.archive.reader import Archive
-from nodescope.diagnosis.diagnose import diagnose
+from nodescope.lab.judging import solve
 
 pytestmark = [
     pytest.mark.root,
@@ -58,9 +56,7 @@ def test_a_unit_that_holds_a_core_is_named(tmp_path: Path) -> None:
     share = ticks / _TICKS / held_s
     if share < 0.9:
         pytest.skip(f"the machine let it have {share:.0%} of the core it was to hold")
-    segments = Archive.open(archive).segments()
-    extent = Extent(segments)
-    (finding,) = diagnose(segments, Window(extent.from_ns, extent.to_ns)).findings
+    (finding,) = solve(archive).findings
     chain = finding.chains[0]
     assert (chain.root.kind, chain.root.name) == ("unit", "builder.service")
     assert "task" in [link.kind for link in chain.links]

@@ -89,10 +89,46 @@ def test_a_ledger_that_is_no_ledger_is_dropped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ground_module, "LEDGERS", tmp_path)
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(ground_module, "_strays", lambda: iter(()))
     (tmp_path / "a.json").write_text("{nonsense")
     (tmp_path / "b.json").write_text('{"owner": 1}')
     clean()
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.fixture
+def nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 65534)
+    monkeypatch.setattr(ground_module, "_strays", lambda: iter(()))
+
+
+@pytest.mark.usefixtures("nobody")
+def test_without_root_what_is_left_cannot_be_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ground_module, "LEDGERS", tmp_path)  # there were runs
+    with pytest.raises(UsageError, match="only root may see") as refused:
+        clean()
+    assert "sudo nodescope lab clean" in (refused.value.hint or "")
+
+
+@pytest.mark.usefixtures("nobody")
+def test_without_root_a_cgroup_that_is_left_is_not_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ground_module, "LEDGERS", tmp_path / "none")
+    monkeypatch.setattr(ground_module, "_strays", lambda: iter([tmp_path / "nodescope-lab-1"]))
+    with pytest.raises(UsageError, match="only root may see"):
+        clean()
+
+
+@pytest.mark.usefixtures("nobody")
+def test_where_no_run_has_been_anybody_sees_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ground_module, "LEDGERS", tmp_path / "none")
+    assert clean() == []
 
 
 def test_a_scenario_is_known_by_name() -> None:

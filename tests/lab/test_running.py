@@ -14,8 +14,9 @@ import pytest
 from tests.waiting import wait_for
 
 from nodescope.errors import NodescopeError
-from nodescope.lab.cgroups import require
+from nodescope.lab.catalogue import SCENARIOS
 from nodescope.lab.ground import LEDGERS, MARK, clean, read_start_time
+from nodescope.lab.limits import check
 
 pytestmark = [pytest.mark.root, pytest.mark.live]
 
@@ -24,11 +25,11 @@ pytestmark = [pytest.mark.root, pytest.mark.live]
 def lab_run(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
     """A cheap scenario with a cgroup and a worker, at work and recorded."""
     try:
-        require("cpu")
+        check(SCENARIOS["throttled"], 60, consent=False)
     except NodescopeError as error:
         pytest.skip(str(error))
     archive = tmp_path / "archive"
-    command = [sys.executable, "-m", "nodescope.cli.main", "lab", "run", "throttled", "--yes"]
+    command = [sys.executable, "-m", "nodescope.cli.main", "lab", "run", "throttled"]
     command += ["--record", str(archive), "--strength", "60"]
     # A shell that runs the tests in the background has Ctrl-C ignored, and that is inherited.
     listen = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)

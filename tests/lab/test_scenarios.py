@@ -3,53 +3,84 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from nodescope.analysis.window import Event, Extent, Window, read_events
+from nodescope.analysis.window import Extent, Window
 from nodescope.archive.reader import Archive
-from nodescope.diagnosis.diagnose import diagnose
-from nodescope.diagnosis.finding import Diagnosis
+from nodescope.diagnosis.case import Case
+from nodescope.diagnosis.mechanism import classify
 from nodescope.errors import NodescopeError
-from nodescope.lab.catalogue import SCENARIOS, SMALL
-from nodescope.lab.judging import judge
-from nodescope.lab.running import run
+from nodescope.lab.catalogue import SCENARIOS
+from nodescope.lab.judging import judge, solve
+from nodescope.lab.limits import check
+from nodescope.lab.scenario import Truth
+from nodescope.lab.small import run_small, small_strength
 from nodescope.lab.truth_file import truth_path
 
 pytestmark = [pytest.mark.root, pytest.mark.live]
 
-EVENTS = {"starved-nic": "core_starved"}  # what the recording must have of the held core
 TWINS = ("starved-nic",)  # the rest: `python -m benchmarks lab`
 
 
-def solve(archive: Path) -> Diagnosis:
-    segments = Archive.open(archive).segments()
-    extent = Extent(segments)
-    return diagnose(segments, Window(extent.from_ns, extent.to_ns))
+def has_event(case: Case, truth: Truth, kind: str) -> None:
+    assert (kind, truth.cpu) in [(event.kind, event.cpu) for event in case.events]
 
 
-def read_all(archive: Path) -> list[Event]:
+def has_mechanism(case: Case, truth: Truth, name: str) -> None:
+    """It is much of what the culprit did on its core."""
+    stacks = [each for each in case.stacks(case.window, truth.cpu) if each.comm in truth.roots]
+    known = [(classify(each.frames), each.samples) for each in stacks]
+    mine = sum(samples for found, samples in known if found and found.name == name)
+    assert mine > 0.25 * sum(samples for _, samples in known)
+    assert mine > 0
+
+
+def has_leaker(case: Case, truth: Truth) -> None:
+    """Both loop, the innocent faster; but only what the leaker leaves is never released."""
+    made, unreleased = dict.fromkeys((*truth.roots, *truth.never), 0), dict[str, int]()
+    for row in sorted(case.rows("cgroup_churn", case.window), key=lambda row: row["time_ns"]):
+        if row["pattern"] in made:
+            made[row["pattern"]] += row["made"]
+            unreleased[row["pattern"]] = row["unreleased"]
+    (leaker,), (innocent,) = truth.roots, truth.never
+    assert made[innocent] > made[leaker] > 10
+    assert unreleased[leaker] >= 3
+    assert unreleased[innocent] == 0
+
+
+# What the recording must have of it: a scenario that does not come about shows nothing.
+EVIDENCE: dict[str, Callable[[Case, Truth], None]] = {
+    "starved-nic": partial(has_event, kind="core_starved"),
+    "loop-beside-leak": has_leaker,
+    "page-faults": partial(has_mechanism, name="page_faults"),
+    "huge-pages": partial(has_mechanism, name="huge_page_clearing"),
+    "compaction": partial(has_mechanism, name="compaction"),
+    "locks": partial(has_mechanism, name="lock_contention"),
+}
+
+
+def open_case(archive: Path) -> Case:
     segments = Archive.open(archive).segments()
     extent = Extent(segments)
-    return list(read_events(segments, Window(extent.from_ns, extent.to_ns)))
+    return Case(segments, Window(extent.from_ns, extent.to_ns))
 
 
 def run_and_judge(name: str, archive: Path, *, healthy: bool) -> None:
-    scenario = SCENARIOS[name]
     try:
-        scenario.require()
+        check(SCENARIOS[name], small_strength(name), consent=False)
     except NodescopeError as error:
         pytest.skip(str(error))
-    truth = run(
-        scenario, archive, strength=SMALL.get(name), healthy=healthy, before_s=3, after_s=1.5
-    )
+    truth = run_small(name, archive, healthy=healthy)
     verdict = judge(truth, solve(archive))
     if not verdict.right and not truth.happened:
         pytest.skip(f"the machine let the lab have {truth.held:.0%} of the core it was to hold")
+    if name in EVIDENCE and not healthy:
+        EVIDENCE[name](open_case(archive), truth)
     assert verdict.right, verdict.said
-    if name in EVENTS and not healthy:
-        assert (EVENTS[name], truth.cpu) in [(each.kind, each.cpu) for each in read_all(archive)]
     assert json.loads(truth_path(archive).read_text())["scenario"] == name
 
 

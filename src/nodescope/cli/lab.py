@@ -37,7 +37,9 @@ def add_parser(commands: options.Commands) -> None:
         help="how much of it: zombies or seconds, see `list` (default: its own)",
     )  # fmt: skip
     parser.add_argument("--healthy", action="store_true", help="the twin that has nothing wrong")
-    parser.add_argument("--yes", action="store_true", help="this is a test machine")
+    parser.add_argument(
+        "--yes", action="store_true", help="this is a test machine: also NODESCOPE_LAB_YES=1"
+    )
     options.add_json(parser)
 
 
@@ -68,7 +70,6 @@ def _run(args: argparse.Namespace) -> int:
 
     from nodescope.errors import UsageError
     from nodescope.lab.catalogue import find_scenario
-    from nodescope.lab.limits import check
     from nodescope.lab.running import run as run_scenario
     from nodescope.lab.truth_file import truth_path
 
@@ -77,10 +78,10 @@ def _run(args: argparse.Namespace) -> int:
             "lab run needs a scenario and --record DIR", hint="see `nodescope lab list`"
         )
     scenario = find_scenario(args.scenario)
-    check(scenario, args.strength or scenario.strength, consent=args.yes)
     truth = run_scenario(
-        scenario, args.record, strength=args.strength, healthy=args.healthy, say=_say
-    )
+        scenario, args.record, strength=args.strength, healthy=args.healthy, consent=args.yes,
+        say=_say,
+    )  # fmt: skip
     if args.json:
         options.print_json(asdict(truth))
     else:

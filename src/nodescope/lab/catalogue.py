@@ -10,12 +10,6 @@ SCENARIOS: dict[str, Scenario] = {
     each.name: each for each in (*leaking.SCENARIOS, *starving.SCENARIOS, *holding.SCENARIOS)
 }
 
-# Enough to show it, in seconds: for tests and benchmarks.
-SMALL = {
-    "zombies": 4000, "zombie-agent": 4000, "unwalked-zombies": 1000, "loop-without-leak": 3,
-    "page-faults": 4, "huge-pages": 4, "compaction": 4, "busy": 4, "locks": 4, "throttled": 4,
-}  # fmt: skip
-
 
 def find_scenario(name: str) -> Scenario:
     """The scenario of that name."""

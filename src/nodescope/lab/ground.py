@@ -227,6 +227,11 @@ def remove_cgroup(path: Path) -> bool:
 
 def clean() -> list[str]:
     """Undo what runs that are gone have left; says what was found."""
+    if os.geteuid() != 0 and not _sees_nothing():
+        raise UsageError(
+            f"what runs of the lab have left ({LEDGERS}) only root may see and take down",
+            hint="`sudo nodescope lab clean`",
+        )
     found: list[str] = []
     for path in sorted(LEDGERS.glob("*.json")):
         ledger = _read(path)
@@ -245,6 +250,11 @@ def clean() -> list[str]:
         found.append(f"cgroup {cgroup}")
         remove_cgroup(cgroup)
     return found
+
+
+def _sees_nothing() -> bool:
+    """Whether anybody can see that nothing was left: no run has been, and no cgroup is ours."""
+    return not LEDGERS.exists() and not any(_strays())
 
 
 def _read(path: Path) -> Ledger | None:

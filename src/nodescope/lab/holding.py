@@ -2,36 +2,62 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from nodescope.errors import UsageError
 from nodescope.lab import cgroups
 from nodescope.lab.cgroups import find_controller
-from nodescope.lab.leaking import last_cpu, prepare_reader, read, worker
+from nodescope.lab.leaking import kernel_seconds, last_cpu, prepare_reader, read, worker
 from nodescope.lab.scenario import ZOMBIE_WALKS, Run, Scenario, Truth
+from nodescope.sources.node import read_text
+
+_HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 
 
 def _nothing(run: Run) -> None:
     """Nothing to prepare."""
 
 
-def _one_worker(name: str, scenario: str, *more: str) -> Callable[[Run], Truth]:
+def _require_two_cores() -> None:
+    if len(os.sched_getaffinity(0)) < 2:
+        raise UsageError("locks needs two cores: one has the lock, the other waits for it")
+
+
+def _require_huge_pages() -> None:
+    if "[never]" in (read_text(_HUGE_PAGES) or "[never]"):
+        raise UsageError(
+            "this kernel gives no transparent huge pages", hint=f"`echo madvise > {_HUGE_PAGES}`"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Holder:
+    """A decoy's program that holds cores in the kernel: that may well be told, by its name."""
+
+    comm: str
+    cores: int = 1
+
+
+def _one_worker(
+    name: str, scenario: str, *more: str, holder: _Holder | None = None
+) -> Callable[[Run], Truth]:
     """A decoy that is one busy program; its healthy twin is quiet."""
 
     def act(run: Run) -> Truth:
         if run.healthy:
             time.sleep(run.strength)
             return Truth(scenario, healthy=True, finding=False)
-        worker(run.ground, name, last_cpu(), run.strength, *more).wait()
-        # A core that a program holds in the kernel may well be told, by its own name.
-        comms = {"faults": "lab-huge" if more == ("yes",) else "lab-faults", "locks": "lab-locks",
-                 "compact": "lab-compact"}  # fmt: skip
-        allowed = (comms[name],) if name in comms else ()
+        cpu = last_cpu()
+        used_s = kernel_seconds(worker(run.ground, name, cpu, run.strength, *more))
         return Truth(
-            scenario, healthy=False, finding=False, roots=allowed, never=ZOMBIE_WALKS,
-            facts={"may_find": bool(allowed)},
+            scenario, healthy=False, finding=False, never=ZOMBIE_WALKS, cpu=cpu,
+            roots=(holder.comm,) if holder else (), facts={"may_find": holder is not None},
+            held=used_s / holder.cores / run.strength if holder else None,
         )  # fmt: skip
 
     return act
@@ -72,15 +98,19 @@ def _act_throttled(run: Run) -> Truth:
 
 SCENARIOS = (
     Scenario("page-faults", "a program that touches new memory all the time", 6, 60, "seconds",
-             _nothing, _one_worker("faults", "page-faults", "no"), decoy=True),
+             _nothing, _one_worker("faults", "page-faults", "no", holder=_Holder("lab-faults")),
+             decoy=True),
     Scenario("huge-pages", "a program that fills huge pages all the time", 6, 60, "seconds",
-             _nothing, _one_worker("faults", "huge-pages", "yes"), decoy=True),
+             _nothing, _one_worker("faults", "huge-pages", "yes", holder=_Holder("lab-huge")),
+             require=_require_huge_pages, decoy=True),
     Scenario("compaction", "a program that has memory compacted all the time", 6, 60, "seconds",
-             _nothing, _one_worker("compact", "compaction"), decoy=True),
+             _nothing, _one_worker("compact", "compaction", holder=_Holder("lab-compact")),
+             decoy=True),
     Scenario("busy", "a busy program that harms nobody", 6, 60, "seconds",
              _nothing, _one_worker("busy", "busy"), decoy=True),
-    Scenario("locks", "threads that wait for one lock of the kernel", 6, 60, "seconds",
-             _nothing, _one_worker("locks", "locks"), decoy=True),
+    Scenario("locks", "two processes that want one lock of the kernel", 6, 60, "seconds",
+             _nothing, _one_worker("locks", "locks", holder=_Holder("lab-locks", cores=2)),
+             require=_require_two_cores, decoy=True),
     Scenario("reclaim", "reclaim at a limit, without zombies", 6, 60, "seconds",
              _prepare_reclaim, _act_reclaim, require=partial(cgroups.require, "memory"),
              decoy=True),

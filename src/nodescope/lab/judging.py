@@ -1,9 +1,13 @@
-"""Whether a diagnosis says the truth of a scenario."""
+"""What a diagnosis says of a recording, and whether that is the truth of its scenario."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
+from nodescope.analysis.window import Extent, Window
+from nodescope.archive.reader import Archive
+from nodescope.diagnosis.diagnose import diagnose
 from nodescope.diagnosis.finding import Chain, Diagnosis
 from nodescope.lab.scenario import ZOMBIE_WALKS, Truth
 
@@ -18,6 +22,13 @@ class Verdict:
     right: bool
     confidence: float | None
     said: str
+
+
+def solve(archive: Path) -> Diagnosis:
+    """The diagnosis of a whole recording: a folder, or a bundle."""
+    segments = Archive.open(archive).segments()
+    extent = Extent(segments)
+    return diagnose(segments, Window(extent.from_ns, extent.to_ns))
 
 
 def judge(truth: Truth, found: Diagnosis) -> Verdict:

@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
@@ -23,6 +24,10 @@ from nodescope.lab.simulated import job_failed, reset_lines, write_kmsg
 HELD_S = 6.0
 PILE = "the pile of zombies was made at once, where and as the unit's loop makes them"
 LINES = "the driver's lines were written to /dev/kmsg by the lab"
+
+# What was removed counts as never released after a minute, and that is told every ten seconds.
+_TOLD_S = 75.0
+_INNOCENT = "eager.service"
 
 _LOOP = """\
 [Unit]
@@ -75,10 +80,11 @@ def start_guest(run: Run, units: dict[str, str]) -> Guest:
     return started
 
 
-def _prepare_zombies(run: Run) -> None:
+def _prepare_zombies(run: Run, beside: Mapping[str, str] | None = None) -> None:
+    """A unit that leaks, with others beside it; a pile of its zombies; somebody to walk them."""
     units = {"well.service": _CALM}
     if not run.healthy:
-        units["leaky.service"] = _LOOP.format(every="1s")
+        units |= {"leaky.service": _LOOP.format(every="1s"), **(beside or {})}
     services = run.ground.memory.mount / start_guest(run, units).slice.lstrip("/")
     if not run.healthy:
         pile(run, services)
@@ -120,12 +126,12 @@ def read(run: Run, by: str = "reader", seconds: float = HELD_S) -> float:
     return kernel_seconds(process) / seconds
 
 
-def _act_zombies(run: Run) -> Truth:
+def _act_zombies(run: Run, scenario: str = "zombies", never: tuple[str, ...] = ()) -> Truth:
     held = read(run)
     if run.healthy:
-        return Truth("zombies", healthy=True, finding=False)
+        return Truth(scenario, healthy=True, finding=False)
     return Truth(
-        "zombies", healthy=False, finding=True, roots=("leaky.service",),
+        scenario, healthy=False, finding=True, roots=("leaky.service",), never=never,
         mechanisms=("memcg_walk_by_reclaim",), cpu=last_cpu(), simulated=(PILE,), held=held,
     )  # fmt: skip
 
@@ -184,6 +190,11 @@ SCENARIOS = (
              "zombies", _prepare_zombies, _act_zombies, require=guest.require),
     Scenario("zombie-agent", "the whole story: loop, zombies, held core, reset, failed job",
              6000, 50_000, "zombies", _prepare_zombies, _act_agent, require=guest.require),
+    Scenario("loop-beside-leak", "a unit leaks; one beside it loops faster, and is innocent",
+             6000, 50_000, "zombies",
+             partial(_prepare_zombies, beside={_INNOCENT: _NO_LEAK.format(every="400ms")}),
+             partial(_act_zombies, scenario="loop-beside-leak", never=(_INNOCENT,)),
+             require=guest.require, before_s=_TOLD_S),
     Scenario("loop-without-leak", "a unit loops, and leaves nothing behind", 6, 600,
              "seconds", _prepare_no_leak, _act_no_leak, require=guest.require, decoy=True),
     Scenario("unwalked-zombies", "a pile of zombies that nobody walks", 3000, 50_000,

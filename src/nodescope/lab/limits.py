@@ -10,6 +10,7 @@ import os
 
 from nodescope.errors import UsageError
 from nodescope.lab.scenario import Scenario
+from nodescope.lab.serving import CONSENT, find_signs, has_consent
 from nodescope.quantities import parse_cpu_list
 from nodescope.sources.meminfo import read_meminfo
 from nodescope.sources.node import read_text
@@ -22,7 +23,7 @@ _SHARE = 0.5  # of the memory that is free: the rest is for the machine
 def check(
     scenario: Scenario, strength: int, *, consent: bool, places: Places | None = None
 ) -> None:
-    """Refuse where it could hurt, before anything is made."""
+    """Refuse where it could hurt, before anything is made; `consent`: it is a test machine."""
     places = places or Places()
     if os.geteuid() != 0:
         raise UsageError("the lab needs root: it makes cgroups, mounts and namespaces")
@@ -31,11 +32,11 @@ def check(
             f"a strength of {strength:,} {scenario.unit}",
             hint=f"{scenario.least:,} to {scenario.most:,}",
         )
-    if not consent and _serves_somebody(places):
+    if not (consent or has_consent()) and (signs := find_signs(places)):
         raise UsageError(
-            "this machine looks as if it serves somebody: its first process is systemd",
-            hint="--yes if it is a test machine; the scenario holds one core for seconds and "
-            "puts memory cgroups on it for a minute",
+            f"this machine looks as if it serves somebody: {'; '.join(signs)}",
+            hint=f"--yes (or {CONSENT}=1) if it is a test machine; the scenario holds one core "
+            "for seconds and puts memory cgroups on it for a minute",
         )
     scenario.require()
     if scenario.unit == "zombies" and strength > (fit := count_fitting(places)):
@@ -51,7 +52,3 @@ def count_fitting(places: Places) -> int:
     cpus = len(parse_cpu_list(possible)) if possible else os.cpu_count() or 1
     each = _ZOMBIE_BYTES + _PER_CPU_BYTES * cpus + _FILE_BYTES
     return int(read_meminfo(places.proc)["MemAvailable"] * _SHARE) // each
-
-
-def _serves_somebody(places: Places) -> bool:
-    return read_text(places.proc / "1/comm") in ("systemd", None)

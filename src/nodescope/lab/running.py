@@ -13,6 +13,7 @@ from types import FrameType
 
 from nodescope.errors import UsageError
 from nodescope.lab.ground import Ground
+from nodescope.lab.limits import check
 from nodescope.lab.scenario import Run, Scenario, Truth
 from nodescope.lab.truth_file import require_new, write_truth
 
@@ -28,16 +29,21 @@ def run(
     *,
     strength: int | None = None,
     healthy: bool = False,
+    consent: bool = False,
     before_s: float = BEFORE_S,
     after_s: float = AFTER_S,
     say: Callable[[str], None] = lambda message: None,
 ) -> Truth:
-    """Prepare, record, act, and clean up whatever happens."""
+    """Prepare, record, act, and clean up whatever happens; refused where it could hurt."""
+    strength = strength or scenario.strength
+    check(scenario, strength, consent=consent)
     require_new(archive)
     with _ended_by_signals(), Ground() as ground:
-        stage = Run(ground, strength or scenario.strength, healthy, str(archive), say)
+        stage = Run(ground, strength, healthy, str(archive), say)
         scenario.prepare(stage)
-        say(f"recording to {archive}")
+        if not healthy:  # the twin leaves nothing to wait for
+            before_s = max(before_s, scenario.before_s)
+        say(f"recording to {archive}, for {before_s:.0f} s before anything happens")
         recorder = _start_recorder(ground, archive, stage.recorder)
         try:
             time.sleep(before_s)

@@ -61,3 +61,4 @@ class Scenario:
     require: Callable[[], None] = lambda: None  # raises where the machine lacks what it takes
     decoy: bool = False
     least: int = 1  # a strength below this would not be the scenario
+    before_s: float = 0.0  # it must be recorded for so long before it acts
