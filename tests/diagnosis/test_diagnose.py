@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from nodescope.analysis.window import Extent, Window
+from nodescope.analysis.window import Event, Extent, Window
 from nodescope.archive.reader import Archive
 from nodescope.cli.main import main
+from nodescope.diagnosis.case import Case
 from nodescope.diagnosis.document import diagnosis_document
 from nodescope.diagnosis.finding import Diagnosis
 from nodescope.diagnosis.report import render_markdown, render_text
@@ -64,7 +65,13 @@ def test_the_story_is_solved_to_the_unit(story: Path) -> None:
     assert "queue 1 of eth0" in said
     assert "ecs-agent" in said
     assert "68,4" in said
-    assert "never succeeded since boot" in said
+    assert "48 were removed there" in said
+    assert "45 of them not released after a minute" in said  # the others not a minute ago
+    assert "ended 48 times in the 16m 40s before (exit 1)" in said
+    assert "enabled by the image's preset" in said
+    assert "nothing but a default asks for it" in said
+    # The unit's own word for it, not a name that is alike.
+    assert "which runs ecs-agent (its journal names the container's id" in said
     assert chain.arithmetic is not None
     assert chain.confidence > 0.7
     assert found.missing == []
@@ -95,8 +102,24 @@ def test_without_a_kernel_log_the_held_core_is_found(story: Path, tmp_path: Path
     (finding,) = found.findings
     assert finding.symptom.kind == "core_held"
     assert finding.chains[0].mechanism == "memcg_walk_by_read"
-    # Containers are a table of their own: their churn is still seen.
-    assert finding.chains[0].root.name == "ecs.service"
+    # Containers are a table of their own: their churn is still seen, but not who runs them.
+    root = finding.chains[0].root
+    assert (root.kind, root.name) == ("container", "ecs-agent")
+    assert "perhaps run by ecs.service (by its name)" in finding.chains[0].links[-1].statement
+
+
+def test_without_what_the_unit_says_of_it_the_container_is_the_root(
+    story: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = Case.events_of
+
+    def silent(case: Case, *kinds: str, within: Window | None = None) -> list[Event]:
+        return [each for each in told(case, *kinds, within=within) if "logs" not in each.kind]
+
+    monkeypatch.setattr(Case, "events_of", silent)
+    (finding,) = solve(story).findings
+    assert finding.chains[0].root.name == "ecs-agent"
+    assert [link.kind for link in finding.chains[0].links][-1] == "source"
 
 
 def test_without_samples_nobody_is_blamed(story: Path, tmp_path: Path) -> None:

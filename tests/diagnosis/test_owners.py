@@ -10,13 +10,14 @@ import pytest
 
 from nodescope.analysis.window import Window
 from nodescope.diagnosis.case import Case, Held
-from nodescope.diagnosis.owners import find_owner
+from nodescope.diagnosis.owners import find_owner, why_link
 from nodescope.diagnosis.story import Story
 
 _UNIT = {
     "unit": "builder.service", "file_state": "enabled", "preset": "enabled",
     "vendor": "package builder", "wanted_by": "multi-user.target", "successes": 1, "failures": 0,
 }  # fmt: skip
+_OTHER = _UNIT | {"unit": "other.service", "preset": "disabled"}
 _NONE = dict.fromkeys(("unit", "namespace", "pod", "container", "container_id"))
 _BUILDER = "/system.slice/builder.service"
 
@@ -34,7 +35,7 @@ class _Recorded(Case):
         return self._counts
 
     def state(self, table: str, keys: Sequence[str], at_ns: int) -> list[dict[str, Any]]:
-        return {"cgroup_names": self._names, "units": [_UNIT]}[table]
+        return {"cgroup_names": self._names, "units": [_UNIT, _OTHER]}[table]
 
 
 def _ask(cgroups: dict[str, int], names: dict[str, dict[str, Any]]) -> tuple[str, str] | None:
@@ -90,3 +91,37 @@ def test_a_cgroup_too_young_for_a_name_is_known_by_its_path() -> None:
 def test_a_cgroup_without_a_name_says_nothing() -> None:
     assert _ask({"/elsewhere": 9}, {_BUILDER: {"unit": "builder.service"}}) is None
     assert _ask({}, {}) is None
+
+
+# -- why it is there -----------------------------------------------------------
+
+_DEFAULT = "nothing but a default asks for it"
+_IMAGE = _UNIT | {"vendor": "vendor"}
+_BY_PRESET = "enabled by the image's preset; from a package or the image; wanted by"
+
+
+@pytest.mark.parametrize(
+    ("unit", "said"),
+    [
+        (_IMAGE, f"{_BY_PRESET} multi-user.target; {_DEFAULT}"),
+        (_IMAGE | {"wanted_by": "multi-user.target a.service"},
+         f"{_BY_PRESET} multi-user.target a.service"),
+        (_UNIT | {"vendor": "administrator"},
+         "enabled; from the administrator; wanted by multi-user.target"),
+        (_IMAGE | {"preset": "disabled"},
+         "enabled; from a package or the image; wanted by multi-user.target"),
+        (_IMAGE | {"file_state": "static"},
+         "static; from a package or the image; wanted by multi-user.target"),
+    ],
+    ids=["default", "wanted", "administrator", "enabled by somebody", "static"],
+)  # fmt: skip
+def test_a_default_is_blamed_only_for_what_the_image_brought_and_enabled(
+    unit: dict[str, Any], said: str
+) -> None:
+    assert why_link(unit, [unit, _OTHER], 0).statement == f"builder.service: {said}"
+
+
+def test_without_a_preset_file_every_unit_reads_enabled_and_nothing_follows() -> None:
+    statement = why_link(_IMAGE, [_IMAGE, _IMAGE | {"unit": "other.service"}], 0).statement
+    assert "preset" not in statement
+    assert _DEFAULT not in statement

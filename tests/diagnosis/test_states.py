@@ -8,7 +8,7 @@ import pytest
 
 from nodescope.analysis.window import SECOND_NS, Window
 from nodescope.diagnosis.case import Case
-from nodescope.diagnosis.states import rule_out_rises
+from nodescope.diagnosis.states import read_zombies, rule_out_rises, zombie_link
 
 _START = 50_000 * SECOND_NS
 _HELD = Window(_START + 42 * SECOND_NS, _START + 48 * SECOND_NS)
@@ -63,3 +63,38 @@ def test_what_never_happened_is_not_spoken_of() -> None:
     assert _said({0: 3, 40: 3, 50: 3}) == []
     assert _said({0: 0, 40: 400, 50: 1000}, name="nr_dirtied") == []
     assert _said({50: 3}) == []
+
+
+class _Counted(Case):
+    """Memory cgroups as they were counted: seconds since the start, and how many were dying."""
+
+    def __init__(self, counts: dict[int, int]) -> None:
+        super().__init__((), Window(_START, _START + 3600 * SECOND_NS))
+        self._rows: list[dict[str, Any]] = [
+            {"time_ns": _START + second * SECOND_NS, "version": "v1", "tracked": dying + 240,
+             "visible": 240, "dying": dying}
+            for second, dying in counts.items()
+        ]  # fmt: skip
+
+    def rows(self, table: str, window: Window) -> list[dict[str, Any]]:
+        assert table == "memory_cgroups"
+        return [row for row in self._rows if window.from_ns <= row["time_ns"] < window.to_ns]
+
+
+def test_zombies_are_those_of_the_moment_not_of_later() -> None:
+    case = _Counted({600: 68_439, 610: 68_440, 620: 68_444, 700: 69_000})
+    zombies = read_zombies(case, _START + 615 * SECOND_NS)
+    assert zombies is not None
+    assert (zombies.tracked, zombies.visible, zombies.dying) == (68_680, 240, 68_440)
+    link = zombie_link(zombies)
+    assert link.subject == "68,440 zombie memory cgroups"
+    assert link.statement == (
+        "the kernel tracks 68,680 memory cgroups, of which 240 exist: 68,440 were removed and "
+        "are still walked"
+    )
+
+
+def test_a_count_of_long_before_says_so() -> None:
+    zombies = read_zombies(_Counted({0: 68_000}), _START + 600 * SECOND_NS)
+    assert zombies is not None
+    assert zombie_link(zombies).statement.endswith("still walked, as counted 10m before")

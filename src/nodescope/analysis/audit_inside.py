@@ -39,7 +39,7 @@ _ANSWER_PREFIXES = ("check_", "iptables-", "xtables-")  # of monitoring: 1 and 2
 _WAITS = frozenset(("sleep", "timeout", "inotifywait", "flock", "tail", "journalctl"))
 # They run what others want: that loops there is told of containers, and a login that
 # fails is no loop of the server's.
-_FOR_OTHERS = frozenset(
+FOR_OTHERS = frozenset(
     f"{name}.service"
     for name in ("docker", "containerd", "kubelet", "crio", "cri-docker", "k3s", "rke2-agent",
                  "rke2-server", "podman", "ssh", "sshd")
@@ -60,7 +60,7 @@ def cgroups_to_watch(survey: Survey) -> dict[str, str]:
         and unit.suffix == "service"
         and unit.cgroup is not None
         and unit.sub != "exited"
-        and unit.name not in _FOR_OTHERS
+        and unit.name not in FOR_OTHERS
     }
 
 
@@ -78,7 +78,7 @@ def audit_inside(
     inside: Inside | None, insides: Insides, lines: Sequence[Message], now_us: int, unit: str
 ) -> Finding | None:
     """A finding, if something loops inside this unit."""
-    if unit in _FOR_OTHERS:
+    if unit in FOR_OTHERS:
         return None
     said = _lines_about_ends(lines, now_us)
     evidence: dict[str, Any] = {}
@@ -188,10 +188,15 @@ def _lines_about_ends(lines: Sequence[Message], now_us: int) -> list[str]:
         text = line.fields.get("MESSAGE", "")[:1000]
         if now_us - line.time_us > _LINES_US:
             continue
-        ended = _ENDED.search(text)
-        if (ended is not None and int(ended[1]) != 0) or _RETRIES.search(text):
+        if tells_of_failure(text) or _RETRIES.search(text):
             said.append(text[:200])
     return said
+
+
+def tells_of_failure(line: str) -> bool:
+    """Whether a line says that something ended with an error."""
+    ended = _ENDED.search(line)
+    return ended is not None and int(ended[1]) != 0
 
 
 def _describe_end(each: TaskExit) -> str:

@@ -330,7 +330,8 @@ def _with_state(case: Case, story: Story) -> list[Chain]:
         return _without_zombies(case, story, zombies.dying)
     story.links.append(zombie_link(zombies))
     uptime_s = _uptime(case, held.to_ns)
-    origins = find_origins(case, held.to_ns, zombies.dying, uptime_s)
+    origins, innocent = find_origins(case, held.to_ns, zombies.dying, uptime_s)
+    story.ruled_out += innocent
     for table in ("dying_parents", "cgroup_churn", "units", "containers"):
         if not case.observed(table):
             story.lacks(

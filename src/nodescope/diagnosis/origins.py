@@ -1,65 +1,39 @@
 """Where zombies come from: who makes cgroups that are never released, and why it runs.
 
 Three witnesses, each of which may be missing: what removed cgroups still hold, by
-parent (`dying_parents`); who makes and removes cgroups (`cgroup_churn`); what loops
-(units and containers, with their events). They must agree on a place in the tree.
+parent (`dying_parents`); who makes and removes cgroups, and which of them stay (`churn`);
+what loops (`loopers`). They must agree on a place in the tree. Of several that loop in one
+place those whose own cgroups were all released are ruled out; the others share what the
+place is worth, by what speaks for each.
 """
 
 from __future__ import annotations
 
 import math
+import shlex
 from collections import Counter, defaultdict
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from nodescope.analysis.window import SECOND_NS, Window
-from nodescope.diagnosis.case import LOOKAHEAD_NS, LOOKBACK_NS, Case
-from nodescope.diagnosis.finding import Link, Root
+from nodescope.diagnosis.case import Case
+from nodescope.diagnosis.churn import Churn, lies_in, read_churn
+from nodescope.diagnosis.finding import Link, Root, RuledOut
+from nodescope.diagnosis.loopers import (
+    LEAST_LOOPS,
+    Looper,
+    describe_before,
+    describe_ends,
+    find_loopers,
+)
 from nodescope.diagnosis.owners import why_link
+from nodescope.diagnosis.runners import Runner, find_namesake, find_runner
 from nodescope.diagnosis.showing import around, moment
-from nodescope.quantities import format_duration
 
-LEAST_LOOPS = 3
-
-
-@dataclass(frozen=True, slots=True)
-class Inside:
-    """A child that fails again and again inside a unit that runs on."""
-
-    child: str
-    failed: int
-    watched_s: float
-    ends: tuple[str, ...]  # `exit code 4`
-    cgroup: str | None  # of the unit: another systemd may have one of that name
-
-
-@dataclass(slots=True)
-class Looper:
-    """Something that ends and is started again."""
-
-    kind: str  # unit or container
-    name: str
-    times: list[int] = field(default_factory=list)
-    exits: Counter[str] = field(default_factory=Counter)
-    places: set[str] = field(default_factory=set)  # cgroups, and parents of cgroups
-    ids: set[str] = field(default_factory=set)
-    inside: Inside | None = None
-
-    @property
-    def count(self) -> int:
-        """How often it was seen to end."""
-        return max(len(self.times), self.inside.failed if self.inside else 0)
-
-    @property
-    def period_s(self) -> float:
-        """Seconds from one time to the next, the middle one of all."""
-        if self.inside is not None and self.inside.failed > len(self.times):
-            return self.inside.watched_s / self.inside.failed
-        gaps = sorted(
-            b - a for a, b in zip(sorted(self.times), sorted(self.times)[1:], strict=False)
-        )
-        return gaps[len(gaps) // 2] / SECOND_NS if gaps else math.inf
+MOST_PLACES = 5
+MOST_RULED_OUT = 3  # those that look worst; every timer's service may loop without harm
+LEAK = 1.5  # nats for cgroups of its own that stay, against it for those of others
+DECIDING = ("parent", "source")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +44,19 @@ class Place:
     dying: int | None
     held_bytes: int
     kinds: tuple[str, ...]
-    removed: int  # in the hour before
-    unreleased: int
-    maker: str | None
-    pattern: str | None
-    maker_pid: int | None = None
+    churned: tuple[Churn, ...]  # right below it, what leaves most behind first
+
+    @property
+    def removed(self) -> int:
+        return sum(each.removed for each in self.churned)
+
+    @property
+    def stayed(self) -> int:
+        return sum(each.stayed for each in self.churned)
+
+    @property
+    def unreleased(self) -> int:
+        return sum(each.unreleased or 0 for each in self.churned)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +66,76 @@ class Origin:
     links: tuple[Link, ...]
     root: Root
     arithmetic: str | None
-    score: float
+
+    @property
+    def score(self) -> tuple[float, float]:
+        """How well the links hold that decide between explanations; then all of them."""
+        deciding = (each.probability for each in self.links if each.kind in DECIDING)
+        return math.prod(deciding), math.prod(each.probability for each in self.links)
 
 
-def find_places(case: Case, at_ns: int) -> list[Place]:
+@dataclass(frozen=True, slots=True)
+class _Suspect:
+    """Something that loops in a place, with what speaks for it."""
+
+    place: Place
+    looper: Looper
+    own: tuple[Churn, ...]
+    runner: Runner | None
+    arithmetic: str | None
+    evidence: float  # nats: what tells it from others that loop there
+
+    @property
+    def root(self) -> Root:
+        if self.runner is not None:
+            return Root("unit", self.runner.unit["unit"])
+        return Root(self.looper.kind, self.looper.name)
+
+    @property
+    def loops(self) -> float:
+        """What it is worth how often it ended."""
+        return min(2.0, math.log(self.looper.count / LEAST_LOOPS + 1))
+
+    @property
+    def cleared(self) -> bool:
+        """Whether all of its cgroups were released, as far as that is known."""
+        known = all(each.unreleased == 0 for each in self.own)
+        return known and any(each.clean for each in self.own)
+
+
+def find_origins(
+    case: Case, at_ns: int, dying: int, uptime_s: float | None
+) -> tuple[list[Origin], list[RuledOut]]:
+    """Explanations of the zombies, the best first; and what loops beside them in innocence."""
+    churned = read_churn(case, at_ns)
+    places, loopers = find_places(case, at_ns, churned), find_loopers(case, at_ns)
+    units = case.state("units", ["unit"], at_ns)
+    origins: list[Origin] = []
+    cleared: list[_Suspect] = []
+    for place in places[:MOST_PLACES]:
+        found = [
+            _suspect(case, place, looper, churned, units, dying, uptime_s)
+            for looper in loopers
+            if looper.stands_in(place.path)
+        ]
+        cleared += [each for each in found if each.cleared]
+        suspects = _by_root([each for each in found if not each.cleared])
+        origins += [_explain(case, each, suspects, units, dying) for each in suspects]
+        if suspects and _made_by_others(place, suspects):
+            origins.append(_place_alone(case, at_ns, place, dying))
+    if not origins:
+        origins = [_place_alone(case, at_ns, place, dying) for place in places[:2]]
+    origins.sort(key=lambda each: each.score, reverse=True)
+    named = {origin.root for origin in origins}
+    innocent = [each for each in _by_root(cleared) if each.root not in named]
+    innocent.sort(key=lambda each: -each.looper.count)
+    return origins, [_rule_out(case, each) for each in innocent[:MOST_RULED_OUT]]
+
+
+# -- places --------------------------------------------------------------------
+
+
+def find_places(case: Case, at_ns: int, churned: Sequence[Churn]) -> list[Place]:
     """Parents with dying children, those with most first."""
     dying: dict[str, int | None] = {}
     held: Counter[str] = Counter()
@@ -98,154 +146,13 @@ def find_places(case: Case, at_ns: int) -> list[Place]:
         held[path] += row["held_bytes"] or 0
         if row["kind"] and row["held_bytes"]:
             kinds[path].append(row["kind"])
-    churn = _churn_by_parent(case, at_ns)
     places = []
-    for path in dying.keys() | churn.keys():
-        removed, unreleased, maker, pattern, pid = churn.get(path, (0, 0, None, None, None))
-        if not dying.get(path) and not held[path] and not unreleased:
-            continue
-        places.append(
-            Place(path, dying.get(path), held[path], tuple(kinds[path]), removed, unreleased,
-                  maker, pattern, pid)
-        )  # fmt: skip
+    for path in dying.keys() | {each.parent for each in churned}:
+        here = tuple(each for each in churned if each.parent == path)
+        place = Place(path, dying.get(path), held[path], tuple(kinds[path]), here)
+        if place.dying or place.held_bytes or place.unreleased:
+            places.append(place)
     return sorted(places, key=lambda p: (-(p.dying or 0), -p.unreleased, -p.held_bytes, p.path))
-
-
-Churn = tuple[int, int, str | None, str | None, int | None]
-
-
-def _churn_by_parent(case: Case, at_ns: int) -> dict[str, Churn]:
-    window = Window(at_ns - LOOKBACK_NS, at_ns + SECOND_NS)
-    removed: Counter[str] = Counter()
-    latest: dict[tuple[str, str], Mapping[str, Any]] = {}
-    makers: dict[str, Counter[tuple[str, str, int | None]]] = defaultdict(Counter)
-    for row in sorted(case.rows("cgroup_churn", window), key=lambda row: row["time_ns"]):
-        removed[row["parent"]] += row["removed"]
-        latest[row["parent"], row["pattern"]] = row
-        if row["maker"] and row["made"]:
-            makers[row["parent"]][row["maker"], row["pattern"], row["maker_pid"]] += row["made"]
-    unreleased: Counter[str] = Counter()
-    for (parent, _), last in latest.items():
-        unreleased[parent] += last["unreleased"] or 0
-    found: dict[str, Churn] = {}
-    for parent in removed:
-        top = makers[parent].most_common(1)
-        maker, pattern, pid = top[0][0] if top else (None, None, None)
-        found[parent] = (removed[parent], unreleased[parent], maker, pattern, pid)
-    return found
-
-
-def find_loopers(case: Case, at_ns: int) -> list[Looper]:
-    """Units and containers that ended at least three times in the hour before."""
-    found: dict[tuple[str, str], Looper] = {}
-    since = at_ns - LOOKBACK_NS
-
-    def looper(kind: str, name: str) -> Looper:
-        return found.setdefault((kind, name), Looper(kind, name))
-
-    ends = ("unit_exit", "unit_failed", "unit_restart", "container_exit")
-    for event in case.events_of(*ends, within=Window(since, at_ns + 60 * SECOND_NS)):
-        each = looper("container" if event.kind == "container_exit" else "unit", event.subject)
-        if event.kind in ("unit_exit", "container_exit"):
-            each.times.append(event.time_ns)
-            code = event.details.get("exit_status", event.details.get("exit_code"))
-            if code is not None:
-                each.exits[str(code)] += 1
-        elif event.kind == "unit_restart" and not any(
-            abs(time - event.time_ns) < 5 * SECOND_NS for time in each.times[-3:]
-        ):
-            each.times.append(event.time_ns)
-        for key in ("cgroup", "cgroup_parent"):
-            if event.details.get(key):
-                each.places.add(str(event.details[key]))
-    inside = ("unit_hidden_loop", "unit_child_failing")
-    for event in case.events_of(*inside, within=Window(since, at_ns + LOOKAHEAD_NS)):
-        each = looper("unit", event.subject)
-        each.inside = _inside(event.details)
-        if each.inside is not None and each.inside.cgroup:
-            each.places.add(each.inside.cgroup)
-    _add_container_rows(case, since, at_ns, looper)
-    for row in case.state("units", ["unit"], at_ns):
-        mine = found.get(("unit", row["unit"]))
-        if mine is not None and row["cgroup"] and _is_of(row, mine):
-            mine.places.add(row["cgroup"])
-    return [each for each in found.values() if each.count >= LEAST_LOOPS]
-
-
-def _inside(details: Mapping[str, Any]) -> Inside | None:
-    """What an event tells of the child; one of another hand may tell less, or nonsense."""
-    failed, watched = details.get("failed_ends"), details.get("watched_s")
-    if not isinstance(failed, int) or not isinstance(watched, int | float):
-        return None
-    if not (0 < failed < 10**9 and 0 < watched < 10**9):
-        return None
-    ends, cgroup = details.get("ends"), details.get("cgroup")
-    return Inside(
-        str(details.get("child", "?")),
-        failed,
-        watched,
-        tuple(str(each) for each in ends) if isinstance(ends, Mapping) else (),
-        cgroup if isinstance(cgroup, str) else None,
-    )
-
-
-def _is_of(row: Mapping[str, Any], looper: Looper) -> bool:
-    """Whether a row of `units` is of the unit that loops, not of one of the same name."""
-    told = looper.inside.cgroup if looper.inside is not None else None
-    return not told or not row["cgroup"] or row["cgroup"] == told
-
-
-def _add_container_rows(case: Case, since: int, at_ns: int, looper: Any) -> None:
-    """Ids that churn under one name are a loop even where no event was seen."""
-    rows = case.rows("containers", Window(since, at_ns + SECOND_NS))
-    first_seen: dict[tuple[str, str], int] = {}
-    for row in sorted(rows, key=lambda row: row["time_ns"]):
-        if not row["name"]:
-            continue
-        each: Looper = looper("container", row["name"])
-        each.ids.add(row["id"])
-        first_seen.setdefault((row["name"], row["id"]), row["time_ns"])
-        for key in ("cgroup", "cgroup_parent"):
-            if row[key]:
-                each.places.add(row[key])
-    by_name: dict[str, list[int]] = defaultdict(list)
-    for (name, _), time_ns in first_seen.items():
-        by_name[name].append(time_ns)
-    for name, times in by_name.items():
-        each = looper("container", name)
-        if not each.times and len(times) > LEAST_LOOPS:
-            each.times = times
-
-
-def find_origins(case: Case, at_ns: int, dying: int, uptime_s: float | None) -> list[Origin]:
-    """Explanations of the zombies, the best first."""
-    places, loopers = find_places(case, at_ns), find_loopers(case, at_ns)
-    origins = [
-        _explain(case, at_ns, dying, uptime_s, place, looper)
-        for place in places[:5]
-        for looper in loopers
-        if _stands_in(looper, place.path)
-    ]
-    if not origins and places:
-        origins = [_place_alone(case, at_ns, place, dying) for place in places[:2]]
-    return sorted(origins, key=lambda each: -each.score)
-
-
-def _stands_in(looper: Looper, path: str) -> bool:
-    """Whether its cgroups lie in that place; a place that says nothing fits none."""
-    place = path.rstrip("/")
-    return any(
-        each.rstrip("/") == place or each.rstrip("/").rpartition("/")[0] == place
-        or (place and each.startswith(f"{place}/")) or (each and place.startswith(f"{each}/"))
-        for each in looper.places
-    )  # fmt: skip
-
-
-def _before(case: Case, at_ns: int) -> str:
-    """The time that was looked at, in words."""
-    length_ns = case.looked_back_ns(at_ns)
-    hour = length_ns >= 0.95 * LOOKBACK_NS
-    return "in the hour before" if hour else f"in the {format_duration(length_ns)} before"
 
 
 def _place_link(case: Case, at_ns: int, place: Place, dying: int) -> Link:
@@ -258,11 +165,13 @@ def _place_link(case: Case, at_ns: int, place: Place, dying: int) -> Link:
         parts.append(f"they hold {place.held_bytes / 1e6:,.0f} MB of {kinds}")
     if place.removed:
         # Only those removed over a minute ago are known to have stayed.
-        stayed = f", {place.unreleased:,} of them not released" if place.unreleased else ""
-        when = _before(case, at_ns)
-        parts.append(f"{place.removed:,} were removed there {when}{stayed}")
-    if place.maker:
-        parts.append(f"made by {place.maker} as {place.pattern}")
+        stayed = f", {place.stayed:,} of them not released after a minute" if place.stayed else ""
+        parts.append(f"{place.removed:,} were removed there {describe_before(case, at_ns)}{stayed}")
+    most = next(iter(place.churned), None)
+    if most is not None and most.maker:
+        which = "most of what stays was " if place.unreleased and len(place.churned) > 1 else ""
+        named = f"as {most.pattern}" if most.pattern != "*" else "and named by ids"
+        parts.append(f"{which}made by {most.maker} {named}")
     share = (place.dying or 0) / max(1, dying)
     strength = 1.0 + 3.0 * min(1.0, share) + (1.0 if place.unreleased else 0.0)
     return Link(
@@ -272,71 +181,153 @@ def _place_link(case: Case, at_ns: int, place: Place, dying: int) -> Link:
 
 
 def _place_alone(case: Case, at_ns: int, place: Place, dying: int) -> Origin:
-    link = _place_link(case, at_ns, place, dying)
-    return Origin((link,), Root("cgroup", place.path), None, link.strength)
+    return Origin((_place_link(case, at_ns, place, dying),), Root("cgroup", place.path), None)
+
+
+# -- what loops there ------------------------------------------------------------
+
+
+def _suspect(
+    case: Case,
+    place: Place,
+    looper: Looper,
+    churned: Sequence[Churn],
+    units: Sequence[Mapping[str, Any]],
+    dying: int,
+    uptime_s: float | None,
+) -> _Suspect:
+    there = [each for each in churned if lies_in(each.parent, place.path)]
+    own = tuple(looper.own(there))
+    most = next(iter(own or place.churned), None)
+    runner = find_runner(case, looper, most.maker_pid if most else None, units)
+    arithmetic, fit = _arithmetic(dying, uptime_s, looper, runner)
+    stays, of_own = (sum(each.unreleased or 0 for each in some) for some in (there, own))
+    # A cgroup or two that linger are no leak yet.
+    leak = LEAK * min(1.0, stays / LEAST_LOOPS) * (2 * of_own / stays - 1) if stays else 0.0
+    return _Suspect(place, looper, own, runner, arithmetic, leak + fit)
+
+
+def _by_root(suspects: Sequence[_Suspect]) -> list[_Suspect]:
+    """Of those that come down to one root the best: a unit, and the container that it runs."""
+    best: dict[Root, _Suspect] = {}
+    for each in suspects:
+        known = best.get(each.root)
+        if known is None or each.evidence > known.evidence:
+            best[each.root] = each
+    return list(best.values())
+
+
+def _made_by_others(place: Place, suspects: Sequence[_Suspect]) -> bool:
+    """Whether most of what is known to stay there is of nobody who loops."""
+    owned = {each for suspect in suspects for each in suspect.own}
+    others = sum(each.unreleased or 0 for each in place.churned if each not in owned)
+    return others >= LEAST_LOOPS and others > place.unreleased / 2
+
+
+def _strength(suspect: _Suspect, rivals: Sequence[_Suspect]) -> float:
+    """What the link is worth. Those that loop in one place share it by their evidence."""
+    loops = min(each.loops for each in rivals)
+    alone = 1.5 + loops + suspect.evidence
+    others = sum(math.exp(each.evidence) for each in rivals if each is not suspect)
+    return min(alone, suspect.evidence - math.log(others)) if others else alone
 
 
 def _explain(
-    case: Case, at_ns: int, dying: int, uptime_s: float | None, place: Place, looper: Looper
+    case: Case,
+    suspect: _Suspect,
+    rivals: Sequence[_Suspect],
+    units: Sequence[Mapping[str, Any]],
+    dying: int,
 ) -> Origin:
-    period = looper.period_s
-    ended = _ended(case, at_ns, looper)
-    ids = f", {len(looper.ids)} ids under one name" if len(looper.ids) > 2 else ""
-    unit = _unit_behind(case, at_ns, looper, place)
-    alone = unit is not None and looper.kind == "unit" and looper.inside is None
-    counted = unit["failures"] if unit is not None and alone else None
-    arithmetic, fit = _arithmetic(dying, uptime_s, period, counted)
-    loop = Link(
-        "source",
-        looper.name,
-        f"{looper.kind} {looper.name} {ended}{ids}, every {period:.0f} s; its cgroups lie in "
-        f"{place.path}" + (f"; {arithmetic}" if arithmetic else ""),
-        1.5 + min(2.0, math.log(looper.count / LEAST_LOOPS + 1)) + fit,
-        f"nodescope events {around(at_ns, 600)} --kind {_kind_shown(looper)}",
+    looper, place, runner = suspect.looper, suspect.place, suspect.runner
+    at_ns = looper.at_ns
+    often = f"{describe_ends(case, looper)}{_ids(looper)}, every {looper.period_s:.0f} s"
+    said = [
+        f"{looper.kind} {looper.name} {often}",
+        f"its cgroups lie in {place.path}{_stay(suspect)}",
+    ]
+    if suspect.arithmetic:
+        said.append(suspect.arithmetic)
+    alike = [
+        each.looper.name
+        for each in rivals
+        if each is not suspect and math.isclose(each.evidence, suspect.evidence)
+    ]
+    if alike:
+        said.append(f"nothing that was recorded tells it from {', '.join(alike[:3])}")
+    namesake = find_namesake(looper, units) if runner is None else None
+    if namesake is not None:
+        said.append(f"perhaps run by {namesake} (by its name)")
+    source = Link(
+        "source", looper.name, "; ".join(said), _strength(suspect, rivals),
+        f"nodescope events {around(at_ns, 600)} --kind {_kinds_shown(suspect)}",
         f"zombies that go on growing while {looper.name} is stopped",
-    )
-    links = [_place_link(case, at_ns, place, dying), loop]
-    root = Root(looper.kind, looper.name)
-    if unit is not None:
-        links.append(why_link(unit, at_ns, None if looper.kind == "unit" else looper.name))
-        root = Root("unit", unit["unit"])
-    score = sum(link.strength for link in links)
-    return Origin(tuple(links), root, arithmetic, score)
+    )  # fmt: skip
+    links = [_place_link(case, at_ns, place, dying), source]
+    if runner is not None:
+        runs = f"{looper.name} ({runner.because})" if runner.because else None
+        links.append(why_link(runner.unit, units, at_ns, runs))
+    return Origin(tuple(links), suspect.root, suspect.arithmetic)
 
 
-def _ended(case: Case, at_ns: int, looper: Looper) -> str:
-    inside = looper.inside
-    if inside is not None and inside.failed > len(looper.times):
-        ends = f" ({', '.join(inside.ends[:3])})" if inside.ends else ""
-        return (
-            f"runs on, but its child {inside.child} failed {inside.failed} times in "
-            f"{inside.watched_s:.0f} s{ends}"
-        )
-    codes = ", ".join(code for code, _ in looper.exits.most_common(3))
-    exits = f" (exit {codes})" if codes else ""
-    return f"ended {len(looper.times)} times {_before(case, at_ns)}{exits}"
+def _ids(looper: Looper) -> str:
+    return f", {len(looper.ids)} ids under one name" if len(looper.ids) > 2 else ""
 
 
-def _kind_shown(looper: Looper) -> str:
+def _stay(suspect: _Suspect) -> str:
+    """What is known of the cgroups that are its own."""
+    stayed = sum(each.stayed for each in suspect.own)
+    settled = sum(each.settled for each in suspect.own)
+    return f", where {stayed:,} of {settled:,} of its own stayed" if stayed else ""
+
+
+def _kinds_shown(suspect: _Suspect) -> str:
+    """Events that show the loop, and who runs what loops."""
+    looper, runner = suspect.looper, suspect.runner
     if looper.kind == "container":
-        return "container_exit"
+        told = runner.event if runner is not None else None
+        return ",".join(["container_exit", *([told] if told else [])])
     return "unit_hidden_loop" if looper.inside and not looper.times else "unit_exit"
 
 
+def _rule_out(case: Case, suspect: _Suspect) -> RuledOut:
+    looper, path = suspect.looper, suspect.place.path
+    released = sum(each.settled for each in suspect.own)
+    one = suspect.own[0]
+    where = shlex.quote(f"pattern={one.pattern}")
+    return RuledOut(
+        f"{looper.kind} {looper.name}",
+        f"{looper.kind} {looper.name} {describe_ends(case, looper)}, in {path}, too; ruled out "
+        f"because none of its own cgroups stayed: all {released:,} that were removed over a "
+        "minute before were released",
+        f"nodescope export csv --output - --table cgroup_churn --where {where} "
+        f"{around(looper.at_ns, 900)}",
+    )
+
+
+# -- arithmetic ------------------------------------------------------------------
+
+
 def _arithmetic(
-    dying: int, uptime_s: float | None, period_s: float, counted: int | None
+    dying: int, uptime_s: float | None, looper: Looper, runner: Runner | None
 ) -> tuple[str | None, float]:
     """Whether the loops make as many zombies: those counted, else as many as the uptime holds."""
-    if counted:
-        text = f"it failed {counted:,} times since boot, against {dying:,} zombies"
-        return _fit(text, dying / counted)
+    if runner is not None and looper.kind == "unit" and looper.inside is None:
+        # Ends were seen since the recorder or the journal began; systemd itself counts, too.
+        failures, restarts = runner.unit["failures"] or 0, runner.unit["restarts"] or 0
+        counted = max(failures, restarts)
+        often = f"systemd restarted it {counted:,} times"
+        if failures >= restarts:
+            often = f"it failed {counted:,} times since boot"
+        if counted:
+            return _fit(f"{often}, against {dying:,} zombies", dying / counted)
+    period_s = looper.period_s
     if uptime_s is None or not math.isfinite(period_s) or period_s <= 0:
         return None, 0.0
     loops = uptime_s / period_s
     up = f"{uptime_s / 86400:.1f} days" if uptime_s > 86400 else f"{uptime_s / 60:.0f} minutes"
     text = f"{up} of uptime at one every {period_s:.0f} s are {loops:,.0f}"
-    text += f", against {dying:,} zombies"
-    return _fit(text, dying / loops)
+    return _fit(f"{text}, against {dying:,} zombies", dying / loops)
 
 
 def _fit(text: str, per_loop: float) -> tuple[str, float]:
@@ -346,28 +337,3 @@ def _fit(text: str, per_loop: float) -> tuple[str, float]:
     if 0.1 <= per_loop <= 10:
         return f"{text} ({per_loop:.1f} each)", 0.5
     return f"{text}: that does not fit by itself", -1.0
-
-
-def _unit_behind(case: Case, at_ns: int, looper: Looper, place: Place) -> Mapping[str, Any] | None:
-    """The unit that loops, or that runs what loops."""
-    rows = case.state("units", ["unit"], at_ns)
-    for row in rows:
-        if looper.kind == "unit" and row["unit"] == looper.name and _is_of(row, looper):
-            return row
-    if looper.kind == "unit":
-        return None
-    by_pid = [row for row in rows if place.maker_pid and row["main_pid"] == place.maker_pid]
-    if by_pid:
-        return by_pid[0]
-    words = _words(looper.name)
-    named = [row for row in rows if row["unit"].endswith(".service")
-             and words & _words(row["unit"].removesuffix(".service"))]  # fmt: skip
-    return max(named, key=lambda row: len(words & _words(row["unit"])), default=None)
-
-
-def _words(name: str) -> set[str]:
-    plain = "".join(letter if letter.isalnum() else " " for letter in name.lower())
-    return {word for word in plain.split() if len(word) > 2 and word not in _COMMON_WORDS}
-
-
-_COMMON_WORDS = {"service", "agent", "node", "the", "container", "daemon", "app"}

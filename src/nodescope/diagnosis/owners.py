@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from nodescope.analysis.window import Window
@@ -41,12 +41,10 @@ def find_owner(case: Case, story: Story) -> tuple[list[Link], Root] | None:
     )  # fmt: skip
     links = [link]
     if root.kind == "unit":
-        unit = next(
-            (each for each in case.state("units", ["unit"], held.to_ns)
-             if each["unit"] == root.name), None,
-        )  # fmt: skip
+        units = case.state("units", ["unit"], held.to_ns)
+        unit = next((each for each in units if each["unit"] == root.name), None)
         if unit is not None:
-            links.append(why_link(unit, held.to_ns))
+            links.append(why_link(unit, units, held.to_ns))
     return links, root
 
 
@@ -79,28 +77,58 @@ def _root(row: Mapping[str, Any]) -> Root | None:
     return None  # a session, a slice: nobody's in particular
 
 
-def why_link(unit: Mapping[str, Any], at_ns: int, runs: str | None = None) -> Link:
-    """Why a unit is there: who enabled it, where it comes from, who wants it."""
+def why_link(
+    unit: Mapping[str, Any],
+    units: Sequence[Mapping[str, Any]],
+    at_ns: int,
+    runs: str | None = None,
+) -> Link:
+    """Why a unit is there: who enabled it, where it comes from, who wants it.
+
+    `units` are all of the node: they show whether a preset says anything there.
+    """
+    by_preset = _is_by_preset(unit, units)
     facts: list[str] = []
     if unit["file_state"]:
-        by = " by the image's preset" if unit["preset"] == "enabled" else ""
+        by = " by the image's preset" if by_preset else ""
         facts.append(f"{unit['file_state']}{by}")
     if unit["vendor"]:
-        facts.append(f"from {unit['vendor']}")
+        facts.append(f"from {_FROM.get(unit['vendor'], unit['vendor'])}")
     if unit["wanted_by"]:
         facts.append(f"wanted by {unit['wanted_by']}")
     if unit["successes"] == 0 and (unit["failures"] or 0) > 0:
         facts.append("never succeeded since boot")
     running = f", which runs {runs}" if runs else ""
     targets = all(each.endswith(".target") for each in (unit["wanted_by"] or "").split())
-    nobody = unit["preset"] == "enabled" and targets
     return Link(
         "why",
         unit["unit"],
         f"{unit['unit']}{running}: "
         + ("; ".join(facts) or "nothing is known of it")
-        + ("; nothing but a default asks for it" if nobody else ""),
+        + ("; nothing but a default asks for it" if by_preset and targets else ""),
         2.5 if facts else 0.5,
         f"nodescope audit --at {moment(at_ns)} --unit {shlex.quote(unit['unit'])}",
         f"something that needs {unit['unit']}",
     )
+
+
+# Where a unit's file lies, in words.
+_FROM = {
+    "vendor": "a package or the image",
+    "administrator": "the administrator",
+    "generator": "a generator",
+    "runtime": "a program, until the next boot",
+    "transient": "a program, while it runs",
+}
+
+
+def _is_by_preset(unit: Mapping[str, Any], units: Iterable[Mapping[str, Any]]) -> bool:
+    """Whether a default enabled it, and not somebody here.
+
+    What the administrator wrote he wanted. And without any preset file systemd says
+    `enabled` of every unit: only where it says otherwise of some does a preset speak.
+    """
+    whose = (unit["vendor"] or "").split(" ")[0]
+    enabled = unit["file_state"] in ("enabled", "enabled-runtime") and unit["preset"] == "enabled"
+    there = any(each["preset"] == "disabled" for each in units)
+    return enabled and there and whose in ("vendor", "package", "image")

@@ -12,6 +12,7 @@ from nodescope.diagnosis.showing import around, moment
 from nodescope.quantities import format_duration
 
 FEW_ZOMBIES = 300  # every machine has some; nobody pays for them
+OLD_NS = 60 * SECOND_NS  # a count that is older is not of that moment, and says so
 BEFORE_S, NEAR_S, AFTER_S = 900, 60, 15
 LEAST_BEFORE_S = 3  # of a baseline; the statement says how long it was
 NO_SHARE = 0.3  # of a core's samples: with less a suspect did not hold it
@@ -26,6 +27,7 @@ class Zombies:
     visible: int
     dying: int
     at_ns: int
+    read_ns: int  # when they were counted, up to then
 
     @property
     def many(self) -> bool:
@@ -43,22 +45,24 @@ class Rise:
 
 
 def read_zombies(case: Case, at_ns: int) -> Zombies | None:
-    """How many there were; None if that was not recorded."""
+    """How many there were at that moment, as last counted; None if that was not recorded."""
     rows = [row for row in case.state("memory_cgroups", ["version"], at_ns) if row["tracked"]]
     if not rows:
         return None
     row = max(rows, key=lambda row: row["time_ns"])
     dying = row["dying"] if row["dying"] is not None else row["tracked"] - (row["visible"] or 0)
-    return Zombies(row["tracked"], row["visible"] or 0, dying, at_ns)
+    return Zombies(row["tracked"], row["visible"] or 0, dying, at_ns, row["time_ns"])
 
 
 def zombie_link(zombies: Zombies) -> Link:
     """The zombies as a link; its strength grows with what walking them costs."""
+    age_ns = zombies.at_ns - zombies.read_ns
+    counted = f", as counted {format_duration(age_ns)} before" if age_ns > OLD_NS else ""
     return Link(
         "state",
         f"{zombies.dying:,} zombie memory cgroups",
         f"the kernel tracks {zombies.tracked:,} memory cgroups, of which {zombies.visible:,} "
-        f"exist: {zombies.dying:,} were removed and are still walked",
+        f"exist: {zombies.dying:,} were removed and are still walked{counted}",
         min(5.5, 1.0 + math.log(max(1.0, zombies.dying / FEW_ZOMBIES)) * 1.5),
         f"nodescope zombies --at {moment(zombies.at_ns)}",
         "a walk that stays as slow after they were freed",

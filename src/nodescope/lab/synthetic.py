@@ -1,9 +1,9 @@
 """The story in true proportions, made by a script: **synthetic**, no machine ran it.
 
 A node of 96 cores, twelve hours: `ecs-agent`, a container of the base image, ends
-every 21 s and leaves a memory cgroup behind each time; kubelet reads statistics and
-walks them all; now and then that holds core 39, which serves queue 5 of eth0, for
-six seconds, and the driver resets the device; a job fails on it. Everything is
+every 21 s and leaves a memory cgroup behind each time (`synthetic_loop`); kubelet reads
+statistics and walks them all; now and then that holds core 39, which serves queue 5 of
+eth0, for six seconds, and the driver resets the device; a job fails on it. Everything is
 written through the archive's own writer, at the rate and in the tables a recorder
 would use. `Shape.healthy` is the same node without the loop, the zombies and what
 follows.
@@ -11,7 +11,7 @@ follows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from nodescope.archive.interning import Interner
 from nodescope.archive.retention import Retention
 from nodescope.archive.writer import ArchiveWriter
 from nodescope.lab.scenario import Truth
+from nodescope.lab.synthetic_loop import Loop
 
 SECOND = 1_000_000_000
 SEGMENT_S = 120
@@ -142,6 +143,8 @@ class _Story:
         self.ticks = np.zeros((shape.cores, 10), np.int64)
         self.net_rx = np.zeros(shape.cores, np.int64)
         self.starved = np.zeros(shape.cores, np.int64)
+        before = (shape.uptime_s - shape.seconds) // shape.loop_s
+        self.loop = Loop(shape.loop_s, before, self.at, clock.offset)
         self.comms = sorted({each[0] for each in _USUAL} | {_WALK[0]})
         self.frames: list[tuple[str, str, bool]] = [("[unknown]", "[unknown]", False)]
         self.paths: list[tuple[int, ...]] = [()]
@@ -325,56 +328,34 @@ class _Story:
                 dict(time_ns=self.at(start), path="/ecs", dying=self._zombies(start),
                      kind="shmem", held_bytes=4096 * self._zombies(start))
             ])  # fmt: skip
-            made = sum(1 for _ in self._loops(start, length))
-            self._append("cgroup_churn", [
-                dict(time_ns=self.at(start + length - 1), parent="/ecs", pattern="*",
-                     maker="runc", maker_pid=4242, workload="agent", made=made, removed=made,
-                     released=0, attached=made, unreleased=made, way="tracepoints")
-            ])  # fmt: skip
-
-    def _loops(self, start: int, length: int) -> Iterator[int]:
-        if self.shape.healthy:
-            return
-        first = -(-start // self.shape.loop_s) * self.shape.loop_s
-        yield from range(first, start + length, self.shape.loop_s)
+            self._append("cgroup_churn", self.loop.churn(start, start + length))
 
     def _units(self, start: int) -> None:
+        """The image has presets: `disable *`, and `enable ecs.service`."""
         healthy = dict(load="loaded", active="active", sub="running", result="success", restarts=0,
-                       preset="disabled", failures=0, successes=1, starts=1)  # fmt: skip
+                       file_state="enabled", preset="disabled", why_not_started="started",
+                       failures=0, successes=0, starts=1)  # fmt: skip
         rows: list[dict[str, Any]] = [
-            dict(unit="kubelet.service", file_state="enabled", vendor="administrator",
-                 wanted_by="multi-user.target", why_not_started="started",
-                 cgroup="/system.slice/kubelet.service", main_pid=812, **healthy),
-            dict(unit="containerd.service", file_state="enabled", vendor="package",
-                 wanted_by="kubelet.service multi-user.target", why_not_started="started",
-                 cgroup="/system.slice/containerd.service", main_pid=700, **healthy),
+            dict(healthy, unit="kubelet.service", vendor="administrator",
+                 wanted_by="multi-user.target", main_pid=812),
+            dict(healthy, unit="containerd.service", vendor="vendor",
+                 wanted_by="kubelet.service multi-user.target", main_pid=700),
+            dict(healthy, unit="docker.service", vendor="vendor", wanted_by="multi-user.target",
+                 main_pid=720),
         ]  # fmt: skip
         if not self.shape.healthy:
             rows.append(
-                dict(healthy, unit="ecs.service", file_state="enabled", preset="enabled",
-                     vendor="package", wanted_by="multi-user.target", why_not_started="started",
-                     cgroup="/system.slice/ecs.service", main_pid=901, successes=0,
-                     failures=self.shape.dying)
+                dict(healthy, unit="ecs.service", vendor="vendor", preset="enabled",
+                     wanted_by="multi-user.target", main_pid=901)
             )  # fmt: skip
-        self._append("units", [dict(row, time_ns=self.at(start)) for row in rows])
+        for row in rows:
+            row |= {"time_ns": self.at(start), "cgroup": f"/system.slice/{row['unit']}"}
+        self._append("units", rows)
 
     def _containers(self, start: int, length: int) -> None:
-        rows, events = [], []
-        for second in self._loops(start, length):
-            number = (self.shape.uptime_s - self.shape.seconds + second) // self.shape.loop_s
-            identifier = f"{number:064x}"
-            common = dict(runtime="docker", id=identifier, name="ecs-agent",
-                          image="amazon/amazon-ecs-agent:latest", restarts=0,
-                          cgroup=f"/ecs/{identifier}", cgroup_parent="/ecs")  # fmt: skip
-            rows.append(dict(common, time_ns=self.at(second), state="running", pid=5000))
-            rows.append(dict(common, time_ns=self.at(second + 3), state="exited", exit_code=5))
-            events.append(
-                dict(time_ns=self.at(second + 3), kind="container_exit", subject="ecs-agent",
-                     message="ended with exit code 5 after 3 s",
-                     details='{"exit_code":5,"ran_s":3.0,"cgroup_parent":"/ecs"}')
-            )  # fmt: skip
-        self._append("containers", rows)
-        self._append("events", events)
+        if not self.shape.healthy:
+            self._append("containers", self.loop.containers(start, start + length))
+            self._append("events", self.loop.events(start, start + length))
 
     def _kernel_log(self, start: int, length: int) -> None:
         shape = self.shape

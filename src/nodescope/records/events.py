@@ -74,6 +74,7 @@ _KINDS = (
     EventKind("unit_hidden_loop", "what a running unit starts fails again and again",
               serious=True),
     EventKind("unit_child_failing", "what a running unit starts still fails again and again"),
+    EventKind("unit_logs_ends", "a running unit logs that what it started ended with errors"),
     EventKind("unit_start_failed", "a unit could not be started"),
     EventKind("container_started", "a container started"),
     EventKind("container_exit", "a container ended"),

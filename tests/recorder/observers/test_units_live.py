@@ -36,6 +36,7 @@ pytestmark = [
 _RESTART = "5eb03494b6584870a536b337290809b3"
 _EXIT = "98e322203f7a4ed290d09fe03c09fe15"
 _SLEEPS = "[Service]\nExecStart=/bin/sleep infinity\n"
+_ID = "3f2a" * 16
 _UNITS = {
     "crashing.service": "[Service]\nExecStart=/bin/sh -c 'exit 3'\nRestart=always\nRestartSec=2\n",
     # more often than systemd's limit allows by default, and so quicker to watch
@@ -45,11 +46,18 @@ _UNITS = {
         "[Service]\n"
         "ExecStart=/bin/sh -c 'while :; do sh -c \"sleep 1; exit 4\"; done'\n"
     ),
+    # as one does whose containers are a daemon's: no child of it fails
+    "manager.service": (
+        "[Service]\n"
+        f"ExecStart=/bin/sh -c 'while :; do echo Removing container {_ID}; sleep 2; "
+        "echo Agent exited with code 6; done'\n"
+    ),
     "base.service": "[Service]\nType=oneshot\nExecStart=/bin/false\n",
     "dependant.service": f"[Unit]\nRequires=base.service\nAfter=base.service\n{_SLEEPS}",
     "conditioned.service": f"[Unit]\nConditionPathExists=/nowhere/at/all\n{_SLEEPS}",
     "healthy.service": _SLEEPS,
 }  # fmt: skip
+_OBSERVERS = ("units", "unit_insides", "unit_lines")
 _PRESET = f"{_SLEEPS}[Install]\nWantedBy=multi-user.target\n"
 _FILES = {
     "etc/systemd/system-preset/10-image.preset": "enable preset-only.service\n",
@@ -105,6 +113,7 @@ def test_an_audit_says_of_each_unit_what_is_wrong_with_it(guest: Guest) -> None:
         "crashing.service": "looping",
         "quick.service": "looping",
         "supervisor.service": "hidden_loop",
+        "manager.service": "hidden_loop",
         "base.service": "failing",
         "dependant.service": "held_back",
         "conditioned.service": "held_back",
@@ -122,7 +131,7 @@ def test_a_recording_has_every_restart_with_its_time_and_exit_code(
     guest: Guest, tmp_path: Path
 ) -> None:
     archive = tmp_path / "archive"
-    without = [name for name in catalogue.NAMES if name not in ("units", "unit_insides")]
+    without = [name for name in catalogue.NAMES if name not in _OBSERVERS]
     log = tmp_path / "log"
     with open(log, "wb") as said:
         recorder = subprocess.Popen(
@@ -138,10 +147,11 @@ def test_a_recording_has_every_restart_with_its_time_and_exit_code(
     def is_recorded() -> bool:
         assert recorder.poll() is None, f"the recorder ended:\n{log.read_text()}"
         hidden = _recorded(archive, "unit_hidden_loop", "supervisor.service")
-        return len(_recorded(archive, "unit_restart")) >= 4 and bool(hidden)
+        logged = _recorded(archive, "unit_logs_ends", "manager.service")
+        return len(_recorded(archive, "unit_restart")) >= 4 and bool(hidden and logged)
 
     try:
-        wait_for(is_recorded, "four restarts and the hidden loop are recorded", 180)
+        wait_for(is_recorded, "four restarts and the hidden loops are recorded", 180)
     finally:
         recorder.send_signal(signal.SIGTERM)
         recorder.wait(120)
@@ -159,6 +169,10 @@ def test_a_recording_has_every_restart_with_its_time_and_exit_code(
     assert loop["subject"] == "supervisor.service"
     assert "exit code 4" in loop["message"]
     assert json.loads(loop["details"])["failed_ends"] >= 3
+    (logged,) = {event["subject"] for event in _recorded(archive, "unit_logs_ends", None)}
+    said = json.loads(_recorded(archive, "unit_logs_ends", logged)[0]["details"])
+    assert (logged, said["last_line"]) == ("manager.service", "Agent exited with code 6")
+    assert f"Removing container {_ID}" in said["lines"]
     rows = _rows(archive)
     prefix = rows["crashing.service"]["cgroup"].removesuffix("/system.slice/crashing.service")
     assert f"{prefix}/init.scope" in Path(f"/proc/{guest.pid}/cgroup").read_text()

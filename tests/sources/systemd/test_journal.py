@@ -102,6 +102,26 @@ def test_the_latest_lines_of_a_unit_are_found(folder: Path) -> None:
     assert lines == ["Agent exited with code 4"] * 2 + [lines[-1]]
 
 
+def test_entries_are_chosen_by_the_unit_that_wrote_them(folder: Path) -> None:
+    journal = Journal([folder], None, 1000, "_SYSTEMD_UNIT")
+    found = journal.take_new(lambda unit: unit == "inside.service", 3)
+    assert [line.fields["MESSAGE"] for line in found][:2] == ["Agent exited with code 4"] * 2
+    assert len(found) == 3  # of more, the latest
+    assert {line.fields["_SYSTEMD_UNIT"] for line in found} == {"inside.service"}
+    assert journal.take_new(lambda unit: unit == "inside.service", 3) == []
+    journal.close()
+
+
+def test_no_more_kinds_are_followed_than_is_bounded(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("nodescope.sources.systemd.journal._MAX_KINDS", 1)
+    journal = Journal([folder], None, 1000, "_SYSTEMD_UNIT")
+    found = journal.take_new(lambda unit: unit.endswith(".service"))
+    assert len({line.fields["_SYSTEMD_UNIT"] for line in found}) == 1
+    journal.close()
+
+
 def test_where_the_journal_lies(tmp_path: Path) -> None:
     assert journal_folders(Places(journal=tmp_path)) == [tmp_path]
     assert journal_folders(Places(root=tmp_path)) == [

@@ -39,6 +39,7 @@ CATALOGUE: tuple[Entry, ...] = (
     Entry("cgroup_names", ("cgroup_names",), "pods, containers and units of cgroups"),
     Entry("units", ("units", "events"), "systemd units"),
     Entry("unit_insides", ("events",), "loops that hide inside running units"),
+    Entry("unit_lines", ("events",), "what running units log of ends of what they started"),
     Entry("containers", ("containers", "events"), "containers and their ends"),
 )  # fmt: skip
 

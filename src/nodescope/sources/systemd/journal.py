@@ -1,15 +1,17 @@
 """The journal's files of one system, followed as they grow and are rotated.
 
-Entries are chosen by their `MESSAGE_ID`, which the files list by themselves:
-whatever else is logged costs nothing. A file that is damaged is left out and
-named in `damaged`; the others are still read.
+Entries are chosen by the value of one field (their `MESSAGE_ID`, or the unit that
+wrote them), which the files list by themselves: whatever else is logged costs
+nothing. A file that is damaged is left out and named in `damaged`; the others are
+still read.
 """
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Collection, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,6 +21,7 @@ from nodescope.sources.systemd.journal_file import Cursor, Entry, JournalFile
 from nodescope.sources.systemd.whereabouts import journal_folders
 
 _MAX_FILES = 256
+_MAX_KINDS = 1024  # of one file; one unit per connection makes more: the first are followed
 _MAX_CACHED = 2048
 _MAX_CACHED_BYTES = 512
 _LATE_US = 10_000_000  # journald may be behind the one who logs, but not by more
@@ -37,7 +40,7 @@ class Message:
 @dataclass(slots=True)
 class _Followed:
     file: JournalFile
-    ids_field: int | None = None  # the object of the field MESSAGE_ID
+    kinds: int | None = None  # the object of the field by which entries are chosen
     head: int = 0
     cursors: dict[str, Cursor] = field(default_factory=dict)
     cache: dict[int, bytes] = field(default_factory=dict)
@@ -54,10 +57,20 @@ def read_boot_id(proc: Path) -> str | None:
 class Journal:
     """Follows the journal; `close` it in the end."""
 
-    def __init__(self, folders: Collection[Path], boot_id: str | None, history: int) -> None:
-        """Read the latest `history` entries of each kind, of that boot; None: of any."""
+    def __init__(
+        self,
+        folders: Collection[Path],
+        boot_id: str | None,
+        history: int,
+        field: str = "MESSAGE_ID",
+    ) -> None:
+        """Read the latest `history` entries of each kind, of that boot; None: of any.
+
+        The kind of an entry is the value of its `field`.
+        """
         self._folders = tuple(folders)
         self._boot_id = boot_id
+        self._field = field.encode()
         self._history: int | None = history
         self._booted_us = 0 if boot_id is None else _boot_wall_us()
         self._followed: dict[int, _Followed] = {}
@@ -69,9 +82,9 @@ class Journal:
             self._complain()
 
     @classmethod
-    def open(cls, places: Places, history: int = 1000) -> Journal:
+    def open(cls, places: Places, history: int = 1000, field: str = "MESSAGE_ID") -> Journal:
         """The journal of a system; of its running boot, if it is the one that runs here."""
-        return cls(journal_folders(places), read_boot_id(places.proc), history)
+        return cls(journal_folders(places), read_boot_id(places.proc), history, field)
 
     def _complain(self) -> None:
         hint = "--journal DIR names another folder"
@@ -122,17 +135,24 @@ class Journal:
 
     # -- entries -----------------------------------------------------------
 
-    def take_new(self, ids: Collection[str]) -> list[Message]:
-        """The entries with one of these message ids since the last call, in order."""
+    def take_new(
+        self, wanted: Collection[str] | Callable[[str], bool], most: int | None = None
+    ) -> list[Message]:
+        """The entries of the wanted kinds since the last call, in order.
+
+        Of each kind at most the latest `most`: of who logs more the rest is passed over.
+        """
+        chosen = wanted if callable(wanted) else wanted.__contains__
         messages: list[Message] = []
-        left = dict.fromkeys(ids, self._history) if self._history is not None else None
+        history = self._history
+        left = None if history is None else defaultdict[str, int](lambda: history)
         for inode, followed in self._latest_first():
-            messages += self._take(inode, followed, ids, left)
+            messages += self._take(inode, followed, chosen, left, most)
         known = len(self._followed)
         self._look_for_files()
         if len(self._followed) != known:  # rotated: what came into the new file belongs here
             for inode, followed in self._latest_first():
-                messages += self._take(inode, followed, ids, None)
+                messages += self._take(inode, followed, chosen, None, most)
         self._history = None
         messages.sort(key=lambda each: (each.wall_us, each.time_us))
         return messages
@@ -147,8 +167,9 @@ class Journal:
         self,
         inode: int,
         followed: _Followed,
-        ids: Collection[str],
+        chosen: Callable[[str], bool],
         left: dict[str, int] | None,
+        most: int | None,
     ) -> list[Message]:
         """New entries of one file; of history, only so many of each kind as are `left`."""
         messages: list[Message] = []
@@ -157,10 +178,12 @@ class Journal:
             if header.archived and header.tail_realtime_us < self._booted_us:
                 self._finish(inode)
                 return []
-            self._find_values(followed, ids)
+            self._find_values(followed, chosen)
             for name, cursor in followed.cursors.items():
                 if left is not None:
                     followed.file.skip_to(cursor, left[name])
+                if most is not None:
+                    followed.file.skip_to(cursor, most)
                 while offsets := followed.file.take_new(cursor):
                     messages += self._read(followed, offsets)
                     if left is not None:
@@ -177,18 +200,18 @@ class Journal:
         self._finished.add(inode)
         self._followed.pop(inode).file.close()
 
-    def _find_values(self, followed: _Followed, ids: Collection[str]) -> None:
-        """Notice message ids that the file has only now."""
-        if followed.ids_field is None:
-            followed.ids_field = followed.file.find_field(b"MESSAGE_ID")
-        if followed.ids_field is None:
+    def _find_values(self, followed: _Followed, chosen: Callable[[str], bool]) -> None:
+        """Notice kinds that the file has only now."""
+        if followed.kinds is None:
+            followed.kinds = followed.file.find_field(self._field)
+        if followed.kinds is None:
             return
-        head = followed.file.head_of(followed.ids_field)
+        head = followed.file.head_of(followed.kinds)
         if head == followed.head:
             return
-        for offset, raw in followed.file.values_of(followed.ids_field, followed.head):
-            value = raw.partition(b"=")[2].decode("ascii", "replace")
-            if value in ids:
+        for offset, raw in followed.file.values_of(followed.kinds, followed.head):
+            value = raw.partition(b"=")[2].decode("utf-8", "replace")
+            if len(followed.cursors) < _MAX_KINDS and chosen(value):
                 followed.cursors.setdefault(value, Cursor(offset))
         followed.head = head
 

@@ -1,0 +1,171 @@
+"""The loop of the synthetic story, told as the recorder would have told it.
+
+As the agent's supervisor is written (ecs-init: `StartSupervised`), `ecs.service` asks
+docker over its socket to remove the old container and to make a new one of the same name.
+So the unit runs on, has no child that fails, and was never restarted; each container is a
+new id; runc makes the cgroups. What ties the two are the unit's own lines in the journal:
+they name the id that is removed, and say that the agent exited. An exit code of 5 would end
+the supervisor for good: the agent of the story exits with 1.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+from nodescope.sources.cgroup_churn import ChurnEvent, Kind
+from nodescope.sources.cgroup_ledger import Ledger
+
+SECOND = 1_000_000_000
+RAN_S = 3
+EXIT_CODE = 1
+PARENT = "/ecs"
+NAME = "ecs-agent"
+IMAGE = "amazon/amazon-ecs-agent:latest"
+TOLD_S = 10  # how often the recorder writes of cgroups
+LOOKED_S = 120  # how often it says that a unit goes on logging of ends
+REMEMBERED_S = 1200  # what it counts then
+# One container is a cgroup in each hierarchy of v1; only in this one they stay.
+HELD, FREED = "memory", "pids"
+
+Row = dict[str, Any]
+
+
+class Loop:
+    """Starts every `period_s`; `at` gives the time of a second of the recording."""
+
+    def __init__(self, period_s: int, before: int, at: Callable[[float], int], offset: int) -> None:
+        """`before` were made before the recording."""
+        self._period_s = period_s
+        self._before = before
+        self._at = at
+        self._offset = offset  # to wall time
+        self._ledger = Ledger()
+
+    def starts(self, start: int, stop: int) -> range:
+        """The seconds at which it is started."""
+        first = -(-start // self._period_s) * self._period_s
+        return range(first, stop, self._period_s)
+
+    def _number(self, second: int) -> int:
+        return self._before + second // self._period_s
+
+    def _id(self, second: int) -> str:
+        return hashlib.sha256(f"{NAME} {self._number(second)}".encode()).hexdigest()
+
+    # -- containers ----------------------------------------------------------
+
+    def containers(self, start: int, stop: int) -> list[Row]:
+        """Rows of `containers`: each runs, has ended, and is removed as the next one is made."""
+        rows = []
+        for second in self.starts(start, stop):
+            common = self._container(second)
+            gone = self._container(second - self._period_s)
+            at = self._at(second)
+            rows += [
+                dict(gone, time_ns=at, state="removed", exit_code=EXIT_CODE),
+                dict(common, time_ns=at, state="running", pid=5000),
+                dict(common, time_ns=self._at(second + RAN_S), state="exited", exit_code=EXIT_CODE),
+            ]
+        return rows
+
+    def _container(self, second: int) -> Row:
+        identifier = self._id(second)
+        return {
+            "runtime": "docker", "id": identifier, "name": NAME, "image": IMAGE, "restarts": 0,
+            "cgroup": f"{PARENT}/{identifier}", "cgroup_parent": PARENT,
+        }  # fmt: skip
+
+    def events(self, start: int, stop: int) -> list[Row]:
+        """Starts and ends of containers, and what the unit logs of them."""
+        rows = []
+        for second in self.starts(start, stop):
+            details = self._container(second)
+            replaces = self._id(second - self._period_s)
+            started = f"started from {IMAGE}, in the place of {replaces[:12]}"
+            ended = f"ended with exit code {EXIT_CODE} after {RAN_S} s"
+            end = details | {"exit_code": EXIT_CODE, "ran_s": float(RAN_S)}
+            rows += [
+                self._event(second, "container_started", NAME, started,
+                            details | {"replaces": replaces}),
+                self._event(second + RAN_S, "container_exit", NAME, ended, end),
+            ]  # fmt: skip
+        if start <= 2 * self._period_s < stop:
+            rows.append(self._looped(2 * self._period_s))
+        rows += [self._logged(s) for s in range(start, stop) if s % LOOKED_S == LOOKED_S - 20]
+        return rows
+
+    def _event(self, second: float, kind: str, subject: str, message: str, details: Row) -> Row:
+        return {
+            "time_ns": self._at(second), "kind": kind, "subject": subject, "message": message,
+            "details": json.dumps(details),
+        }  # fmt: skip
+
+    def _looped(self, second: int) -> Row:
+        """What the recorder says once: its third start was seen."""
+        per_minute = 60 / self._period_s
+        message = (
+            f"began to loop: 3 starts, 3 ids under one name, {per_minute:.1f} per minute, "
+            f"exit code {EXIT_CODE}"
+        )
+        details = {
+            "runtime": "docker", "starts": 3, "ids": 3, "failures": 2, "exit_codes": [EXIT_CODE],
+            "by": "name", "per_minute": round(per_minute, 2), "cgroup_parent": PARENT,
+        }  # fmt: skip
+        return self._event(second, "container_loop", NAME, message, details)
+
+    def _logged(self, second: int) -> Row:
+        """What the recorder says of the unit's lines: the latest of each kind."""
+        since = max(0, second - REMEMBERED_S)
+        ends = [each + RAN_S for each in self.starts(since - RAN_S, second - RAN_S)]
+        latest = ends[-1] - RAN_S
+        last = self._line(ends[-1], f"Agent exited with code {EXIT_CODE}")
+        lines = [
+            self._line(latest, f"Container name: /{NAME}"),
+            self._line(latest, "Removing existing agent container ID: "
+                       f"{self._id(latest - self._period_s)}"),
+            self._line(latest, "Starting Amazon Elastic Container Service Agent"),
+            last,
+            self._line(ends[-1], "ECS Agent failed to start, retrying in 15.6s", "warn"),
+        ]  # fmt: skip
+        message = f"logged {len(ends)} times that something ended with an error: {last}"
+        details = {"times": len(ends), "over_s": float(ends[-1] - ends[0]), "last_line": last,
+                   "lines": lines}  # fmt: skip
+        return self._event(second, "unit_logs_ends", "ecs.service", message, details)
+
+    def _line(self, second: int, text: str, level: str = "info") -> str:
+        wall = datetime.fromtimestamp((self._at(second) + self._offset) / SECOND, UTC)
+        return f'level={level} time={wall:%Y-%m-%dT%H:%M:%SZ} msg="{text}"'
+
+    # -- cgroups -------------------------------------------------------------
+
+    def churn(self, start: int, stop: int) -> list[Row]:
+        """Rows of `cgroup_churn`, by the recorder's own ledger; whole once in a segment."""
+        rows = []
+        for second in range(start, stop, TOLD_S):
+            self._ledger.take(self._churned(second - TOLD_S, second))
+            at = self._at(second)
+            for told in self._ledger.tell(at, whole=second == start):
+                columns = {name: getattr(told, name) for name in told.__slots__}
+                rows.append({"time_ns": at, "way": "tracepoints", **columns})
+        return rows
+
+    def _churned(self, start: int, stop: int) -> Iterator[ChurnEvent]:
+        """What happened to cgroups in some seconds, in the order of time."""
+        happened: list[tuple[float, Kind, str, int]] = []
+        for second in self.starts(max(0, start - RAN_S), stop):
+            happened += [(second, kind, each, second) for kind in ("made", "attached")
+                         for each in (HELD, FREED)]  # fmt: skip
+            ended = second + RAN_S
+            happened += [(ended, "removed", HELD, second), (ended, "removed", FREED, second),
+                         (ended + 0.035, "released", FREED, second)]  # fmt: skip
+        for when, kind, hierarchy, second in sorted(happened, key=lambda each: each[0]):
+            if start <= when < stop:
+                number = self._number(second)
+                comm = "runc:[2:INIT]" if kind == "attached" else "runc"
+                pid = 20_000 + number % 10_000  # a new process each time
+                path = f"{PARENT}/{self._id(second)}"
+                yield ChurnEvent(self._at(when), kind, path, hierarchy, number, pid, comm)

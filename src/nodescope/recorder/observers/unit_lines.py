@@ -1,0 +1,154 @@
+"""What running units log of the ends of what they started.
+
+A supervisor that asks a daemon to run its containers has no children that end: neither
+systemd nor the kernel's accounting tells of its loop. Its own lines in the journal do
+(`Agent exited with code 1`), and the lines around them say of what: the id of the
+container it makes anew, for one. A unit that says so three times, at two looks at the
+least, is told of, and every two minutes that it goes on. Its lines are kept with it, the
+latest of each kind. Whether that is somebody's loop is not judged here: others log the
+ends of what they only watch.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from nodescope.analysis.audit_inside import FOR_OTHERS, tells_of_failure
+from nodescope.recorder.observation import SECOND_NS, Event, Observation, Setting
+from nodescope.sources.cgroup_pattern import name_pattern
+from nodescope.sources.places import Places
+from nodescope.sources.systemd.journal import Journal, Message
+
+_UNIT = "_SYSTEMD_UNIT"
+_LINES = 100  # of one unit, at one look
+_LINE = 200  # characters of it that are kept
+_KINDS = 8  # of lines that are kept of one unit
+_KEPT_US = 1_200_000_000
+_TIMES, _LOOKS = 3, 2
+_AGAIN_NS = 120 * SECOND_NS
+_MAX_UNITS = 256
+
+
+class Lines(Protocol):
+    """Who has the lines of units."""
+
+    def take_new(self, wanted: Callable[[str], bool], most: int | None = None) -> list[Message]: ...
+
+    def close(self) -> None: ...
+
+
+@dataclass(slots=True)
+class _Unit:
+    """One that logged of a failed end."""
+
+    ends: deque[tuple[int, int]] = field(default_factory=lambda: deque(maxlen=1024))  # time, look
+    last: str = ""
+    lines: dict[str, str] = field(default_factory=dict)  # by what they have in common
+    told_ns: int | None = None
+
+    def hear(self, message: Message, look: int) -> None:
+        text = message.fields.get("MESSAGE", "")[:1000]
+        line = text[:_LINE]
+        if tells_of_failure(text):
+            self.ends.append((message.time_us, look))
+            self.last = line
+        kind = name_pattern(line)
+        self.lines.pop(kind, None)
+        self.lines[kind] = line
+        if len(self.lines) > _KINDS:
+            del self.lines[next(iter(self.lines))]
+
+    def forget(self, before_us: int) -> None:
+        while self.ends and self.ends[0][0] < before_us:
+            self.ends.popleft()
+
+    @property
+    def goes_on(self) -> bool:
+        return len(self.ends) >= _TIMES and len({look for _, look in self.ends}) >= _LOOKS
+
+
+def make(setting: Setting) -> UnitLines:
+    """The observer of this node's journal."""
+    return UnitLines(setting.places)
+
+
+def _open(places: Places) -> Lines:
+    return Journal.open(places, history=0, field=_UNIT)
+
+
+class UnitLines:
+    """Follows what services log."""
+
+    interval_ns = 30 * SECOND_NS
+    patient = True  # a journal may lie on a slow disk
+
+    def __init__(self, places: Places, opening: Callable[[Places], Lines] = _open) -> None:
+        self._places = places
+        self._opening = opening
+        self._journal: Lines | None = None
+        self._units: dict[str, _Unit] = {}
+        self._looks = 0
+
+    def begin_segment(self) -> None:
+        """Nothing is said by segment."""
+
+    def close(self) -> None:
+        if self._journal is not None:
+            self._journal.close()
+
+    def observe(self, now_ns: int) -> Observation:
+        """Units that went on logging of ends."""
+        if self._journal is None:
+            self._journal = self._opening(self._places)
+        self._looks += 1
+        by_unit: defaultdict[str, list[Message]] = defaultdict(list)
+        for message in self._journal.take_new(_is_followed, _LINES):
+            by_unit[message.fields.get(_UNIT, "")].append(message)
+        said = Observation()
+        for name, messages in by_unit.items():
+            if self._hear(name, messages):
+                said.events += self._tell(now_ns, name)
+        self._forget(now_ns // 1000 - _KEPT_US)
+        return said
+
+    def _hear(self, name: str, messages: list[Message]) -> bool:
+        """Keep what a unit logged, if it ever logged of an end; whether it did just now."""
+        ends = any(tells_of_failure(each.fields.get("MESSAGE", "")[:1000]) for each in messages)
+        if not ends and name not in self._units:
+            return False
+        if name not in self._units and len(self._units) >= _MAX_UNITS:
+            return False
+        unit = self._units.setdefault(name, _Unit())
+        for message in messages:
+            unit.hear(message, self._looks)
+        return ends
+
+    def _forget(self, before_us: int) -> None:
+        for unit in self._units.values():
+            unit.forget(before_us)
+        self._units = {name: unit for name, unit in self._units.items() if unit.ends}
+
+    def _tell(self, now_ns: int, name: str) -> list[Event]:
+        unit = self._units[name]
+        unit.forget(now_ns // 1000 - _KEPT_US)
+        recent = unit.told_ns is not None and now_ns - unit.told_ns < _AGAIN_NS
+        if recent or not unit.goes_on:
+            return []
+        unit.told_ns = now_ns
+        times = [time_us for time_us, _ in unit.ends]
+        details = {
+            "times": len(times),
+            "over_s": (times[-1] - times[0]) / 1e6,
+            "last_line": unit.last,
+            "lines": list(unit.lines.values()),
+        }
+        message = f"logged {len(times)} times that something ended with an error: {unit.last}"
+        return [Event(now_ns, "unit_logs_ends", name, message, details=details)]
+
+
+def _is_followed(unit: str) -> bool:
+    """Services, but for those that run what others want."""
+    return unit.endswith(".service") and unit not in FOR_OTHERS
