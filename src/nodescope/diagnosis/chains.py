@@ -14,15 +14,15 @@ from nodescope.analysis.compare import Change, Comparison
 from nodescope.analysis.window import SECOND_NS, Window, overlapping
 from nodescope.diagnosis.baseline import change_of, compare_before, describe_change, rose
 from nodescope.diagnosis.case import Case, Held
-from nodescope.diagnosis.finding import Chain, Link, Root, RuledOut, Symptom
-from nodescope.diagnosis.incidents import NIC_KINDS, Incident
+from nodescope.diagnosis.finding import Chain, Link, Root, RuledOut
+from nodescope.diagnosis.incidents import Incident
 from nodescope.diagnosis.kernel_work import add_mechanism
 from nodescope.diagnosis.mechanism import load_mechanisms
 from nodescope.diagnosis.moments import Standing
 from nodescope.diagnosis.origins import find_origins
 from nodescope.diagnosis.owners import find_owner
-from nodescope.diagnosis.queues import core_of_nic
-from nodescope.diagnosis.showing import around, between
+from nodescope.diagnosis.reported import add_core, add_report, node_average
+from nodescope.diagnosis.showing import between
 from nodescope.diagnosis.states import (
     pressure_link,
     read_zombies,
@@ -30,18 +30,14 @@ from nodescope.diagnosis.states import (
 )
 from nodescope.diagnosis.story import Story
 
-NIC_LAG_NS = 20 * SECOND_NS  # a held core is no reason for a reset long after
-JOB_LAG_NS = 120 * SECOND_NS
-ENA_TIMEOUT_S = 5.0
-BY_TIME_ALONE = 1.5  # nats less for a core that nothing ties to the event but the time
 IN_KERNEL = 0.5  # of a busy core's samples: less is no matter of the kernel
 
 
 def build(case: Case, incident: Incident, *, with_baseline: bool) -> tuple[list[Chain], Story]:
     """The chains of an incident, the likeliest first."""
     story = Story()
-    nic = _event_links(story, incident)
-    if not _core_link(case, story, incident, nic):
+    report = add_report(story, incident)
+    if not add_core(case, story, incident, report):
         return _chain(story), story
     held = story.held
     assert held is not None
@@ -102,113 +98,6 @@ def _to_owner(case: Case, story: Story) -> list[Chain]:
     links, root = owner
     story.links += links
     return _chain(story, root)
-
-
-# -- the event ---------------------------------------------------------------
-
-
-def _event_links(story: Story, incident: Incident) -> Symptom | None:
-    """What was reported; the network's symptom, if that is what it comes down to."""
-    nic = next(iter(incident.of(*NIC_KINDS)), None)
-    for job in incident.of("job_failed"):
-        lag = (job.time_ns - nic.time_ns) / 1e9 if nic else 0.0
-        if nic and -5 <= lag <= JOB_LAG_NS / SECOND_NS:
-            story.links.append(
-                Link(
-                    "job", job.subject,
-                    f"{job.statement}, {max(lag, 0):.0f} s after {nic.subject} went down", 2.5,
-                    f"nodescope events {around(job.time_ns, 60)}",
-                    "jobs that fail as often without a reset",
-                )
-            )  # fmt: skip
-            break
-    if nic is not None:
-        count = len(incident.of(*NIC_KINDS))
-        more = f" ({count} messages)" if count > 1 else ""
-        story.links.append(
-            Link(
-                "event", nic.subject, f"{nic.subject}: {nic.statement}{more}", 5.0,
-                f"nodescope events {around(nic.time_ns, 30)}", "no such line in the kernel's log",
-            )
-        )  # fmt: skip
-    elif incident.first.kind not in ("core_held", "job_failed"):
-        first = incident.first
-        story.links.append(
-            Link(
-                "event", first.subject, first.statement, 4.0,
-                f"nodescope events {around(first.time_ns, 30)}", "no such event",
-            )
-        )  # fmt: skip
-    return nic
-
-
-# -- the core ----------------------------------------------------------------
-
-
-def _core_link(case: Case, story: Story, incident: Incident, nic: Symptom | None) -> bool:
-    """The core that was held, and what it has to do with the event."""
-    times = [each.time_ns for each in incident.symptoms]
-    starts = [each.from_ns for each in incident.symptoms if each.from_ns is not None]
-    window = Window(min(times + starts) - NIC_LAG_NS, max(times) + 2 * SECOND_NS)
-    if not case.recorded("cores"):
-        story.lacks("per-core time", "no core can be named", "`nodescope record` reads it")
-        return False
-    least = 2.0 if nic or incident.first.kind != "core_held" else 3.0
-    held = case.held_cores(window, least)
-    if nic is not None:
-        held = [each for each in held if each.from_ns < nic.time_ns]
-        chosen = core_of_nic(case, story, incident, nic, held)
-    else:
-        named = {each.cpu for each in incident.symptoms if each.cpu is not None}
-        chosen = max(
-            (each for each in held if not named or each.cpu in named),
-            key=lambda each: each.seconds,
-            default=None,
-        )
-    if chosen is None:
-        _lacks_core(story, incident, nic)
-        return False
-    story.held = chosen
-    said = ""
-    if nic is not None and chosen.seconds >= ENA_TIMEOUT_S - 1:
-        said = f", as long as the {ENA_TIMEOUT_S:.0f} s after which the driver gives up"
-    by_time = nic is None and _names_no_core(incident)
-    if by_time:
-        said = "; what was reported names no core, so only the time ties them"
-    story.links.append(
-        Link(
-            "core", f"cpu{chosen.cpu}",
-            f"core {chosen.cpu} was {chosen.share:.0%} in the kernel for {chosen.seconds:.0f} s"
-            f"{said}{_node_average(case, chosen)}",
-            3.0 + min(2.0, chosen.seconds / 5) - (BY_TIME_ALONE if by_time else 0.0),
-            f"nodescope cores {between(chosen.from_ns - 5 * SECOND_NS, chosen.to_ns)}",
-            "the same event while no core is held",
-        )
-    )  # fmt: skip
-    return True
-
-
-def _names_no_core(incident: Incident) -> bool:
-    """Whether the reports say nothing of a core, such as of a task that hangs."""
-    reported = [each for each in incident.symptoms if each.kind != "core_held"]
-    return bool(reported) and all(each.cpu is None for each in reported)
-
-
-def _lacks_core(story: Story, incident: Incident, nic: Symptom | None) -> None:
-    if nic is not None:
-        hint = "look at the device, its driver and the link: `nodescope network`"
-    else:
-        hint = f"look at what ran: `nodescope flame {around(incident.first.time_ns)}`"
-    story.lacks(
-        "a held core", "no core was in the kernel for seconds before it: the cause is elsewhere",
-        hint,
-    )  # fmt: skip
-
-
-def _node_average(case: Case, held: Held) -> str:
-    """What an average over the cores would have shown of it."""
-    busy = case.busy_share(Window(held.from_ns, held.to_ns))
-    return "" if busy is None else f"; the node on average {busy:.0%} busy"
 
 
 # -- the task ----------------------------------------------------------------
@@ -283,7 +172,7 @@ def _standing_link(case: Case, standing: Standing, held: Held) -> Link:
     usual = f"; {standing.usual}" if standing.usual else ""
     return Link(
         "core", f"cpu{held.cpu}",
-        f"core {held.cpu} was {said}{_node_average(case, held)}{usual}", strength,
+        f"core {held.cpu} was {said}{node_average(case, held)}{usual}", strength,
         f"nodescope cores {between(held.from_ns - 5 * SECOND_NS, held.to_ns)}",
         "cores that are so at other times without harm",
     )  # fmt: skip
