@@ -20,10 +20,10 @@ NAMES = sorted(path.stem for path in BUNDLES.glob("*.bundle"))
 def test_a_recorded_run_is_diagnosed_as_it_was(name: str) -> None:
     segments = Archive.open(BUNDLES / f"{name}.bundle").segments()
     extent = Extent(segments)
-    verdict = judge(
-        read_truth(BUNDLES / name), diagnose(segments, Window(extent.from_ns, extent.to_ns))
-    )
+    found = diagnose(segments, Window(extent.from_ns, extent.to_ns))
+    verdict = judge(read_truth(BUNDLES / name), found)
     assert verdict.right, verdict.said
+    assert found.missing == []  # everything was recorded
 
 
 def test_there_are_incidents_decoys_and_a_healthy_twin() -> None:

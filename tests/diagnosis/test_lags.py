@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from nodescope.diagnosis.finding import Symptom
 from nodescope.diagnosis.incidents import NOT_EVENTS, ORDER
 from nodescope.diagnosis.lags import LAGS, explains, patience_s
 
+DOCS = Path(__file__).parents[2] / "docs" / "diagnosis.md"
 HELD = Window(100 * SECOND_NS, 106 * SECOND_NS)
 
 
@@ -49,3 +51,10 @@ def test_a_driver_waits_as_long_as_it_says(
     kind: str, details: dict[str, Any], seconds: float
 ) -> None:
     assert patience_s(report(kind, 0, **details)) == seconds
+
+
+@pytest.mark.parametrize("kind", LAGS)
+def test_the_docs_have_the_bound(kind: str) -> None:
+    rows = [line.split("|") for line in DOCS.read_text().splitlines() if f"`{kind}`" in line]
+    bounds = [row[2].strip() for row in rows if len(row) == 5]
+    assert bounds == [str(LAGS[kind].seconds)]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from dataclasses import replace
 
 from nodescope.analysis.compare import Change, Comparison
 from nodescope.analysis.window import SECOND_NS, Window, overlapping
@@ -21,6 +22,7 @@ from nodescope.diagnosis.mechanism import load_mechanisms
 from nodescope.diagnosis.moments import Standing
 from nodescope.diagnosis.origins import find_origins
 from nodescope.diagnosis.owners import find_owner
+from nodescope.diagnosis.proposals import is_blamed, propose
 from nodescope.diagnosis.reported import add_core, add_report, node_average
 from nodescope.diagnosis.showing import between
 from nodescope.diagnosis.states import (
@@ -29,16 +31,17 @@ from nodescope.diagnosis.states import (
     zombie_link,
 )
 from nodescope.diagnosis.story import Story
+from nodescope.pictures.text import clock
 
 IN_KERNEL = 0.5  # of a busy core's samples: less is no matter of the kernel
 
 
 def build(case: Case, incident: Incident, *, with_baseline: bool) -> tuple[list[Chain], Story]:
     """The chains of an incident, the likeliest first."""
-    story = Story()
+    story = Story(compared=with_baseline)
     report = add_report(story, incident)
     if not add_core(case, story, incident, report):
-        return _chain(story), story
+        return _chain(case, story), story
     held = story.held
     assert held is not None
     found = compare_before(case, Window(held.from_ns, held.to_ns)) if with_baseline else None
@@ -50,26 +53,26 @@ def build_moment(case: Case, story: Story, standing: Standing) -> list[Chain]:
     held, found = standing.held, standing.found
     if held is None:
         story.links.append(_grown_link(standing))
-        return _chain(story)
+        return _chain(case, story)
     story.held = held
     story.links.append(_standing_link(case, standing, held))
     if found is None:
         return _follow(case, story, compare_before(case, standing.span))
     if held.share >= IN_KERNEL:
         return _follow(case, story, found)
-    return _to_owner(case, story) if _task_link(case, story, found) else _chain(story)
+    return _to_owner(case, story) if _task_link(case, story, found) else _chain(case, story)
 
 
 def _follow(case: Case, story: Story, found: Comparison | None) -> list[Chain]:
     """From a core to the task on it, what the kernel did there, and why."""
     if not _task_link(case, story, found):
-        return _chain(story)
+        return _chain(case, story)
     if not add_mechanism(case, story):
         return _to_owner(case, story)
     return _with_state(case, story)
 
 
-def _chain(story: Story, root: Root | None = None) -> list[Chain]:
+def _chain(case: Case, story: Story, root: Root | None = None) -> list[Chain]:
     if not story.links:
         return []
     if root is None:
@@ -77,27 +80,31 @@ def _chain(story: Story, root: Root | None = None) -> list[Chain]:
         kinds = {"core": "core", "task": "process", "mechanism": "process"}
         name = story.comm if last.kind == "mechanism" and story.comm else last.subject
         root = Root(kinds.get(last.kind, last.kind), name)
-    return [_make_chain(story, tuple(story.links), root)]
+    return [_make_chain(case, story, tuple(story.links), root)]
 
 
 def _make_chain(
-    story: Story, links: tuple[Link, ...], root: Root, arithmetic: str | None = None
+    case: Case, story: Story, links: tuple[Link, ...], root: Root, arithmetic: str | None = None
 ) -> Chain:
-    """A chain, with what is known of its mechanism."""
-    of = story.mechanism
+    """A chain, with what is known of its mechanism and what to do about it."""
+    of, at_ns = story.mechanism, story.held.to_ns if story.held else case.window.to_ns
+    steps = propose(case, links, root, at_ns)
     if of is None:
-        return Chain(links, root, arithmetic=arithmetic)
-    return Chain(links, root, of.name, of.fix, arithmetic, of.meaning, of.check)
+        return Chain(links, root, arithmetic=arithmetic, steps=steps)
+    fixes = of.fix if is_blamed(links) or not of.stop else (of.stop, *of.fix)
+    return Chain(links, root, of.name, fixes, arithmetic, of.meaning, of.check, steps)
 
 
 def _to_owner(case: Case, story: Story) -> list[Chain]:
     """A chain that comes down to a process goes on to who runs it, if that is known."""
     owner = find_owner(case, story)
     if owner is None:
-        return _chain(story, Root("process", story.comm or ""))
+        return _chain(case, story, Root("process", story.comm or ""))
     links, root = owner
     story.links += links
-    return _chain(story, root)
+    if root.kind == "unit" and not case.observed("units"):
+        story.lacks("units", f"why {root.name} runs is not known", "`nodescope doctor`")
+    return _chain(case, story, root)
 
 
 # -- the task ----------------------------------------------------------------
@@ -129,7 +136,7 @@ def _task_link(case: Case, story: Story, found: Comparison | None) -> bool:
         return False
     story.comm = comm
     change = change_of(found, comm) if found is not None else None
-    against = ""
+    against = "" if story.compared else "; not compared with the time before, as the first are"
     strength = 2.0 + 2.0 * share
     if found is not None and change is not None:
         against = f"; {describe_change(found, change)}"
@@ -206,7 +213,7 @@ def _with_state(case: Case, story: Story) -> list[Chain]:
         if pressure is not None:
             story.links.append(pressure)
             if pressure.subject.startswith("/"):
-                return _chain(story, Root("cgroup", pressure.subject))
+                return _chain(case, story, Root("cgroup", pressure.subject))
         return _to_owner(case, story)
     zombies = read_zombies(case, held.to_ns)
     if zombies is None:
@@ -214,10 +221,13 @@ def _with_state(case: Case, story: Story) -> list[Chain]:
             "memory cgroups", "how many cgroups were walked is not known",
             "record with the observer `memory_cgroups`",
         )  # fmt: skip
-        return _chain(story)
+        return _chain(case, story)
     if not zombies.many:
         return _without_zombies(case, story, zombies.dying)
-    story.links.append(zombie_link(zombies))
+    state = zombie_link(zombies)
+    # They grow: a picture of the hours around it ends at another number.
+    counted = f"{state.statement} (at {clock(zombies.at_ns)})"
+    story.links.append(replace(state, statement=counted))
     uptime_s = _uptime(case, held.to_ns)
     origins = find_origins(case, held.to_ns, zombies.dying, uptime_s)
     for table in ("dying_parents", "cgroup_churn", "units", "containers"):
@@ -227,9 +237,9 @@ def _with_state(case: Case, story: Story) -> list[Chain]:
                 f"record with the observer that fills `{table}`; `nodescope doctor`",
             )  # fmt: skip
     if not origins:
-        return _chain(story, Root("state", "zombie memory cgroups"))
+        return _chain(case, story, Root("state", "zombie memory cgroups"))
     return [
-        _make_chain(story, (*story.links, *origin.links), origin.root, origin.arithmetic)
+        _make_chain(case, story, (*story.links, *origin.links), origin.root, origin.arithmetic)
         for origin in origins[:3]
     ]
 
@@ -244,7 +254,7 @@ def _without_zombies(case: Case, story: Story, dying: int) -> list[Chain]:
     )
     assert story.mechanism is not None
     if story.mechanism.name != "memcg_walk_by_reclaim":
-        return _chain(story)
+        return _chain(case, story)
     plain = next(each for each in load_mechanisms() if each.name == "direct_reclaim")
     last = story.links.pop()
     story.mechanism = plain

@@ -25,6 +25,7 @@ from nodescope.diagnosis.lags import (
 from nodescope.diagnosis.queues import core_of_nic
 from nodescope.diagnosis.showing import around, between
 from nodescope.diagnosis.story import Story
+from nodescope.diagnosis.summary import headline
 
 NEAR_NS = 60 * SECOND_NS  # held cores so close to a report are spoken of, if only to rule them out
 EDGE_NS = 2 * SECOND_NS
@@ -47,7 +48,7 @@ def add_report(story: Story, incident: Incident) -> Symptom | None:
         _add_job_of(story, job, gravest)
     if network:
         more = f" ({len(network)} messages)" if len(network) > 1 else ""
-        statement, strength = f"{gravest.subject}: {gravest.statement}{more}", 5.0
+        statement, strength = f"{headline(gravest)}{more}", 5.0
         refute = "no such line in the kernel's log"
     else:
         statement, strength, refute = gravest.statement, 4.0, "no such event"
@@ -67,10 +68,11 @@ def _add_job_of(story: Story, job: Symptom, event: Symptom) -> None:
         return
     after = f"{max(lag_ns, 0) / SECOND_NS:.0f} s after"
     if event.kind in NIC_KINDS:
-        said, strength = f"{after} {event.subject} went down", 2.5
+        said, strength, other = f"{after} {event.subject} went down", 2.5, "a reset"
     else:
-        said, strength = f"{after} what was reported of {event.subject}; {ONLY_TIME}", JOB_BY_TIME
-    story.links.append(_job_link(job, said, strength, "jobs that fail as often without it"))
+        said = f"{after} what was reported of {event.subject}; {ONLY_TIME}"
+        strength, other = JOB_BY_TIME, "such a report"
+    story.links.append(_job_link(job, said, strength, f"jobs that fail as often without {other}"))
 
 
 def _job_link(job: Symptom, said: str, strength: float, refute: str) -> Link:
@@ -86,7 +88,10 @@ def _job_link(job: Symptom, said: str, strength: float, refute: str) -> Link:
 def add_core(case: Case, story: Story, incident: Incident, report: Symptom | None) -> bool:
     """The core that was held, and what it has to do with what was reported."""
     if not case.recorded("cores"):
-        story.lacks("per-core time", "no core can be named", "`nodescope record` reads it")
+        story.lacks(
+            "per-core time", "without the time of each core none can be named",
+            "`nodescope record` reads it",
+        )  # fmt: skip
         return False
     if report is None:
         chosen = _longest(case.held_cores(_span(incident, EDGE_NS)), incident)
