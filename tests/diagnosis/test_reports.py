@@ -13,6 +13,7 @@ from tests.diagnosis.test_diagnose import SHAPE
 from nodescope.analysis.window import Window
 from nodescope.cli.main import main
 from nodescope.diagnosis.case import Case
+from nodescope.diagnosis.document import diagnosis_document
 from nodescope.diagnosis.finding import (
     Chain,
     Diagnosis,
@@ -174,3 +175,15 @@ def test_commands_with_odd_names_are_harmless() -> None:
     assert "\x1b" not in text + markdown
     assert "`` systemctl disable --now 'a`|\\x1b[2J.service' ``" in markdown
     assert "| `` nodescope audit --unit 'a`\\|b' `` |" in markdown
+
+
+def test_what_is_left_off_is_said() -> None:
+    held = [Symptom("nic_tx_timeout", AT + n, "eth0", "TX q 1 is paused") for n in range(25)]
+    document = diagnosis_document(made(reset(event(), also=held)))
+    assert (len(document["findings"][0]["also"]), document["findings"][0]["also_left_off"]) == (
+        20,
+        5,
+    )
+    four, three = (told(made(*(reset(event()) for _ in range(n))))[2] for n in (4, 3))
+    assert "Only the first 3 findings have pictures." in four
+    assert "have pictures" not in three

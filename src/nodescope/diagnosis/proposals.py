@@ -21,7 +21,7 @@ def propose(case: Case, links: Sequence[Link], root: Root, at_ns: int) -> tuple[
     if root.kind not in _PEOPLE:
         return ()
     if not is_blamed(links):
-        said = f"look at {root.title} first: it held the core, nothing shows that it is broken"
+        said = f"look at {root.title} first: nothing shows that it is broken"
         return (Step(said, links[-1].show),)
     look = Step(f"look first: what is {root.name} for, and who needs it?", links[-1].show)
     stop = _stop_unit if root.kind == "unit" else _stop_container
@@ -41,8 +41,11 @@ def _stop_unit(case: Case, name: str, at_ns: int) -> Step:
     else:
         how = f"until something starts it again: its unit file is {state}"
     elsewhere = _above_slices(unit["cgroup"] or "") if unit is not None else ""
-    whose = f" of the systemd below {elsewhere}, not of the node's own" if elsewhere else ""
-    return Step(f"stop {name}{whose}, {how}", f"systemctl disable --now {_word(name)}")
+    command = f"systemctl disable --now {_word(name)}"
+    if not elsewhere:
+        return Step(f"stop {name}, {how}", command)
+    # No command to copy: on the node it would be about another unit of that name.
+    return Step(f"stop {name} by `{command}` where its own systemd runs, below {elsewhere}: {how}")
 
 
 def _above_slices(cgroup: str) -> str:

@@ -107,10 +107,8 @@ def add_core(case: Case, story: Story, incident: Incident, report: Symptom | Non
     elif report is not None and report.kind in NIC_KINDS:
         said = _against_patience(report, chosen)
     elif _by_time(incident, report):
-        said, strength = (
-            f"; what was reported names no core, so {ONLY_TIME}",
-            strength - (BY_TIME_ALONE),
-        )
+        said = f"; what was reported names no core, so {ONLY_TIME}"
+        strength -= BY_TIME_ALONE
     story.links.append(
         Link(
             "core", f"cpu{chosen.cpu}",
