@@ -25,8 +25,10 @@ def test_a_recorded_run_is_diagnosed_as_it_was(name: str) -> None:
     truth = read_truth(BUNDLES / name)
     assert (truth.scenario, truth.healthy) == RUNS[name]
     assert truth.happened
-    verdict = judge(truth, solve(bundle))
+    found = solve(bundle)
+    verdict = judge(truth, found)
     assert verdict.right, verdict.said
+    assert found.missing == []  # everything was recorded
 
 
 def test_no_bundle_is_of_a_scenario_that_is_gone() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -14,8 +15,10 @@ from nodescope.analysis.window import Event, Extent, Window
 from nodescope.archive.reader import Archive
 from nodescope.cli.main import main
 from nodescope.diagnosis.case import Case
+from nodescope.diagnosis.diagnose import _choose
 from nodescope.diagnosis.document import diagnosis_document
-from nodescope.diagnosis.finding import Diagnosis
+from nodescope.diagnosis.finding import Diagnosis, Symptom
+from nodescope.diagnosis.incidents import Incident
 from nodescope.diagnosis.report import render_markdown, render_text
 from nodescope.lab.judging import judge, solve
 from nodescope.lab.synthetic import SECOND, Shape, story_truth, write_story
@@ -153,6 +156,14 @@ def test_without_tracepoints_the_parent_is_known_by_what_is_held(
     assert any(each.what == "cgroup_churn" for each in found.missing)
 
 
+def test_where_nobody_is_known_to_leak_the_advice_is_in_words(story: Path, tmp_path: Path) -> None:
+    found = solve(without(story, tmp_path / "a", "cgroup_churn", "dying_parents"))
+    chain = found.findings[0].chains[0]
+    assert chain.root.kind == "state"
+    assert chain.fixes[0] == "stop what leaks memory cgroups"
+    assert chain.steps == ()
+
+
 def test_without_queues_the_core_is_tied_by_time_alone(story: Path, tmp_path: Path) -> None:
     found = solve(without(story, tmp_path / "a", "nic_queues"))
     assert "queue" not in kinds(found)
@@ -164,6 +175,50 @@ def test_without_core_times_only_the_event_is_told(story: Path, tmp_path: Path) 
     found = solve(without(story, tmp_path / "a", "cores"))
     assert kinds(found) == ["job", "event"]
     assert any(each.what == "per-core time" for each in found.missing)
+
+
+def test_silence_names_every_witness_that_is_missing(story: Path, tmp_path: Path) -> None:
+    found = solve(without(story, tmp_path / "a", "cores", "events", "kernel_log", "softnet"))
+    assert found.findings == []
+    whats = ["kernel log", "per-core time", "packet work"]
+    assert [each.what for each in found.missing] == whats
+    assert all(each.consequence and "nodescope doctor" in each.hint for each in found.missing)
+    assert "nothing went wrong" not in render_text(found)
+
+
+def test_incidents_that_are_not_followed_are_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("nodescope.diagnosis.diagnose.MOST_INCIDENTS", 2)
+    path = tmp_path / "a"
+    write_story(path, replace(SHAPE, seconds=720, resets=(100, 220, 340, 460, 580)))
+    found = solve(path)
+    (finding,) = found.findings
+    assert (len(finding.repeats), finding.unfollowed) == (1, 3)
+    (left,) = [each for each in found.missing if each.what == "3 of 5 incidents"]
+    assert "3 × job_failed, from " in left.consequence
+    assert "3 more of its kind were not followed" in render_text(found)
+    assert f"$ {left.hint}" in render_text(found, 60).splitlines()[-1]
+    assert diagnosis_document(found)["findings"][0]["unfollowed"] == 3
+    monkeypatch.undo()
+    main([*shlex.split(left.hint)[1:], "--archive", str(path), "--json"])
+    (others,) = json.loads(capsys.readouterr().out)["findings"]
+    assert len(others["repeats"]) == 2
+
+
+def test_a_frequent_kind_leaves_room_for_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nodescope.diagnosis.diagnose.MOST_INCIDENTS", 3)
+    kinds = ["job_failed"] * 5 + ["nic_reset", "core_held"]
+    incidents = [Incident([Symptom(kind, at, "x", "it was so")]) for at, kind in enumerate(kinds)]
+    followed, left = _choose(incidents)
+    assert [each.first.kind for each in followed] == ["job_failed", "nic_reset", "core_held"]
+    assert [each.first.time_ns for each in left] == [1, 2, 3, 4]
+
+
+def test_a_task_that_was_not_compared_says_so(story: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nodescope.diagnosis.diagnose.IN_FULL", 0)
+    (task,) = [x for x in solve(story).findings[0].chains[0].links if x.kind == "task"]
+    assert "not compared with the time before" in task.statement
 
 
 def test_a_core_that_serves_no_queue_is_not_blamed(tmp_path: Path) -> None:

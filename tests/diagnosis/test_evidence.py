@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 from tests.diagnosis.test_diagnose import SHAPE, without
 
 from nodescope.cli.main import main
+from nodescope.diagnosis.evidence import _floor
 from nodescope.lab.synthetic import write_story
 
 HELD_FROM_S = SHAPE.resets[0] - SHAPE.held_s
@@ -47,7 +49,10 @@ def test_a_report_has_all_its_pictures(story: Path, tmp_path: Path) -> None:
     assert "framed are the 6 s" in said[2]
     assert "from the 16m 34s before" in said[3]
     assert "Not there any more: python3" in said[3]
-    assert "to 68,44" in said[4]
+    assert "68,393 at 20:06:40, 68,443 at 20:24:20; the red line" in said[4]
+    assert "The axis begins at 67,538, not at 0." in said[4]
+    assert "Zombie memory cgroups: 68,393 at 20:06:40, 68,443 at 20:24:20" in page
+    assert "from 67,538, not from 0" in page
 
 
 def test_a_report_loads_nothing(story: Path, tmp_path: Path) -> None:
@@ -84,3 +89,17 @@ def test_without_a_before_the_flame_graph_is_plain_and_says_so(story: Path, tmp_
     assert flames == [
         "Flame graph, not a diff: no samples were taken before those seconds to compare with."
     ]
+
+
+@pytest.mark.parametrize(
+    ("values", "floor"),
+    [
+        ([0, 900], 0),
+        ([50_000, 68_000, 100_000], 0),
+        ([66_491, 68_444], 65_636),  # the trend has most of the height
+        ([6_048, 6_050], 5_973),  # and two more are no trend
+        ([0, 0], 0),
+    ],
+)
+def test_a_trend_is_seen_on_its_axis(values: list[int], floor: int) -> None:
+    assert _floor(np.array(values)) == floor

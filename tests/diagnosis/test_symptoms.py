@@ -14,6 +14,7 @@ from nodescope.analysis.window import Extent, Window
 from nodescope.archive.reader import Archive
 from nodescope.diagnosis.diagnose import diagnose
 from nodescope.diagnosis.finding import Diagnosis
+from nodescope.diagnosis.lags import LAGS
 from nodescope.lab import synthetic
 from nodescope.lab.synthetic import SECOND, Shape, write_story
 
@@ -27,6 +28,8 @@ REPORTS = {
     "hung_task": ("python3", None, "INFO: task python3:99 blocked for more than 120 seconds."),
     "core_starved": ("cpu3", 3, "core 3 served no packets for 6 s"),
 }  # fmt: skip
+RESET = ("eth0", None, "Trigger reset is on")
+JOB = ("train", None, "the job failed: OOM in user code")
 
 Write = Callable[..., Path]
 
@@ -35,11 +38,14 @@ Write = Callable[..., Path]
 def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
     """Write the little story with one report of our own instead of the network's."""
 
-    def written(shape: Shape, kind: str | None = None, cpu: int | None = -1) -> Path:
+    def written(
+        shape: Shape, kind: str | None = None, cpu: int | None = -1, at: float = AT
+    ) -> Path:
         def report(story: Any, start: int, length: int) -> None:
-            if kind is not None and start <= AT < start + length:
-                subject, named, message = REPORTS[kind]
-                row = dict(time_ns=story.at(AT), kind=kind, subject=subject, message=message,
+            if kind is not None and start <= at < start + length:
+                told = {**REPORTS, "job_failed": JOB, "nic_reset": RESET}
+                subject, named, message = told[kind]
+                row = dict(time_ns=story.at(at), kind=kind, subject=subject, message=message,
                            cpu=named if cpu == -1 else cpu)  # fmt: skip
                 story._append("events", [row])
 
@@ -94,6 +100,94 @@ def test_a_report_of_another_core_is_another_incident(write: Write) -> None:
     lockup, held = ask(write(SHAPE, "soft_lockup", cpu=5)).findings
     assert [link.kind for link in lockup.chains[0].links] == ["event"]
     assert held.symptom.kind == "core_held"
+
+
+# -- before or after ---------------------------------------------------------
+
+SHORT = replace(SHAPE, seconds=300, resets=(200,))
+HELD_TO = SHORT.resets[0]
+HELD_FROM = HELD_TO - SHORT.held_s
+EVERY = ["soft_lockup", "hung_task", "job_failed", "nic_reset"]
+
+
+@pytest.mark.parametrize("kind", EVERY)
+def test_a_core_held_after_the_report_is_an_incident_of_its_own(write: Write, kind: str) -> None:
+    early = HELD_FROM - 14
+    reported, held = ask(write(SHORT, kind, at=early)).findings
+    assert reported.symptom.kind == kind
+    assert "core" not in [link.kind for chain in reported.chains for link in chain.links]
+    (ruled_out,) = [each for each in reported.ruled_out if each.name == "core 3"]
+    assert "held for 6 s, but from 14 s after it; ruled out because" in ruled_out.statement
+    assert ruled_out.show.startswith("nodescope cores ")
+    assert held.symptom.kind == "core_held"
+    assert held.chains[0].root.name == "ecs.service"
+
+
+@pytest.mark.parametrize("kind", EVERY)
+def test_a_report_while_the_core_is_held_is_of_it(write: Write, kind: str) -> None:
+    (finding,) = ask(write(SHORT, kind, at=HELD_FROM + 4)).findings
+    assert finding.symptom.kind == kind
+    assert finding.chains[0].root.name == "ecs.service"
+
+
+@pytest.mark.parametrize("kind", EVERY)
+def test_a_core_explains_a_report_for_a_bounded_time(write: Write, kind: str) -> None:
+    lag = LAGS[kind].seconds
+    (finding,) = ask(write(SHORT, kind, at=HELD_TO + lag - 0.1)).findings
+    assert finding.chains[0].root.name == "ecs.service"
+
+
+@pytest.mark.parametrize("kind", EVERY)
+def test_a_core_held_too_early_is_ruled_out_and_told_by_itself(write: Write, kind: str) -> None:
+    reported, held = ask(write(SHORT, kind, at=HELD_TO + LAGS[kind].seconds + 1)).findings
+    assert reported.symptom.kind == kind
+    assert "core" not in [link.kind for chain in reported.chains for link in chain.links]
+    (ruled_out,) = [each for each in reported.ruled_out if each.name == "core 3"]
+    assert f"until {LAGS[kind].seconds + 1} s before it" in ruled_out.statement
+    assert f"that is over {LAGS[kind].seconds} s: " in ruled_out.statement
+    assert held.symptom.kind == "core_held"
+    assert held.chains[0].root.name == "ecs.service"
+
+
+def test_a_job_is_tied_to_a_core_by_time_and_the_chain_says_so(write: Write) -> None:
+    (finding,) = ask(write(SHORT, "job_failed", at=HELD_TO + 9)).findings
+    chain = finding.chains[0]
+    job, core = chain.links[:2]
+    assert (job.kind, core.kind) == ("job", "core")
+    said = f"{JOB[2]}, 9 s after core 3 had been held; only the time ties them"
+    assert job.statement == said
+    assert chain.weakest == job
+    assert chain.confidence < 0.75
+
+
+def test_a_job_that_failed_before_the_reset_did_not_fail_on_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def report(story: Any, start: int, length: int) -> None:
+        rows = [dict(time_ns=story.at(HELD_TO), kind="nic_reset", subject="eth0", message=RESET[2],
+                     details='{"driver":"ena","queue":1}'),
+                dict(time_ns=story.at(HELD_TO - 12), kind="job_failed", subject="train",
+                     message=JOB[2])]  # fmt: skip
+        if start <= HELD_TO < start + length:
+            story._append("events", rows)
+
+    monkeypatch.setattr(synthetic._Story, "_kernel_log", report)
+    write_story(tmp_path / "archive", SHORT)
+    job, reset = ask(tmp_path / "archive").findings
+    assert (job.symptom.kind, job.chains) == ("job_failed", [])
+    assert [link.kind for link in reset.chains[0].links[:2]] == ["event", "queue"]
+
+
+@pytest.mark.parametrize(("held_s", "said"), [(6, "as long as the 5 s"), (3, "only after 5 s")])
+def test_the_time_a_queue_waited_is_held_against_its_driver(
+    write: Write, held_s: int, said: str
+) -> None:
+    (finding,) = ask(write(replace(SHORT, held_s=held_s), "nic_reset", at=HELD_TO)).findings
+    (core,) = [link for link in finding.chains[0].links if link.kind == "core"]
+    assert said in core.statement
+
+
+# -- a moment ----------------------------------------------------------------
 
 
 def test_a_core_held_for_less_than_a_symptom_is_found_at_the_moment_asked(write: Write) -> None:

@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.diagnosis.test_diagnose import SHAPE, solve, without
+from tests.diagnosis.test_diagnose import SHAPE, without
 
 from nodescope.cli.main import main
 from nodescope.diagnosis.report import render_text
 from nodescope.lab import synthetic
+from nodescope.lab.judging import solve
 
 LEAKY, INNOCENT = "slow-leaker.service", "innocent.service"
 EVERY_S = {LEAKY: 150, INNOCENT: 2}

@@ -9,40 +9,39 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from dataclasses import replace
 
 from nodescope.analysis.compare import Change, Comparison
 from nodescope.analysis.window import SECOND_NS, Window, overlapping
 from nodescope.diagnosis.baseline import change_of, compare_before, describe_change, rose
 from nodescope.diagnosis.case import Case, Held
-from nodescope.diagnosis.finding import Chain, Link, Root, RuledOut, Symptom
-from nodescope.diagnosis.incidents import NIC_KINDS, Incident
+from nodescope.diagnosis.finding import Chain, Link, Root, RuledOut
+from nodescope.diagnosis.incidents import Incident
 from nodescope.diagnosis.kernel_work import add_mechanism
 from nodescope.diagnosis.mechanism import load_mechanisms
 from nodescope.diagnosis.moments import Standing
 from nodescope.diagnosis.origins import find_origins
 from nodescope.diagnosis.owners import find_owner
-from nodescope.diagnosis.queues import core_of_nic
-from nodescope.diagnosis.showing import around, between
+from nodescope.diagnosis.proposals import is_blamed, propose
+from nodescope.diagnosis.reported import add_core, add_report, node_average
+from nodescope.diagnosis.showing import between
 from nodescope.diagnosis.states import (
     pressure_link,
     read_zombies,
     zombie_link,
 )
 from nodescope.diagnosis.story import Story
+from nodescope.pictures.text import clock
 
-NIC_LAG_NS = 20 * SECOND_NS  # a held core is no reason for a reset long after
-JOB_LAG_NS = 120 * SECOND_NS
-ENA_TIMEOUT_S = 5.0
-BY_TIME_ALONE = 1.5  # nats less for a core that nothing ties to the event but the time
 IN_KERNEL = 0.5  # of a busy core's samples: less is no matter of the kernel
 
 
 def build(case: Case, incident: Incident, *, with_baseline: bool) -> tuple[list[Chain], Story]:
     """The chains of an incident, the likeliest first."""
-    story = Story()
-    nic = _event_links(story, incident)
-    if not _core_link(case, story, incident, nic):
-        return _chain(story), story
+    story = Story(compared=with_baseline)
+    report = add_report(story, incident)
+    if not add_core(case, story, incident, report):
+        return _chain(case, story), story
     held = story.held
     assert held is not None
     found = compare_before(case, Window(held.from_ns, held.to_ns)) if with_baseline else None
@@ -54,26 +53,26 @@ def build_moment(case: Case, story: Story, standing: Standing) -> list[Chain]:
     held, found = standing.held, standing.found
     if held is None:
         story.links.append(_grown_link(standing))
-        return _chain(story)
+        return _chain(case, story)
     story.held = held
     story.links.append(_standing_link(case, standing, held))
     if found is None:
         return _follow(case, story, compare_before(case, standing.span))
     if held.share >= IN_KERNEL:
         return _follow(case, story, found)
-    return _to_owner(case, story) if _task_link(case, story, found) else _chain(story)
+    return _to_owner(case, story) if _task_link(case, story, found) else _chain(case, story)
 
 
 def _follow(case: Case, story: Story, found: Comparison | None) -> list[Chain]:
     """From a core to the task on it, what the kernel did there, and why."""
     if not _task_link(case, story, found):
-        return _chain(story)
+        return _chain(case, story)
     if not add_mechanism(case, story):
         return _to_owner(case, story)
     return _with_state(case, story)
 
 
-def _chain(story: Story, root: Root | None = None) -> list[Chain]:
+def _chain(case: Case, story: Story, root: Root | None = None) -> list[Chain]:
     if not story.links:
         return []
     if root is None:
@@ -81,134 +80,31 @@ def _chain(story: Story, root: Root | None = None) -> list[Chain]:
         kinds = {"core": "core", "task": "process", "mechanism": "process"}
         name = story.comm if last.kind == "mechanism" and story.comm else last.subject
         root = Root(kinds.get(last.kind, last.kind), name)
-    return [_make_chain(story, tuple(story.links), root)]
+    return [_make_chain(case, story, tuple(story.links), root)]
 
 
 def _make_chain(
-    story: Story, links: tuple[Link, ...], root: Root, arithmetic: str | None = None
+    case: Case, story: Story, links: tuple[Link, ...], root: Root, arithmetic: str | None = None
 ) -> Chain:
-    """A chain, with what is known of its mechanism."""
-    of = story.mechanism
+    """A chain, with what is known of its mechanism and what to do about it."""
+    of, at_ns = story.mechanism, story.held.to_ns if story.held else case.window.to_ns
+    steps = propose(case, links, root, at_ns)
     if of is None:
-        return Chain(links, root, arithmetic=arithmetic)
-    return Chain(links, root, of.name, of.fix, arithmetic, of.meaning, of.check)
+        return Chain(links, root, arithmetic=arithmetic, steps=steps)
+    fixes = of.fix if is_blamed(links) or not of.stop else (of.stop, *of.fix)
+    return Chain(links, root, of.name, fixes, arithmetic, of.meaning, of.check, steps)
 
 
 def _to_owner(case: Case, story: Story) -> list[Chain]:
     """A chain that comes down to a process goes on to who runs it, if that is known."""
     owner = find_owner(case, story)
     if owner is None:
-        return _chain(story, Root("process", story.comm or ""))
+        return _chain(case, story, Root("process", story.comm or ""))
     links, root = owner
     story.links += links
-    return _chain(story, root)
-
-
-# -- the event ---------------------------------------------------------------
-
-
-def _event_links(story: Story, incident: Incident) -> Symptom | None:
-    """What was reported; the network's symptom, if that is what it comes down to."""
-    nic = next(iter(incident.of(*NIC_KINDS)), None)
-    for job in incident.of("job_failed"):
-        lag = (job.time_ns - nic.time_ns) / 1e9 if nic else 0.0
-        if nic and -5 <= lag <= JOB_LAG_NS / SECOND_NS:
-            story.links.append(
-                Link(
-                    "job", job.subject,
-                    f"{job.statement}, {max(lag, 0):.0f} s after {nic.subject} went down", 2.5,
-                    f"nodescope events {around(job.time_ns, 60)}",
-                    "jobs that fail as often without a reset",
-                )
-            )  # fmt: skip
-            break
-    if nic is not None:
-        count = len(incident.of(*NIC_KINDS))
-        more = f" ({count} messages)" if count > 1 else ""
-        story.links.append(
-            Link(
-                "event", nic.subject, f"{nic.subject}: {nic.statement}{more}", 5.0,
-                f"nodescope events {around(nic.time_ns, 30)}", "no such line in the kernel's log",
-            )
-        )  # fmt: skip
-    elif incident.first.kind not in ("core_held", "job_failed"):
-        first = incident.first
-        story.links.append(
-            Link(
-                "event", first.subject, first.statement, 4.0,
-                f"nodescope events {around(first.time_ns, 30)}", "no such event",
-            )
-        )  # fmt: skip
-    return nic
-
-
-# -- the core ----------------------------------------------------------------
-
-
-def _core_link(case: Case, story: Story, incident: Incident, nic: Symptom | None) -> bool:
-    """The core that was held, and what it has to do with the event."""
-    times = [each.time_ns for each in incident.symptoms]
-    starts = [each.from_ns for each in incident.symptoms if each.from_ns is not None]
-    window = Window(min(times + starts) - NIC_LAG_NS, max(times) + 2 * SECOND_NS)
-    if not case.recorded("cores"):
-        story.lacks("per-core time", "no core can be named", "`nodescope record` reads it")
-        return False
-    least = 2.0 if nic or incident.first.kind != "core_held" else 3.0
-    held = case.held_cores(window, least)
-    if nic is not None:
-        held = [each for each in held if each.from_ns < nic.time_ns]
-        chosen = core_of_nic(case, story, incident, nic, held)
-    else:
-        named = {each.cpu for each in incident.symptoms if each.cpu is not None}
-        chosen = max(
-            (each for each in held if not named or each.cpu in named),
-            key=lambda each: each.seconds,
-            default=None,
-        )
-    if chosen is None:
-        _lacks_core(story, incident, nic)
-        return False
-    story.held = chosen
-    said = ""
-    if nic is not None and chosen.seconds >= ENA_TIMEOUT_S - 1:
-        said = f", as long as the {ENA_TIMEOUT_S:.0f} s after which the driver gives up"
-    by_time = nic is None and _names_no_core(incident)
-    if by_time:
-        said = "; what was reported names no core, so only the time ties them"
-    story.links.append(
-        Link(
-            "core", f"cpu{chosen.cpu}",
-            f"core {chosen.cpu} was {chosen.share:.0%} in the kernel for {chosen.seconds:.0f} s"
-            f"{said}{_node_average(case, chosen)}",
-            3.0 + min(2.0, chosen.seconds / 5) - (BY_TIME_ALONE if by_time else 0.0),
-            f"nodescope cores {between(chosen.from_ns - 5 * SECOND_NS, chosen.to_ns)}",
-            "the same event while no core is held",
-        )
-    )  # fmt: skip
-    return True
-
-
-def _names_no_core(incident: Incident) -> bool:
-    """Whether the reports say nothing of a core, such as of a task that hangs."""
-    reported = [each for each in incident.symptoms if each.kind != "core_held"]
-    return bool(reported) and all(each.cpu is None for each in reported)
-
-
-def _lacks_core(story: Story, incident: Incident, nic: Symptom | None) -> None:
-    if nic is not None:
-        hint = "look at the device, its driver and the link: `nodescope network`"
-    else:
-        hint = f"look at what ran: `nodescope flame {around(incident.first.time_ns)}`"
-    story.lacks(
-        "a held core", "no core was in the kernel for seconds before it: the cause is elsewhere",
-        hint,
-    )  # fmt: skip
-
-
-def _node_average(case: Case, held: Held) -> str:
-    """What an average over the cores would have shown of it."""
-    busy = case.busy_share(Window(held.from_ns, held.to_ns))
-    return "" if busy is None else f"; the node on average {busy:.0%} busy"
+    if root.kind == "unit" and not case.observed("units"):
+        story.lacks("units", f"why {root.name} runs is not known", "`nodescope doctor`")
+    return _chain(case, story, root)
 
 
 # -- the task ----------------------------------------------------------------
@@ -240,7 +136,7 @@ def _task_link(case: Case, story: Story, found: Comparison | None) -> bool:
         return False
     story.comm = comm
     change = change_of(found, comm) if found is not None else None
-    against = ""
+    against = "" if story.compared else "; not compared with the time before, as the first are"
     strength = 2.0 + 2.0 * share
     if found is not None and change is not None:
         against = f"; {describe_change(found, change)}"
@@ -283,7 +179,7 @@ def _standing_link(case: Case, standing: Standing, held: Held) -> Link:
     usual = f"; {standing.usual}" if standing.usual else ""
     return Link(
         "core", f"cpu{held.cpu}",
-        f"core {held.cpu} was {said}{_node_average(case, held)}{usual}", strength,
+        f"core {held.cpu} was {said}{node_average(case, held)}{usual}", strength,
         f"nodescope cores {between(held.from_ns - 5 * SECOND_NS, held.to_ns)}",
         "cores that are so at other times without harm",
     )  # fmt: skip
@@ -317,7 +213,7 @@ def _with_state(case: Case, story: Story) -> list[Chain]:
         if pressure is not None:
             story.links.append(pressure)
             if pressure.subject.startswith("/"):
-                return _chain(story, Root("cgroup", pressure.subject))
+                return _chain(case, story, Root("cgroup", pressure.subject))
         return _to_owner(case, story)
     zombies = read_zombies(case, held.to_ns)
     if zombies is None:
@@ -325,10 +221,13 @@ def _with_state(case: Case, story: Story) -> list[Chain]:
             "memory cgroups", "how many cgroups were walked is not known",
             "record with the observer `memory_cgroups`",
         )  # fmt: skip
-        return _chain(story)
+        return _chain(case, story)
     if not zombies.many:
         return _without_zombies(case, story, zombies.dying)
-    story.links.append(zombie_link(zombies))
+    state = zombie_link(zombies)
+    # They grow: a picture of the hours around it ends at another number.
+    counted = f"{state.statement} (at {clock(zombies.at_ns)})"
+    story.links.append(replace(state, statement=counted))
     uptime_s = _uptime(case, held.to_ns)
     origins, innocent = find_origins(case, held.to_ns, zombies.dying, uptime_s)
     story.ruled_out += innocent
@@ -339,9 +238,9 @@ def _with_state(case: Case, story: Story) -> list[Chain]:
                 f"record with the observer that fills `{table}`; `nodescope doctor`",
             )  # fmt: skip
     if not origins:
-        return _chain(story, Root("state", "zombie memory cgroups"))
+        return _chain(case, story, Root("state", "zombie memory cgroups"))
     return [
-        _make_chain(story, (*story.links, *origin.links), origin.root, origin.arithmetic)
+        _make_chain(case, story, (*story.links, *origin.links), origin.root, origin.arithmetic)
         for origin in origins[:3]
     ]
 
@@ -356,7 +255,7 @@ def _without_zombies(case: Case, story: Story, dying: int) -> list[Chain]:
     )
     assert story.mechanism is not None
     if story.mechanism.name != "memcg_walk_by_reclaim":
-        return _chain(story)
+        return _chain(case, story)
     plain = next(each for each in load_mechanisms() if each.name == "direct_reclaim")
     last = story.links.pop()
     story.mechanism = plain

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 
 from nodescope.analysis.window import SECOND_NS, Window
@@ -12,12 +13,20 @@ from nodescope.diagnosis.finding import Chain, Diagnosis, Finding, Missing
 from nodescope.diagnosis.incidents import Incident, find_incidents
 from nodescope.diagnosis.moments import find_standing
 from nodescope.diagnosis.recurrence import describe_recurrence
+from nodescope.diagnosis.showing import between
 from nodescope.diagnosis.story import Story
 from nodescope.diagnosis.suspects import with_show
+from nodescope.pictures.text import iso
 
-IN_FULL = 3  # incidents that are compared with a baseline: the rest tell the same
-MOST_INCIDENTS = 40
+IN_FULL = 3  # incidents that are compared with a baseline, the dearest part
+MOST_INCIDENTS = 40  # that are followed: each takes a tenth of a second
 AROUND_NS = 120 * SECOND_NS  # of a moment: an incident near it, whole
+_UNSEEN = {
+    "kernel log": "resets and lockups would not be seen",
+    "per-core time": "a core that is held would not be seen",
+    "samples": "processes cannot be named",
+    "packet work": "cores that starve their packets would not be seen",
+}
 
 
 def diagnose(
@@ -30,15 +39,51 @@ def diagnose(
     case = Case(segments, window)
     incidents = find_incidents(case, at_ns)
     result = Diagnosis(window.from_ns, window.to_ns)
-    for number, incident in enumerate(incidents[:MOST_INCIDENTS]):
-        progress(number, len(incidents))
+    followed, left = _choose(incidents)
+    for number, incident in enumerate(followed):
+        progress(number, len(followed))
         chains, story = build(case, incident, with_baseline=number < IN_FULL)
         _add(result, _finding(incident, chains, story), story.missing)
     if at_ns is not None and not incidents:
         _look_at(case, at_ns, result)
     describe_recurrence(case, result.findings)
+    _count(result, left, len(incidents))
     result.missing += _missing_tables(case, result)
     return result
+
+
+def _choose(incidents: Sequence[Incident]) -> tuple[list[Incident], list[Incident]]:
+    """Those that are followed, of each kind as many as of the others, and those that are not."""
+    seen: Counter[str] = Counter()
+    turns = []
+    for number, incident in enumerate(incidents):
+        kind = incident.first.kind
+        turns.append((seen[kind], number))
+        seen[kind] += 1
+    chosen = {number for _, number in sorted(turns)[:MOST_INCIDENTS]}
+    parts: tuple[list[Incident], list[Incident]] = ([], [])
+    for number, incident in enumerate(incidents):
+        parts[number not in chosen].append(incident)
+    return parts
+
+
+def _count(result: Diagnosis, left: Sequence[Incident], total: int) -> None:
+    """Say how many were not followed, and how to follow them."""
+    if not left:
+        return
+    kinds = Counter(each.first.kind for each in left)
+    for finding in result.findings:
+        finding.unfollowed = kinds[finding.symptom.kind]
+    times = [each.first.time_ns for each in left]
+    named = ", ".join(f"{count} × {kind}" for kind, count in kinds.most_common())
+    result.missing.append(
+        Missing(
+            f"{len(left)} of {total} incidents",
+            f"not followed, so nothing is known of their causes: {named}, from {iso(min(times))} "
+            f"to {iso(max(times))}",
+            f"nodescope diagnose {between(min(times) - SECOND_NS, max(times) + SECOND_NS)}",
+        )
+    )
 
 
 def _look_at(case: Case, at_ns: int, result: Diagnosis) -> None:
@@ -57,6 +102,8 @@ def _finding(incident: Incident, chains: list[Chain], story: Story) -> Finding:
     core = next((link for chain in chains for link in chain.links if link.kind == "core"), None)
     finding.p_values = [] if story.p is None else [story.p]
     finding.hidden = core.statement if core is not None else None
+    if not any(chain.explains for chain in chains) and story.missing:
+        finding.ends = story.missing[-1]
     at_ns = incident.first.time_ns
     finding.ruled_out = [with_show(each, story.held, at_ns) for each in story.ruled_out]
     return finding
@@ -85,12 +132,17 @@ def _key(finding: Finding) -> tuple[object, ...] | None:
 
 def _missing_tables(case: Case, result: Diagnosis) -> list[Missing]:
     """Sources whose absence makes silence worth less."""
-    found = []
-    # An imported log has no rows of its own: its lines are events.
-    if not case.observed("kernel_log") and not case.events_of("kernel", within=case.reach):
-        found.append(
-            Missing("kernel log", "resets and lockups would not be seen", "`nodescope doctor`")
-        )
-    if not case.recorded("samples") and all(each.what != "samples" for each in result.missing):
-        found.append(Missing("samples", "processes cannot be named", "`nodescope doctor`"))
-    return found
+    seen = {
+        # An imported log has no rows of its own: its lines are events.
+        "kernel log": case.observed("kernel_log")
+        or bool(case.events_of("kernel", within=case.reach)),
+        "per-core time": case.recorded("cores"),
+        "samples": case.recorded("samples"),
+        "packet work": case.observed("softnet"),
+    }
+    told = {each.what for each in result.missing}
+    return [
+        Missing(what, _UNSEEN[what], "`nodescope doctor`")
+        for what, there in seen.items()
+        if not there and what not in told
+    ]

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from nodescope.diagnosis.finding import Chain, Diagnosis, Finding, Link, Symptom
+from nodescope.diagnosis.finding import Chain, Diagnosis, Finding, Link, Missing, Symptom
 from nodescope.pictures.text import iso
+
+MOST_ALSO = 20  # symptoms of one incident: a driver may repeat itself for long
 
 
 def diagnosis_document(diagnosis: Diagnosis) -> dict[str, Any]:
@@ -16,18 +18,18 @@ def diagnosis_document(diagnosis: Diagnosis) -> dict[str, Any]:
         "to": iso(diagnosis.to_ns),
         "to_ns": diagnosis.to_ns,
         "findings": [_finding(each) for each in diagnosis.findings],
-        "missing": [
-            {"what": each.what, "consequence": each.consequence, "hint": each.hint}
-            for each in diagnosis.missing
-        ],
+        "missing": [_missing(each) for each in diagnosis.missing],
     }
 
 
 def _finding(finding: Finding) -> dict[str, Any]:
     return {
         "symptom": _symptom(finding.symptom),
-        "also": [_symptom(each) for each in finding.also[:20]],
+        "also": [_symptom(each) for each in finding.also[:MOST_ALSO]],
+        "also_left_off": max(0, len(finding.also) - MOST_ALSO),
         "repeats": [iso(time_ns) for time_ns in finding.repeats],
+        "unfollowed": finding.unfollowed,
+        "ends": None if finding.ends is None else _missing(finding.ends),
         "recurring": finding.recurring,
         "hidden": finding.hidden,
         "chains": [_chain(each) for each in finding.chains],
@@ -36,6 +38,10 @@ def _finding(finding: Finding) -> dict[str, Any]:
             for each in finding.ruled_out
         ],
     }
+
+
+def _missing(missing: Missing) -> dict[str, Any]:
+    return {"what": missing.what, "consequence": missing.consequence, "hint": missing.hint}
 
 
 def _symptom(symptom: Symptom) -> dict[str, Any]:
@@ -60,6 +66,7 @@ def _chain(chain: Chain) -> dict[str, Any]:
         "weakest": weakest.kind,
         "refute": weakest.refute,
         "arithmetic": chain.arithmetic,
+        "steps": [{"statement": each.statement, "command": each.command} for each in chain.steps],
         "check": list(chain.check),
         "fixes": list(chain.fixes),
     }

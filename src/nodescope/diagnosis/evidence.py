@@ -13,6 +13,7 @@ import numpy as np
 from nodescope.analysis.filter import Filter
 from nodescope.analysis.flame import Names, flame_of
 from nodescope.analysis.heatmap import make_heatmap
+from nodescope.analysis.tree import I64
 from nodescope.analysis.window import SECOND_NS, Window, overlapping, read_parts
 from nodescope.diagnosis.case import Case
 from nodescope.diagnosis.finding import Finding
@@ -33,6 +34,8 @@ BASELINE_NS = 1800 * SECOND_NS
 LEAST_BASELINE_NS = 3 * SECOND_NS
 MISSED = 0.05  # of what ran now: so much must be gone to be missed
 TREND_NS = 12 * 3600 * SECOND_NS
+SEEN = 0.3  # of the height: a trend that takes less of an axis from 0 is not seen
+MOST_KINDS = 14  # of events in the timeline
 _WIDTH, _LEFT = 1000.0, 64.0
 _BAD: Colour = (176, 58, 46)
 _ROW = 16.0
@@ -170,13 +173,15 @@ def _gone(now: Node, before: Node, scale: float) -> str:
         for child in before["children"]
         if child["name"] not in here and child["value"] * scale >= MISSED * now["value"]
     ]
-    return f" Not there any more: {', '.join(gone[:3])}." if gone else ""
+    more = f" and {len(gone) - 3} more" if len(gone) > 3 else ""
+    return f" Not there any more: {', '.join(gone[:3])}{more}." if gone else ""
 
 
 def _timeline(case: Case, window: Window, finding: Finding) -> Picture:
     """What happened around it, a line per kind of event."""
     near = [e for e in case.events if window.from_ns <= e.time_ns < window.to_ns]
-    kinds = list(dict.fromkeys(event.kind for event in near))[:14]
+    every = list(dict.fromkeys(event.kind for event in near))
+    kinds = every[:MOST_KINDS]
     top = 48.0
     drawing = Drawing(
         round(_LEFT + _WIDTH + 24), round(top + len(kinds) * _ROW + 40), "What happened around it"
@@ -204,8 +209,13 @@ def _timeline(case: Case, window: Window, finding: Finding) -> Picture:
     add_time_axis(drawing, _LEFT + 170, y, _WIDTH - 170, window.from_ns, window.to_ns)
     return Picture(
         drawing,
-        "Timeline: the events of that minute and a half by kind; the red line is the symptom.",
+        f"Timeline: the events of that minute and a half by kind; the red line is the symptom."
+        f"{_left_off(every[MOST_KINDS:])}",
     )
+
+
+def _left_off(kinds: list[str]) -> str:
+    return f" Not drawn: {', '.join(kinds)}." if kinds else ""
 
 
 def _zombies(case: Case, at_ns: int) -> Iterator[Picture]:
@@ -218,29 +228,51 @@ def _zombies(case: Case, at_ns: int) -> Iterator[Picture]:
     )
     if len(rows) < 2:
         return
-    times = np.array([row[0] for row in rows], np.float64)
-    values = np.array([row[1] for row in rows], np.float64)
-    top, height = 48.0, 180.0
-    drawing = Drawing(round(_LEFT + _WIDTH + 24), round(top + height + 40), "Zombie memory cgroups")
-    drawing.words(_LEFT, 28, f"{drawing.title}: {int(values[-1]):,}", large=True)
-    most = max(values.max(), 1.0)
-    columns = min(250, len(rows))  # looks are rarer than that in a short recording
-    bins = np.clip(((times - times[0]) / max(times[-1] - times[0], 1) * columns), 0, columns - 1)
-    for column in range(columns):
-        inside = values[bins.astype(int) == column]
-        if len(inside):
-            tall = height * inside.max() / most
-            x = _LEFT + column * _WIDTH / columns
-            drawing.box(
-                Box(x, top + height - tall, _WIDTH / columns, max(tall, 0.5), (120, 106, 160),
-                    f"{int(inside.max()):,}")
-            )  # fmt: skip
-    drawing.words(_LEFT - 8, top + 8, f"{int(most):,}", FAINT, "end")
-    drawing.words(_LEFT - 8, top + height, "0", FAINT, "end")
-    add_time_axis(drawing, _LEFT, top + height, _WIDTH, int(times[0]), int(times[-1]))
+    times = np.array([row[0] for row in rows], np.int64)
+    values = np.array([row[1] for row in rows], np.int64)
+    first, last = (f"{int(values[at]):,} at {clock(int(times[at]))}" for at in (0, -1))
     over = format_duration(int(times[-1] - times[0]))
+    floor = _floor(values)
+    cut = f" The axis begins at {floor:,}, not at 0." if floor else ""
     yield Picture(
-        drawing,
+        _trend(times, values, floor, at_ns, f"Zombie memory cgroups: {first}, {last}"),
         f"Zombie trend: memory cgroups that were removed and are still held, over {over}: "
-        f"from {int(values[0]):,} to {int(values[-1]):,}.",
+        f"{first}, {last}; the red line is the symptom.{cut}",
     )
+
+
+def _floor(values: I64) -> int:
+    """Where the axis begins: at 0, unless what changed would not be seen from there."""
+    least, most = int(values.min()), int(values.max())
+    grown = most - least
+    return 0 if grown >= SEEN * most else max(0, least - max(grown, most // 20) // 4)
+
+
+def _trend(times: I64, values: I64, floor: int, at_ns: int, title: str) -> Drawing:
+    """A column for a while; where the axis is cut only its end is drawn, as its height lies."""
+    top, height = 48.0, 180.0
+    drawing = Drawing(round(_LEFT + _WIDTH + 24), round(top + height + 40), title)
+    drawing.words(_LEFT, 28, title, large=True)
+    begin, length = int(times[0]), max(int(times[-1] - times[0]), 1)
+    most = max(int(values.max()), floor + 1)
+    columns = min(250, len(times))  # looks are rarer than that in a short recording
+    bins = np.minimum((times - begin) * columns // length, columns - 1)
+    for column in range(columns):
+        inside = values[bins == column]
+        if not len(inside):
+            continue
+        high, low = int(inside.max()), floor if not floor else int(inside.min())
+        y, foot = (top + height * (1 - (each - floor) / (most - floor)) for each in (high, low))
+        drawing.box(
+            Box(_LEFT + column * _WIDTH / columns, y, _WIDTH / columns, max(foot - y, 3.0),
+                (120, 106, 160), f"{high:,}")
+        )  # fmt: skip
+    x = _LEFT + _WIDTH * (at_ns - begin) / length
+    if _LEFT <= x <= _LEFT + _WIDTH:
+        drawing.box(Box(x, top - 6, 1.5, height + 6, _BAD, "the symptom"))
+    drawing.words(_LEFT - 8, top + 8, f"{most:,}", FAINT, "end")
+    drawing.words(_LEFT - 8, top + height, f"{floor:,}", FAINT, "end")
+    if floor:
+        drawing.words(_LEFT + 6, top + height - 6, f"from {floor:,}, not from 0", FAINT)
+    add_time_axis(drawing, _LEFT, top + height, _WIDTH, int(times[0]), int(times[-1]))
+    return drawing

@@ -53,6 +53,24 @@ class Root:
     kind: str
     name: str
 
+    @property
+    def short(self) -> str:
+        """Its name as people say it."""
+        return f"core {self.name.removeprefix('cpu')}" if self.kind == "core" else self.name
+
+    @property
+    def title(self) -> str:
+        """What it is, and its name."""
+        return self.short if self.kind == "core" else f"{self.kind} {self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Something that helps: in words, and as a command where there is one. It is not run."""
+
+    statement: str
+    command: str | None = None
+
 
 @dataclass(frozen=True, slots=True)
 class Chain:
@@ -65,6 +83,12 @@ class Chain:
     arithmetic: str | None = None
     meaning: str = ""  # of the mechanism
     check: tuple[str, ...] = ()  # commands that look for it elsewhere
+    steps: tuple[Step, ...] = ()  # what to do about the root, before `fixes`
+
+    @property
+    def explains(self) -> bool:
+        """Whether it goes beyond what was reported."""
+        return self.root.kind not in ("event", "job")
 
     @property
     def support(self) -> float:
@@ -90,6 +114,15 @@ class RuledOut:
     show: str = ""  # a command; `suspects` gives it
 
 
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """What was not recorded, and what would have told it."""
+
+    what: str
+    consequence: str
+    hint: str
+
+
 @dataclass(slots=True)
 class Finding:
     """One thing that went wrong, with what explains it, best first."""
@@ -100,17 +133,10 @@ class Finding:
     ruled_out: list[RuledOut] = field(default_factory=list)
     hidden: str | None = None  # what the averages did not show
     repeats: list[int] = field(default_factory=list)  # when the same happened again
+    ends: Missing | None = None  # why there is no cause
+    unfollowed: int = 0  # incidents with such a symptom of which nothing more is known
     recurring: list[str] = field(default_factory=list)  # what all of these times share
     p_values: list[float] = field(default_factory=list)  # of the task against its baseline
-
-
-@dataclass(frozen=True, slots=True)
-class Missing:
-    """What was not recorded, and what would have told it."""
-
-    what: str
-    consequence: str
-    hint: str
 
 
 @dataclass(slots=True)

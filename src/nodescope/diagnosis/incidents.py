@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from nodescope.analysis.window import SECOND_NS, Event, Window
 from nodescope.diagnosis.case import Case, Held
 from nodescope.diagnosis.finding import Symptom
+from nodescope.diagnosis.lags import JOB_EARLY_NS, explains
 
 # The first of an incident is what a person was paged for.
 ORDER = (
@@ -115,7 +116,7 @@ def group(symptoms: Iterable[Symptom]) -> list[Incident]:
 
 def _belongs(incident: Incident, symptom: Symptom) -> bool:
     last = max(each.time_ns for each in incident.symptoms)
-    if _start_ns(symptom) - last > APART_NS:
+    if _start_ns(symptom) - last > APART_NS or not _in_time(incident, symptom):
         return False
     if symptom.cpu is None:
         return True
@@ -123,3 +124,22 @@ def _belongs(incident: Incident, symptom: Symptom) -> bool:
     return (
         not cpus or symptom.cpu in cpus or any(each.kind in NIC_KINDS for each in incident.symptoms)
     )
+
+
+def _in_time(incident: Incident, symptom: Symptom) -> bool:
+    """Whether one may be why the other was reported: what comes after it is not."""
+    reports = [each for each in incident.symptoms if each.kind not in NOT_EVENTS]
+    if symptom.kind == "core_held":
+        # A core that was held before may be held on, with a pause.
+        cores = {each.cpu for each in incident.of("core_held")}
+        return not reports or symptom.cpu in cores or _explains_any(symptom, reports)
+    if not reports:
+        return any(_explains_any(held, [symptom]) for held in incident.symptoms)
+    if symptom.kind != "job_failed" and all(each.kind == "job_failed" for each in reports):
+        return symptom.time_ns - min(each.time_ns for each in reports) <= JOB_EARLY_NS
+    return True
+
+
+def _explains_any(held: Symptom, reports: Iterable[Symptom]) -> bool:
+    span = Window(_start_ns(held), held.time_ns)
+    return any(explains(span, report) for report in reports)

@@ -37,6 +37,7 @@ class Mechanism:
     needs: str  # the state that makes it costly
     entry: bool  # a way into the kernel: gives way to what is done there
     check: tuple[str, ...]
+    stop: str  # what to do about the source where its name is not known
     fix: tuple[str, ...]
 
     def holds(self, frames: Sequence[str]) -> bool:
@@ -59,7 +60,7 @@ def parse_mechanism(name: str, text: str) -> Mechanism:
         functions = _texts(content, "functions")
         known = {
             "rank", "title", "meaning", "functions", "leaves", "with", "without", "needs",
-            "entry", "check", "fix",
+            "entry", "check", "stop", "fix",
         }  # fmt: skip
         if unknown := sorted(content.keys() - known):
             raise ValueError(f"unknown key {unknown[0]!r}")
@@ -81,6 +82,7 @@ def parse_mechanism(name: str, text: str) -> Mechanism:
             needs,
             content.get("entry") is True,
             _texts(content, "check"),
+            str(content.get("stop", "")),
             _texts(content, "fix"),
         )
     except (tomllib.TOMLDecodeError, KeyError, TypeError, ValueError) as error:

@@ -8,6 +8,16 @@ from html import escape
 from nodescope.diagnosis.case import Case
 from nodescope.diagnosis.evidence import Picture, draw_evidence
 from nodescope.diagnosis.finding import Chain, Diagnosis, Finding
+from nodescope.diagnosis.summary import (
+    PROPOSED,
+    UNKNOWN,
+    again,
+    further,
+    headline,
+    path_of,
+    sentence,
+    silence,
+)
 from nodescope.pictures.pages import report_page
 from nodescope.pictures.svg import render_svg
 from nodescope.pictures.text import iso, visible
@@ -23,11 +33,13 @@ def render_page(diagnosis: Diagnosis, case: Case, node: str) -> str:
         f"<p>{iso(diagnosis.from_ns)} to {iso(diagnosis.to_ns)}</p>",
     ]
     if not diagnosis.findings:
-        parts.append("<p>Nothing went wrong.</p>")
+        parts.append(f"<p>{_text(sentence(silence(diagnosis)))}</p>")
     for number, finding in enumerate(diagnosis.findings):
         parts += _finding(number + 1, finding)
         if number < WITH_PICTURES:
             parts += [_figure(each) for each in draw_evidence(case, finding)]
+    if len(diagnosis.findings) > WITH_PICTURES:
+        parts.append(f"<p>Only the first {WITH_PICTURES} findings have pictures.</p>")
     if diagnosis.missing:
         parts.append("<h2>Missing</h2><ul>")
         parts += [
@@ -49,15 +61,22 @@ def _text(text: str) -> str:
 
 def _finding(number: int, finding: Finding) -> Iterator[str]:
     symptom = finding.symptom
-    yield f"<h2>{number}. {_text(symptom.subject)}: {_text(symptom.statement)}</h2>"
-    again = "".join(f", the same at {iso(time_ns)}" for time_ns in finding.repeats)
-    yield f"<p>At {iso(symptom.time_ns)}{again}.</p>"
+    yield f"<h2>{number}. {_text(headline(symptom))}</h2>"
+    said = again(finding, len(finding.repeats))
+    yield f"<p>At {iso(symptom.time_ns)}{f'; {_text(said)}' if said else ''}.</p>"
+    best = finding.chains[0] if finding.chains else None
+    if best is None or not best.explains:
+        yield f"<h3>Cause: {UNKNOWN}</h3><p>{_text(further(finding))}</p>"
+    else:
+        yield f"<h3>Cause: {_cause(best)}</h3><p>{_text(path_of(best))}</p>"
+        yield from _steps(best)
+    if best is not None:
+        yield from _evidence(best)
+    for chain in finding.chains[1:]:
+        yield f"<h3>Or: {_cause(chain)}</h3><p>{_text(chain.links[-1].statement)}</p>"
     if finding.recurring:
-        yield "<ul>" + "".join(f"<li>{_text(line)}</li>" for line in finding.recurring) + "</ul>"
-    for place, chain in enumerate(finding.chains):
-        yield from _chain(place, chain)
-    if not finding.chains:
-        yield "<p>No cause could be shown from this recording.</p>"
+        lines = "".join(f"<li>{_text(line)}</li>" for line in finding.recurring)
+        yield f"<h3>Around all of these times</h3><ul>{lines}</ul>"
     if finding.ruled_out:
         yield "<h3>Not it</h3><ul>"
         yield from (
@@ -67,15 +86,24 @@ def _finding(number: int, finding: Finding) -> Iterator[str]:
         yield "</ul>"
 
 
-def _chain(place: int, chain: Chain) -> Iterator[str]:
-    word = "Cause" if place == 0 else "Or"
-    yield (
-        f"<h3>{word}: {_text(chain.root.kind)} {_text(chain.root.name)} "
-        f"<small>confidence {chain.confidence:.0%}</small></h3>"
-    )
-    if place > 0:
-        yield f"<p>{_text(chain.links[-1].statement)}</p>"
+def _cause(chain: Chain) -> str:
+    return f"{_text(chain.root.title)} <small>confidence {chain.confidence:.0%}</small>"
+
+
+def _steps(chain: Chain) -> Iterator[str]:
+    if not (chain.steps or chain.fixes or chain.check):
         return
+    yield f"<h3>What helps <small>{PROPOSED}</small></h3><ol>"
+    for step in chain.steps:
+        command = f"<br><code>{_text(step.command)}</code>" if step.command else ""
+        yield f"<li>{_text(step.statement)}{command}</li>"
+    yield from (f"<li>{_text(fix)}</li>" for fix in chain.fixes)
+    yield from (f"<li>check: <code>{_text(command)}</code></li>" for command in chain.check)
+    yield "</ol>"
+
+
+def _evidence(chain: Chain) -> Iterator[str]:
+    yield "<h3>Evidence</h3>"
     yield "<table><thead><tr><th></th><th>what the recording shows</th><th>strength</th></tr>"
     yield "</thead><tbody>"
     for link in chain.links:
@@ -90,8 +118,3 @@ def _chain(place: int, chain: Chain) -> Iterator[str]:
     yield (
         f"<p>Weakest link: {_text(weakest.kind)}; would be refuted by {_text(weakest.refute)}.</p>"
     )
-    if chain.fixes or chain.check:
-        yield "<h3>What helps</h3><ul>"
-        yield from (f"<li>check: <code>{_text(command)}</code></li>" for command in chain.check)
-        yield from (f"<li>{_text(fix)}</li>" for fix in chain.fixes)
-        yield "</ul>"

@@ -32,7 +32,7 @@ def core_of_nic(
             by = "says the driver" if said == each.cpu else "says the interrupt's affinity"
             story.links.append(
                 Link(
-                    "queue", f"{nic.subject} queue {queue}",
+                    "queue", nic.subject if queue is None else f"{nic.subject} queue {queue}",
                     f"{place} of {nic.subject} is served by core {each.cpu}{irq}, {by}", 4.0,
                     f"nodescope network --at {moment(nic.time_ns)}",
                     "packets of that queue served elsewhere meanwhile",

@@ -52,6 +52,7 @@ def on_archive(command: str, archive: Path) -> str:
 def _finding(finding: Finding, archive: Path) -> Finding:
     return replace(
         finding,
+        ends=None if finding.ends is None else _missing(finding.ends, archive),
         chains=[_chain(each, archive) for each in finding.chains],
         ruled_out=[
             replace(each, show=on_archive(each.show, archive)) for each in finding.ruled_out
@@ -62,7 +63,11 @@ def _finding(finding: Finding, archive: Path) -> Finding:
 def _chain(chain: Chain, archive: Path) -> Chain:
     links = tuple(replace(each, show=on_archive(each.show, archive)) for each in chain.links)
     check = tuple(on_archive(each, archive) for each in chain.check)
-    return replace(chain, links=links, check=check)
+    steps = tuple(
+        replace(each, command=on_archive(each.command, archive)) if each.command else each
+        for each in chain.steps
+    )
+    return replace(chain, links=links, check=check, steps=steps)
 
 
 def _missing(missing: Missing, archive: Path) -> Missing:

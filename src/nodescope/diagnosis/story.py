@@ -20,6 +20,7 @@ class Story:
     missing: list[Missing] = field(default_factory=list)
     ruled_out: list[RuledOut] = field(default_factory=list)
     p: float | None = None
+    compared: bool = True  # with the time before: that is not done for every incident
 
     def lacks(self, what: str, consequence: str, hint: str) -> None:
         """Name what is missing, once."""

@@ -23,7 +23,7 @@ _TABLE = "nodescope export csv --output - --table"
 def with_show(ruled_out: RuledOut, held: Held | None, at_ns: int) -> RuledOut:
     """The same with its command: about the held core's seconds, or else about the moment."""
     if ruled_out.show:
-        return ruled_out
+        return ruled_out  # whoever ruled it out knows better
     return replace(ruled_out, show=_command(ruled_out.name, held, held.to_ns if held else at_ns))
 
 

@@ -35,10 +35,16 @@ export function ChainView({ chain, word }: { chain: Chain; word: string }) {
           <b>Weakest: {chain.weakest}.</b> Would be refuted by {visible(chain.refute)}.
         </p>
       )}
-      {chain.fixes.length > 0 && (
+      {chain.steps.length + chain.fixes.length > 0 && (
         <>
           <h4>What helps</h4>
           <ul class="fixes">
+            {chain.steps.map((step) => (
+              <li key={step.statement}>
+                {visible(step.statement)}
+                {step.command && <Command text={step.command} />}
+              </li>
+            ))}
             {chain.fixes.map((fix) => (
               <li key={fix}>{fix}</li>
             ))}

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { odds, surely, target } from './document'
+import { explains, odds, surely, target, type Chain } from './document'
 
 test('a look becomes range, filters and tab; nulls are no filters', () => {
   const look = { from_ms: 1, to_ms: 2, cpu: 39, comm: null, frame: 'a|b', view: 'flame' } as const
@@ -24,4 +24,15 @@ test('odds are read from nats and never surer than 400 to 1', () => {
 
 test('a confidence has a word', () => {
   expect([0.69, 0.4, 0.1].map(surely)).toEqual(['likely', 'possible', 'weak'])
+})
+
+test('what was reported is not its own cause', () => {
+  const of = (kind: string) => ({ root: { kind, name: 'x' } }) as Chain
+  expect(['event', 'job', 'core', 'unit'].map((kind) => explains(of(kind)))).toEqual([
+    false,
+    false,
+    true,
+    true,
+  ])
+  expect(explains(undefined)).toBe(false)
 })

@@ -40,6 +40,7 @@ export type Chain = {
   weakest: string
   refute: string
   arithmetic: string | null
+  steps: { statement: string; command: string | null }[]
   fixes: string[]
 }
 
@@ -91,6 +92,10 @@ export function surely(confidence: number): 'likely' | 'possible' | 'weak' {
   if (confidence >= 0.6) return 'likely'
   return confidence >= 0.3 ? 'possible' : 'weak'
 }
+
+/** Whether a chain goes beyond what was reported: only then it names a cause. */
+export const explains = (chain: Chain | undefined): boolean =>
+  chain !== undefined && chain.root.kind !== 'event' && chain.root.kind !== 'job'
 
 /** One text that tells two answers' findings apart, for lists. */
 export const keyOf = (finding: Finding): string =>

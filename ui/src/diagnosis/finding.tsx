@@ -6,7 +6,7 @@ import { jump } from '../state'
 import { zone } from '../timeline/plot'
 import { formatClock } from '../times'
 import { ChainView } from './chain'
-import { target, type Finding } from './document'
+import { explains, target, type Finding } from './document'
 
 const AROUND_MS = 15_000
 const clock = (time: number): string => formatClock(time, zone.value, 3)
@@ -30,7 +30,9 @@ export function FindingView({ finding, open }: { finding: Finding; open: boolean
         </span>
         <span class="muted">
           {clock(symptom.time_ms)}
-          {best ? ` · ${best.root.kind} ${visible(best.root.name)}` : ' · no cause shown'}
+          {best && explains(best)
+            ? ` · ${best.root.kind} ${visible(best.root.name)}`
+            : ' · no cause shown'}
         </span>
       </button>
       {opened && <Body finding={finding} />}
@@ -46,11 +48,8 @@ function Body({ finding }: { finding: Finding }) {
     <div class="body">
       {finding.hidden && <p class="hidden-note">{visible(finding.hidden)}</p>}
       <Times finding={finding} />
-      {best ? (
-        <ChainView chain={best} word="Cause" />
-      ) : (
-        <p>No cause could be shown from this recording.</p>
-      )}
+      {!explains(best) && <p>No cause could be shown from this recording.</p>}
+      {best && <ChainView chain={best} word={explains(best) ? 'Cause' : 'Reported'} />}
       {others.map((chain) => (
         <details key={`${chain.root.kind} ${chain.root.name}`}>
           <summary>

@@ -1,0 +1,107 @@
+"""What is proposed first about the root of a chain, and that it does no harm as a command."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from nodescope.analysis.window import Window
+from nodescope.diagnosis.case import Case
+from nodescope.diagnosis.finding import Link, Root
+from nodescope.diagnosis.proposals import propose
+
+TASK = Link("task", "kubelet", "kubelet had it", 4.0, "nodescope top")
+SOURCE = Link("source", "agent", "agent ended", 2.0, "nodescope events")
+WHY = Link("why", "x", "x: enabled", 2.0, "nodescope audit --unit x")
+
+
+class _Recorded(Case):
+    """What a recording would answer."""
+
+    def __init__(self, **tables: list[dict[str, Any]]) -> None:
+        super().__init__((), Window(0, 10))
+        self._tables = tables
+
+    def state(self, table: str, keys: Sequence[str], at_ns: int) -> list[dict[str, Any]]:
+        return self._tables.get(table, [])
+
+
+def unit(name: str, **facts: Any) -> _Recorded:
+    row = {"unit": name, "file_state": "enabled", "cgroup": f"/system.slice/{name}", **facts}
+    return _Recorded(units=[row])
+
+
+def container(**facts: Any) -> _Recorded:
+    row = {"name": "agent", "time_ns": 1, "runtime": "docker", "pod": None, "namespace": None}
+    return _Recorded(containers=[{**row, **facts}])
+
+
+def test_a_unit_that_leaks_is_looked_at_and_stopped() -> None:
+    look, stop = propose(unit("ecs.service"), [SOURCE, WHY], Root("unit", "ecs.service"), 9)
+    assert look.command == "nodescope audit --unit x"
+    assert stop.command == "systemctl disable --now ecs.service"
+    assert "now and at every boot (undone by `systemctl enable --now ecs.service`)" in (
+        stop.statement
+    )
+
+
+@pytest.mark.parametrize("name", ["a b.service", "x;reboot.service", "$(id).service", "it's"])
+def test_an_odd_name_is_one_word(name: str) -> None:
+    _, stop = propose(unit(name), [SOURCE, WHY], Root("unit", name), 9)
+    assert stop.command is not None
+    assert shlex.split(stop.command) == ["systemctl", "disable", "--now", name]
+
+
+def test_a_name_is_no_option() -> None:
+    _, stop = propose(unit("-.mount"), [SOURCE, WHY], Root("unit", "-.mount"), 9)
+    assert stop.command == "systemctl disable --now -- -.mount"
+
+
+def test_what_starts_a_unit_that_is_not_enabled_is_hinted_at() -> None:
+    case = unit("x.service", file_state="static")
+    _, stop = propose(case, [SOURCE, WHY], Root("unit", "x.service"), 9)
+    assert "until something starts it again: its unit file is static" in stop.statement
+    assert "every boot" not in stop.statement
+
+
+def test_a_unit_of_another_systemd_is_not_taken_for_the_nodes() -> None:
+    case = unit("x.service", cgroup="/docker/abc/system.slice/x.service")
+    _, stop = propose(case, [SOURCE, WHY], Root("unit", "x.service"), 9)
+    assert (
+        "by `systemctl disable --now x.service` where its own systemd runs, below /docker/abc"
+        in (stop.statement)
+    )
+    assert stop.command is None  # on the node it might stop another
+
+
+@pytest.mark.parametrize(
+    ("case", "command", "said"),
+    [
+        (container(), "docker stop agent", "and whatever makes it again"),
+        (container(runtime="podman"), "podman stop agent", "and whatever makes it again"),
+        (container(runtime="containerd"), None, "stop container agent of containerd"),
+        (container(pod="web-1", namespace="shop"), None, "by what runs pod shop/web-1"),
+        (_Recorded(), None, "stop container agent, and whatever makes it again"),
+    ],
+)
+def test_a_container_is_stopped_by_its_runtime(
+    case: _Recorded, command: str | None, said: str
+) -> None:
+    _, stop = propose(case, [SOURCE], Root("container", "agent"), 9)
+    assert stop.command == command
+    assert said in stop.statement
+
+
+@pytest.mark.parametrize("kind", ["unit", "container", "pod", "process"])
+def test_who_was_only_on_the_core_is_looked_at(kind: str) -> None:
+    (look,) = propose(unit("x"), [TASK], Root(kind, "x"), 9)
+    assert look.command == "nodescope top"
+    assert f"look at {kind} x first" in look.statement
+
+
+@pytest.mark.parametrize("kind", ["state", "cgroup", "core", "event"])
+def test_a_state_is_nobody_to_stop(kind: str) -> None:
+    assert propose(unit("x"), [TASK, SOURCE], Root(kind, "x"), 9) == ()
