@@ -83,7 +83,7 @@ def test_what_was_removed_and_stays_is_of_the_hour_although_the_count_runs_on() 
     ]
     (origin,) = _find(Node(ends(_LEAKY, 60), [_UNITS[0]], rows))
     assert "23 were removed there" in _said(origin)
-    assert "before, 20 of them not released after a minute" in _said(origin)
+    assert "before, 20 of them not released after 15 s" in _said(origin)
 
 
 # -- several that loop ---------------------------------------------------------
@@ -107,7 +107,7 @@ def test_the_one_whose_cgroups_stay_is_named_and_the_other_ruled_out() -> None:
     [
         [],
         [churn(_LEAKY, 24, None, maker=None), churn(_INNOCENT, 1800, None, maker=None)],
-        [churn(name, 9, 0, time_ns=NOW - 30 * SECOND_NS) for name in (_LEAKY, _INNOCENT)],
+        [churn(name, 9, 0, time_ns=NOW - 20 * SECOND_NS) for name in (_LEAKY, _INNOCENT)],
     ],
     ids=["nobody looked", "directories were compared", "none is old enough"],
 )

@@ -101,7 +101,7 @@ def test_without_tracepoints_they_are_told_as_two_that_cannot_be_told_apart(
     (finding,) = found.findings
     assert {chain.root.name for chain in finding.chains} == {LEAKY, INNOCENT}
     one, other = finding.chains
-    assert one.confidence == other.confidence
+    assert one.confidence == other.confidence <= 0.5  # only one of them can be it
     assert not any(INNOCENT in each.name for each in finding.ruled_out)
     assert any(each.what == "cgroup_churn" for each in found.missing)
     assert "nothing that was recorded tells it from" in render_text(found).replace("\n", " ")

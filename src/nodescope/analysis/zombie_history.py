@@ -19,7 +19,7 @@ class History:
     times_ns: list[int]
     dying: list[int]
     removed: int  # cgroups removed by everybody, where that was heard of
-    unreleased: int  # of them, those still held a minute later, at the end
+    unreleased: int  # of them, those still held 15 s later, at the end
 
     @property
     def trend(self) -> Trend | None:

@@ -130,7 +130,7 @@ def find_nature(
     """Leak or cache: it grows for an hour and half of those removed stay, or it falls by itself.
 
     `removed` and `unreleased` are of the same time: cgroups removed, and those of
-    them that were still held a minute later.
+    them that were still held 15 s later.
     """
     trend = find_trend(times_ns, values)
     if trend is None:

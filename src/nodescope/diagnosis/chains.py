@@ -15,7 +15,7 @@ from nodescope.analysis.compare import Change, Comparison
 from nodescope.analysis.window import SECOND_NS, Window, overlapping
 from nodescope.diagnosis.baseline import change_of, compare_before, describe_change, rose
 from nodescope.diagnosis.case import Case, Held
-from nodescope.diagnosis.finding import Chain, Link, Root, RuledOut
+from nodescope.diagnosis.finding import Chain, Link, Root, RuledOut, exclude_each_other
 from nodescope.diagnosis.incidents import Incident
 from nodescope.diagnosis.kernel_work import add_mechanism
 from nodescope.diagnosis.mechanism import load_mechanisms
@@ -239,10 +239,12 @@ def _with_state(case: Case, story: Story) -> list[Chain]:
             )  # fmt: skip
     if not origins:
         return _chain(case, story, Root("state", "zombie memory cgroups"))
-    return [
-        _make_chain(case, story, (*story.links, *origin.links), origin.root, origin.arithmetic)
-        for origin in origins[:3]
-    ]
+    return exclude_each_other(
+        [
+            _make_chain(case, story, (*story.links, *origin.links), origin.root, origin.arithmetic)
+            for origin in origins[:3]
+        ]
+    )
 
 
 def _without_zombies(case: Case, story: Story, dying: int) -> list[Chain]:

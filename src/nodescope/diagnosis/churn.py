@@ -1,6 +1,6 @@
 """Cgroups that came and went before a moment, by parent and pattern of name: which of them stay.
 
-From the table `cgroup_churn`. What the kernel had not released a minute after its removal
+From the table `cgroup_churn`. What the kernel had not released 15 s after its removal
 counts as staying; of what was removed later nothing is known yet. Without tracepoints
 nobody hears of releases, and nothing is known of any.
 """

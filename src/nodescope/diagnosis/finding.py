@@ -8,8 +8,8 @@ that was worth in the lab is its confidence (`calibration`).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from nodescope.diagnosis.calibration import calibrated
@@ -84,6 +84,7 @@ class Chain:
     meaning: str = ""  # of the mechanism
     check: tuple[str, ...] = ()  # commands that look for it elsewhere
     steps: tuple[Step, ...] = ()  # what to do about the root, before `fixes`
+    share: float = 1.0  # less where others that exclude it are as likely
 
     @property
     def explains(self) -> bool:
@@ -98,11 +99,17 @@ class Chain:
     @property
     def confidence(self) -> float:
         """How often chains so well supported were true."""
-        return calibrated(self.support)
+        return self.share * calibrated(self.support)
 
     @property
     def weakest(self) -> Link:
         return min(self.links, key=lambda link: link.strength)
+
+
+def exclude_each_other(chains: Sequence[Chain]) -> list[Chain]:
+    """Explanations of which one at most is true: together they are no surer than sure."""
+    together = sum(chain.confidence for chain in chains)
+    return [replace(chain, share=min(1.0, 1 / together)) for chain in chains]
 
 
 @dataclass(frozen=True, slots=True)

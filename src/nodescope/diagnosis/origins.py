@@ -164,8 +164,8 @@ def _place_link(case: Case, at_ns: int, place: Place, dying: int) -> Link:
         kinds = ", ".join(dict.fromkeys(place.kinds)) or "memory"
         parts.append(f"they hold {place.held_bytes / 1e6:,.0f} MB of {kinds}")
     if place.removed:
-        # Only those removed over a minute ago are known to have stayed.
-        stayed = f", {place.stayed:,} of them not released after a minute" if place.stayed else ""
+        # Only those removed over 15 s ago are known to have stayed.
+        stayed = f", {place.stayed:,} of them not released after 15 s" if place.stayed else ""
         parts.append(f"{place.removed:,} were removed there {describe_before(case, at_ns)}{stayed}")
     most = next(iter(place.churned), None)
     if most is not None and most.maker:
@@ -298,8 +298,8 @@ def _rule_out(case: Case, suspect: _Suspect) -> RuledOut:
     return RuledOut(
         f"{looper.kind} {looper.name}",
         f"{looper.kind} {looper.name} {describe_ends(case, looper)}, in {path}, too; ruled out "
-        f"because none of its own cgroups stayed: all {released:,} that were removed over a "
-        "minute before were released",
+        f"because none of its own cgroups stayed: all {released:,} that were removed over "
+        "15 s before were released",
         f"nodescope export csv --output - --table cgroup_churn --where {where} "
         f"{around(looper.at_ns, 900)}",
     )

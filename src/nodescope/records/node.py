@@ -82,7 +82,7 @@ CGROUP_CHURN = Table(
         _count("removed", "rmdir"),
         _count("released", "given up by the kernel"),
         _count("attached", "tasks moved in"),
-        _gauge("unreleased", "removed over a minute ago and not released, at this time"),
+        _gauge("unreleased", "removed over 15 s ago and not released, at this time"),
         _label("way", "`tracepoints` or `scan`"),
     ),
     order=("time_ns", "parent"),

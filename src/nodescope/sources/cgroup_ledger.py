@@ -2,7 +2,7 @@
 
 On v1 one container is a cgroup in each of ten hierarchies. They are counted
 apart and told as one: of each figure the largest. A cgroup that was removed is
-remembered until the kernel releases it; after a minute it counts as unreleased,
+remembered until the kernel releases it; after 15 s it counts as unreleased,
 which normally never happens (a release takes some ten milliseconds). What is
 remembered is bounded, whatever a node does: beyond the bounds parents and
 patterns are told more coarsely, and single cgroups become numbers.
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from nodescope.sources.cgroup_churn import ChurnEvent
 from nodescope.sources.cgroup_pattern import name_pattern, split_path
 
-GRACE_NS = 60_000_000_000
+GRACE_NS = 15_000_000_000  # hundreds of times what a release takes, on a busy node too
 _MAX_LIVE = 20_000
 _MAX_REMOVED = 20_000
 _MAX_GROUPS = 2_000  # beyond them, parents are told by pattern
@@ -38,7 +38,7 @@ class Churned:
     removed: int
     released: int
     attached: int
-    unreleased: int  # removed over a minute ago and not released, now
+    unreleased: int  # removed over 15 s ago and not released, now
 
 
 @dataclass(slots=True)
@@ -177,7 +177,7 @@ class Ledger:
         return None
 
     def _ripen(self, now_ns: int) -> None:
-        """Those removed over a minute ago are unreleased from now on."""
+        """Those removed over 15 s ago are unreleased from now on."""
         while self._removed:
             identity, (removed_ns, _) = next(iter(self._removed.items()))
             if removed_ns > now_ns - GRACE_NS:
