@@ -11,6 +11,7 @@ import pytest
 
 from nodescope.cli.doctor import render_checks
 from nodescope.sources.access import Access, State
+from nodescope.sources.access.verdict import ALL_CAPABILITIES
 
 Nodescope = Callable[..., Any]
 
@@ -57,9 +58,19 @@ def test_an_unprivileged_user_learns_what_allows_samples(
     sysctl, setcap = samples["commands"]
     assert sysctl == "sysctl -w kernel.perf_event_paranoid=-1"
     # Nobody may not be able to follow the last link to the interpreter.
-    expected = "setcap cap_perfmon,cap_syslog,cap_sys_ptrace,cap_dac_read_search+ep "
+    expected = f"setcap {','.join(f'cap_{name}' for name in ALL_CAPABILITIES)}+ep "
     assert setcap.startswith(expected + os.path.dirname(os.path.realpath(sys.executable)))
     assert samples["manifest"] == 'securityContext: {capabilities: {add: ["PERFMON"]}}'
+
+
+@pytest.mark.root
+def test_an_unprivileged_user_learns_what_allows_each_source_that_lacks_something(
+    refused: dict[str, dict[str, Any]],
+) -> None:
+    lacking = [check for check in refused.values() if check["state"] in ("degraded", "denied")]
+    assert [check["source"] for check in lacking if not check["commands"]] == []
+    churn = refused["cgroup_churn"]
+    assert (churn["state"], "cap_perfmon" in churn["commands"][0]) == ("degraded", True), churn
 
 
 @pytest.mark.root

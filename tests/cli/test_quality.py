@@ -119,7 +119,7 @@ def test_why_places_have_no_name_is_counted_once_per_run(
     document = json.loads(nodescope("quality", "--json", "--archive", tmp_path).out)
     assert document["unresolved_reasons"] == {"no symbols": 1340, "process gone": 2}
     out = nodescope("quality", "--archive", tmp_path).out
-    assert "unnamed     no symbols 1,340, process gone 2 (places in binaries" in out
+    assert "unnamed     no symbols 1,340, process gone 2 (places, since" in out
 
 
 def test_reasons_are_not_invented(nodescope: Nodescope, tmp_path: Path, recording: Path) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import configparser
+import json
 import shutil
 import subprocess
 import sys
@@ -40,6 +41,15 @@ def test_it_holds_the_capabilities_doctor_asks_for_and_no_others() -> None:
 
     granted = _service()["CapabilityBoundingSet"].split()
     assert sorted(granted) == sorted(f"CAP_{name.upper()}" for name in ALL_CAPABILITIES)
+
+
+def test_the_documented_manifest_and_command_give_the_same_rights() -> None:
+    from nodescope.sources.access.verdict import ALL_CAPABILITIES
+
+    text = (UNIT.parents[1] / "docs/deployment.md").read_text()
+    assert f"setcap {','.join(f'cap_{name}' for name in ALL_CAPABILITIES)}+ep" in text
+    assert f"add: [{', '.join(json.dumps(name.upper()) for name in ALL_CAPABILITIES)}]" in text
+    assert all(f"| `CAP_{name.upper()}`" in text for name in ALL_CAPABILITIES)
 
 
 def test_it_is_a_notifying_service_with_a_watchdog() -> None:

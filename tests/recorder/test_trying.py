@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import pytest
@@ -10,8 +11,10 @@ from nodescope.recorder.observation import SECOND_NS, Event, Observation, Settin
 from nodescope.recorder.observers.catalogue import NAMES, Entry
 from nodescope.recorder.trying import Trial, try_observers
 from nodescope.sources.access import Access, State
-from nodescope.sources.access.privileges import read_privileges
+from nodescope.sources.access.privileges import CAPABILITY_BITS, Privileges, read_privileges
 from nodescope.sources.places import Places
+
+NOBODY = Privileges(65534, frozenset(), frozenset(CAPABILITY_BITS), seccomp_filter=False)
 
 
 def _judge(
@@ -34,6 +37,39 @@ def test_one_that_answers_works() -> None:
 def test_one_that_says_it_is_degraded_is() -> None:
     said = Observation(events=[Event(1, "source_degraded", "x", "half of it")])
     assert (_judge(said).state, _judge(said).why) == (State.DEGRADED, "half of it")
+
+
+def _degraded(message: str, name: str = "cgroup_churn", **held: object) -> Access:
+    said = Observation(events=[Event(1, "source_degraded", "x", message)])
+    entry, trial = Entry(name, (), "what it is"), Trial(said, None, SECOND_NS, 1)
+    return trying._judge(entry, trial, dataclasses.replace(NOBODY, **held))  # type: ignore[arg-type]
+
+
+def test_one_that_is_degraded_because_it_was_refused_says_what_allows_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(trying, "is_tracefs_mounted", lambda: True)
+    refused = "compared instead: tracefs: Operation not permitted"
+    judged = _degraded(refused)
+    assert judged.state is State.DEGRADED
+    assert judged.commands[0].startswith("setcap cap_perfmon,")
+    assert judged.manifest == 'securityContext: {capabilities: {add: ["PERFMON"]}}'
+    # The right that is missing is named, not one that is held already.
+    other = _degraded(refused, capabilities=frozenset({"perfmon"}))
+    assert other.manifest == 'securityContext: {capabilities: {add: ["DAC_READ_SEARCH"]}}'
+    assert _degraded("x: Permission denied", "units").commands == ("sudo nodescope record",)
+    assert _degraded("x: Connection refused").commands == ()
+
+
+def test_tracefs_has_to_be_mounted_too_where_it_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trying, "is_tracefs_mounted", lambda: False)
+    refused, mount = "tracefs: Operation not permitted", "mount -t tracefs tracefs /sys"
+    judged = _degraded(refused)
+    assert judged.commands[0].startswith(mount)
+    assert " && setcap cap_perfmon," in judged.commands[0]
+    assert "hostPath: {path: /sys/kernel/tracing}" in judged.manifest
+    able = _degraded(refused, capabilities=frozenset({"perfmon", "dac_read_search"}))
+    assert able.commands == ("mount -t tracefs tracefs /sys/kernel/tracing",)
 
 
 def test_errors_by_their_kind() -> None:

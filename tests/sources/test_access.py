@@ -41,7 +41,11 @@ CONTAINER = dataclasses.replace(
     NOBODY, uid=0, bounding=frozenset(), seccomp_filter=True, initial_pid_namespace=False
 )
 WORKING = Access("samples", "", State.WORKS, "")
-SETCAP = "setcap cap_perfmon,cap_syslog,cap_sys_ptrace,cap_dac_read_search+ep /usr/bin/python3.11"
+SETCAP = (
+    "setcap cap_perfmon,cap_syslog,cap_sys_ptrace,cap_dac_read_search,cap_checkpoint_restore+ep "
+    "/usr/bin/python3.11"
+)
+LINUX_5_4, LINUX_5_8 = 37, 39  # the last capability they have
 
 
 @pytest.mark.parametrize(
@@ -51,9 +55,13 @@ SETCAP = "setcap cap_perfmon,cap_syslog,cap_sys_ptrace,cap_dac_read_search+ep /u
          "sysctl -w kernel.perf_event_paranoid=-1", '{add: ["PERFMON"]}'),
         (dataclasses.replace(NOBODY, perf_event_paranoid=4), EACCES, State.DENIED,
          "perf_event_paranoid is 4", SETCAP, '{add: ["PERFMON"]}'),
-        (dataclasses.replace(NOBODY, perfmon_known=False), EACCES, State.DENIED,
+        (dataclasses.replace(NOBODY, last_capability=LINUX_5_4), EACCES, State.DENIED,
          "CAP_SYS_ADMIN is missing",
-         SETCAP.replace("cap_perfmon", "cap_sys_admin"), '{add: ["SYS_ADMIN"]}'),
+         SETCAP.replace("cap_perfmon", "cap_sys_admin").replace(",cap_checkpoint_restore", ""),
+         '{add: ["SYS_ADMIN"]}'),
+        (dataclasses.replace(NOBODY, last_capability=LINUX_5_8), EACCES, State.DENIED,
+         "CAP_PERFMON is missing", SETCAP.replace(",cap_checkpoint_restore", ""),
+         '{add: ["PERFMON"]}'),
         (dataclasses.replace(NOBODY, bounding=frozenset()), EACCES, State.DENIED,
          "CAP_PERFMON is missing", "docker run --cap-add PERFMON …", '{add: ["PERFMON"]}'),
         (CONTAINER, EPERM, State.DENIED, "seccomp filter refuses perf_event_open: EPERM",
@@ -180,6 +188,47 @@ def test_a_pod_without_host_pid_is_told_the_manifest_line() -> None:
     assert file_verdicts.judge_binaries(pod, ProcessesSeen(read=3)).manifest == "hostPID: true"
 
 
+OPEN = file_verdicts.judge_binaries(ROOT, ProcessesSeen(read=1))
+NO_CHECKPOINT = dataclasses.replace(ROOT, capabilities=ALL - {"checkpoint_restore", "sys_admin"})
+
+
+@pytest.mark.parametrize(
+    ("privileges", "answer", "state", "why", "command", "manifest"),
+    [
+        (ROOT, OK, State.WORKS, "opened", None, ""),
+        (ROOT, ENOENT, State.ABSENT, "no map_files", None, ""),
+        (NO_CHECKPOINT, EPERM, State.DEGRADED, "CAP_CHECKPOINT_RESTORE is missing", SETCAP,
+         '{add: ["CHECKPOINT_RESTORE"]}'),
+        (dataclasses.replace(NO_CHECKPOINT, bounding=frozenset()), EPERM, State.DEGRADED,
+         "CAP_CHECKPOINT_RESTORE is missing", "docker run --cap-add CHECKPOINT_RESTORE …",
+         '{add: ["CHECKPOINT_RESTORE"]}'),
+        (dataclasses.replace(NO_CHECKPOINT, last_capability=LINUX_5_8), EPERM, State.DEGRADED,
+         "CAP_SYS_ADMIN is missing, and this kernel (before v5.9) has no lesser one",
+         SETCAP.replace("cap_checkpoint_restore", "cap_sys_admin"), '{add: ["SYS_ADMIN"]}'),
+        (dataclasses.replace(ROOT, initial_user_namespace=False), EPERM, State.DEGRADED,
+         "although CAP_CHECKPOINT_RESTORE is held: a user namespace", None, "hostUsers: true"),
+    ],
+)  # fmt: skip
+def test_binaries_that_were_deleted(
+    privileges: Privileges,
+    answer: Attempt,
+    state: State,
+    why: str,
+    command: str | None,
+    manifest: str,
+) -> None:
+    access = file_verdicts.judge_map_files(privileges, OPEN, answer)
+    assert (access.state, why in access.why) == (state, True), access.why
+    assert access.commands == ((command,) if command else ())
+    assert manifest in access.manifest
+
+
+def test_deleted_binaries_need_the_processes_first() -> None:
+    closed = file_verdicts.judge_binaries(NOBODY, ProcessesSeen(refused=1))
+    access = file_verdicts.judge_map_files(NOBODY, closed, EPERM)
+    assert (access.state, access.commands) == (State.DENIED, closed.commands)
+
+
 def test_jit_maps_follow_the_processes_and_their_own_modes() -> None:
     works = file_verdicts.judge_binaries(ROOT, ProcessesSeen(read=1))
     denied = file_verdicts.judge_binaries(NOBODY, ProcessesSeen(refused=1))
@@ -273,7 +322,8 @@ def test_privileges_from_a_recorded_tree(tmp_path: Path) -> None:
     privileges = read_privileges(tmp_path)
     assert privileges.perf_event_paranoid == -1
     assert privileges.kptr_restrict is None
-    assert privileges.perf_capability == "sys_admin"
+    assert privileges.least("perfmon") == "sys_admin"
+    assert privileges.least("syslog") == "syslog"
     limit = resource.getrlimit(resource.RLIMIT_MEMLOCK)[0]
     assert privileges.memlock_bytes == (None if limit == resource.RLIM_INFINITY else limit)
     assert privileges.interpreter == os.path.realpath(sys.executable)
@@ -293,6 +343,7 @@ def test_on_this_machine_as_root_real_samples_arrive(tmp_path: Path) -> None:
     assert checks["ring-memory"].state is State.WORKS
     assert checks["core-time"].state is State.WORKS
     assert checks["archive"].state is State.WORKS
+    assert checks["deleted-binaries"].state is State.WORKS, checks["deleted-binaries"].why
     # It leaves nothing behind.
     assert list(tmp_path.iterdir()) == []
     assert os.sched_getaffinity(0) == before

@@ -46,7 +46,7 @@ class Quality:
     kernel_unresolved: int = 0
     user_frames: int = 0
     user_unresolved: int = 0
-    unresolved_reasons: dict[str, int] | None = None  # places in binaries; None if not told
+    unresolved_reasons: dict[str, int] | None = None  # places; None if not told
     truncated_stacks: int = 0  # samples as deep as the kernel goes
     idle_task_samples: int = 0  # of pid 0
     throttled: int = 0

@@ -138,7 +138,7 @@ def _render_reasons(reasons: dict[str, int] | None) -> list[str]:
     if not reasons:
         return []
     counts = ", ".join(f"{visible(reason)} {count:,}" for reason, count in reasons.items())
-    return [f"unnamed     {counts} (places in binaries, since the recorder started)"]
+    return [f"unnamed     {counts} (places, since the recorder started)"]
 
 
 def _percent(share: float | None) -> str:

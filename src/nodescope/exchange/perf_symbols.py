@@ -25,7 +25,7 @@ from nodescope.errors import SourceError
 from nodescope.exchange.perf_header import PerfHeader
 from nodescope.sources.node import read_text
 from nodescope.sources.perf.address_space import Module
-from nodescope.sources.perf.decode import I64, U64
+from nodescope.sources.perf.decode import I64, U64, Chains
 from nodescope.sources.perf.stacks import UNKNOWN, NamesFunctions
 from nodescope.sources.symbols.binaries import ANONYMOUS, Binaries, Limits
 from nodescope.sources.symbols.kallsyms import (
@@ -34,7 +34,7 @@ from nodescope.sources.symbols.kallsyms import (
     parse_kallsyms,
     read_kallsyms,
 )
-from nodescope.sources.symbols.perf_map import PerfMap
+from nodescope.sources.symbols.perf_map import Owner, PerfMap
 
 # An import is short and may take more than the recorder, but not all of the machine.
 _LIMITS = Limits(table_bytes=96 << 20, descriptors=256, believe_s=3600, idle_s=3600)
@@ -80,8 +80,17 @@ class CapturedKernel:
     moved: int = 0  # what to add to a captured address, modulo 2^64
     generation: int = 0
 
-    def lookup(self, addresses: U64) -> I64:
+    def restart(self) -> None:
+        """Symbols of a capture never change."""
+
+    def find_eras(self, chains: Chains, times_ns: I64) -> tuple[I64, I64]:
+        """None: what came and went during a capture is not followed."""
+        del chains, times_ns
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+
+    def lookup(self, addresses: U64, times_ns: I64) -> I64:
         """The row of each address, or -1."""
+        del times_ns
         if not self.moved:
             return self.symbols.lookup(addresses)
         rows = self.symbols.lookup(addresses + np.uint64(self.moved))
@@ -224,11 +233,11 @@ class _LeftMap(PerfMap):
 
     def __init__(self, pid: int) -> None:
         super().__init__(pid)
-        self._pid = pid
         self._proc = Path("/proc/self")
 
-    def _read_status(self) -> tuple[int, int]:
-        return os.geteuid(), self._pid
+    def _read_status(self, process: Path) -> Owner:
+        del process
+        return Owner(os.geteuid(), self._pid)
 
 
 class _Jit:

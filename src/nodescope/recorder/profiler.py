@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,8 @@ from nodescope.errors import SourceError
 from nodescope.numbering import group
 from nodescope.sources.cgroup_paths import CgroupPaths, find_default_hierarchy
 from nodescope.sources.perf.decode import Batch, Chunk, Samples, decode
-from nodescope.sources.perf.naming import KernelNames, ModuleNames
+from nodescope.sources.perf.kernel_names import KernelNames
+from nodescope.sources.perf.naming import ModuleNames
 from nodescope.sources.perf.processes import Processes
 from nodescope.sources.perf.stacks import Stacks
 
@@ -44,8 +46,10 @@ class Profiler:
         self._interner = Interner(self._stacks.frames, self._stacks.paths, self._processes.comms)
 
     def forget(self) -> None:
-        """Records were thrown away: what they said of processes is not known any more."""
+        """Records were thrown away: what they said is not known any more."""
         self._processes.forget()
+        if self._kernel is not None:
+            self._kernel.doubt()
 
     def look_ahead(self, chunks: list[Chunk]) -> None:
         """Open binaries not met before while the processes that run them still live."""
@@ -57,8 +61,10 @@ class Profiler:
         """Decode what the rings held; the rows to append, by table."""
         self._modules.close_idle()
         batch = decode(chunks, cgroup=cgroup)
-        if batch.kernel_symbols_changed and self._kernel is not None:
-            self._kernel.changed()
+        if self._kernel is not None:
+            self._kernel.follow(batch.code_changes)
+            if batch.lost:
+                self._kernel.doubt()
         for identifier, path in batch.cgroups:
             self._cgroups.learn(identifier, path)
         samples = batch.samples
@@ -94,8 +100,9 @@ class Profiler:
         return numbers[inverse], known
 
     def unresolved(self) -> dict[str, int]:
-        """How many places in binaries could not be named, by reason; each is asked for once."""
-        return dict(self._modules.failures)
+        """How many places could not be named, by reason; each is counted when first met."""
+        unnamed = {str(why): count for why, count in self._stacks.unnamed.items() if count}
+        return dict(self._modules.failures + Counter(unnamed))
 
     def close(self) -> None:
         """Let go of every file."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import queue
 import threading
 import time
@@ -12,20 +14,23 @@ from nodescope.quantities import format_duration
 from nodescope.recorder.observation import Observation, Setting
 from nodescope.recorder.observers.catalogue import CATALOGUE, Entry, make_observers
 from nodescope.sources.access import Access, State
+from nodescope.sources.access.perf_verdicts import MOUNT_TRACEFS, TRACEFS_VOLUME
 from nodescope.sources.access.privileges import Privileges
-from nodescope.sources.access.verdict import allow_capability
+from nodescope.sources.access.probe import is_tracefs_mounted
+from nodescope.sources.access.verdict import Remedy, allow_capability
 
 _PATIENCE_S = 15.0
 # What allows reading it where the kernel refuses; the others talk to daemons of root.
-_CAPABILITY = {
-    "kernel_log": "syslog",
-    "cgroup_churn": "perfmon",
-    "memory_cgroups": "dac_read_search",
-    "cgroups": "dac_read_search",
-    "nics": "dac_read_search",
-    "unit_insides": "net_admin",
+_CAPABILITIES = {
+    "kernel_log": ("syslog", "perfmon"),
+    "cgroup_churn": ("perfmon", "dac_read_search"),
+    "memory_cgroups": ("dac_read_search",),
+    "cgroups": ("dac_read_search",),
+    "nics": ("dac_read_search",),
+    "unit_insides": ("net_admin",),
 }
-_AS_ROOT = ("sudo nodescope record",)
+_AS_ROOT = Remedy(("sudo nodescope record",))
+_REFUSED = tuple(os.strerror(code) for code in (errno.EPERM, errno.EACCES))
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +90,11 @@ def _judge(entry: Entry, trial: Trial | None, privileges: Privileges) -> Access:
     assert trial.said is not None
     degraded = [event.message for event in trial.said.events if event.kind == "source_degraded"]
     if degraded:
-        return Access(entry.name, what, State.DEGRADED, "; ".join(degraded))
+        why = "; ".join(degraded)
+        remedy = Remedy()
+        if any(refusal in why for refusal in _REFUSED):
+            remedy = _allow(entry, privileges)
+        return Access(entry.name, what, State.DEGRADED, why, remedy.commands, remedy.manifest)
     rows = sum(map(len, trial.said.rows.values()))
     told = f"{rows:,} rows" if rows else "nothing to tell now"
     pace = f"asked every {format_duration(trial.interval_ns)}"
@@ -97,11 +106,25 @@ def _judge_error(entry: Entry, what: str, error: Exception, privileges: Privileg
         return Access(entry.name, what, State.ABSENT, str(error))
     if isinstance(error, SourceDenied):
         why = f"{error}; {error.hint}" if error.hint else str(error)
-        if entry.name not in _CAPABILITY:
-            return Access(entry.name, what, State.DENIED, why, _AS_ROOT)
-        remedy = allow_capability(privileges, _CAPABILITY[entry.name])
+        remedy = _allow(entry, privileges)
         return Access(entry.name, what, State.DENIED, why, remedy.commands, remedy.manifest)
     if isinstance(error, NodescopeError):
         return Access(entry.name, what, State.DEGRADED, str(error))
     why = f"a defect of ours: {type(error).__name__}: {error}"
     return Access(entry.name, what, State.DEGRADED, why)
+
+
+def _allow(entry: Entry, privileges: Privileges) -> Remedy:
+    """What allows an observer that was refused."""
+    wanted = _CAPABILITIES.get(entry.name)
+    if wanted is None:
+        return _AS_ROOT
+    missing = [name for name in wanted if not privileges.holds(privileges.least(name))]
+    remedy = allow_capability(privileges, (missing or wanted)[0])
+    if entry.name != "cgroup_churn" or is_tracefs_mounted():
+        return remedy
+    if not missing:
+        return Remedy((MOUNT_TRACEFS,), TRACEFS_VOLUME)
+    # Capabilities that let us read it do not let us mount it.
+    commands = tuple(f"{MOUNT_TRACEFS} && {command}" for command in remedy.commands)
+    return Remedy(commands, f"{remedy.manifest}; {TRACEFS_VOLUME}")

@@ -158,8 +158,9 @@ HEARTBEATS = Table(
             "unresolved",
             "string",
             Kind.LABEL,
-            "places in binaries met since it started that could not be named: how many by reason, "
-            "as a JSON object; null if no binary was asked for names",
+            "why frames met since it started have no name: how many places by reason, as a JSON "
+            "object (each place in a binary, in JIT code and in the kernel counts once, a caller "
+            "in no mapping once per stack and segment); null if no sample was taken",
             nullable=True,
         ),
     ),

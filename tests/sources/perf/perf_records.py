@@ -74,3 +74,10 @@ def lost(count: int, time: int) -> bytes:
 
 def cgroup(identifier: int, path: str, time: int) -> bytes:
     return _identified(19, struct.pack("<Q", identifier) + path.encode() + b"\0", 0, 0, time)
+
+
+def ksymbol(
+    time: int, start: int, length: int, name: str, *, kind: int = 1, gone: bool = False
+) -> bytes:
+    body = struct.pack("<QIHH", start, length, kind, int(gone)) + name.encode() + b"\0"
+    return _identified(17, body, 1, 1, time)

@@ -1,12 +1,15 @@
 from __future__ import annotations
 
 import struct
+from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.sources.perf import perf_records as make
 
-from nodescope.sources.perf.decode import Batch, Chains, Chunk, decode, mapped_files, split
+from nodescope.sources.perf.decode import Batch, Chains, decode, split
+from nodescope.sources.perf.kernel_code import CodeChange
+from nodescope.sources.perf.look_ahead import find_mapped
 
 ADDRESS = st.integers(0x1000, 2**47 - 1)
 KERNEL_ADDRESS = st.integers(0xFFFF800000000000, 2**64 - 4096 - 1)
@@ -80,6 +83,23 @@ def test_side_band_records() -> None:
     assert batch.malformed == 0
 
 
+def test_kernel_code_that_comes_and_goes() -> None:
+    batch = decode_bytes(
+        make.ksymbol(7, 0xFFFFFFFFC0022000, 0x1C0, "bpf_prog_1234_x")
+        + make.ksymbol(8, 0xFFFFFFFFC0022000, 0x1C0, "bpf_prog_1234_x", gone=True),
+        make.ksymbol(9, 0xFFFFFFFFC0030000, 0x1000, "ftrace_trampoline", kind=2)
+        + make.ksymbol(9, 0xFFFFFFFFC0031000, 0x1000, "kprobe_insn_page", kind=2),
+    )
+    came = CodeChange(
+        7, 0xFFFFFFFFC0022000, 0xFFFFFFFFC00221C0, "[bpf]", "bpf_prog_1234_x", gone=False
+    )
+    assert batch.code_changes[:2] == (came, replace(came, time_ns=8, gone=True))
+    assert [change.module for change in batch.code_changes[2:]] == [
+        "[__builtin__ftrace]", "[__builtin__kprobes]",
+    ]  # fmt: skip
+    assert batch.malformed == 0
+
+
 def test_a_chain_longer_than_its_record_is_malformed_and_the_rest_is_kept() -> None:
     liar = struct.pack("<IIQQ", 1, 1, 5, 1000)
     batch = decode_bytes(make.record(9, liar) + make.sample(2, 2, 6, user=[0x401000]))
@@ -125,19 +145,5 @@ def test_every_sample_comes_back(rows: list[tuple[int, int, list[int], list[int]
 def test_no_bytes_are_an_exception(data: bytes, cgroup: bool) -> None:
     data = data[: len(data) // 8 * 8]
     batch = decode([split(0, data)], cgroup=cgroup)
-    mapped_files([split(0, data)], set())
+    find_mapped([split(0, data)], set())
     assert len(batch.samples) * 32 <= len(data)
-
-
-def test_new_files_are_met_once() -> None:
-    met: set[int] = set()
-    chunk: Chunk = split(
-        0,
-        make.mmap2(5, 1, 0x400000, 0x1000, "/bin/a", inode=3)
-        + make.mmap2(6, 2, 0x400000, 0x1000, "/bin/a", inode=3)
-        + make.mmap2(6, 3, 0x500000, 0x1000, "//anon", inode=0),
-    )
-    # The latest process to map it is the likeliest to live still.
-    assert mapped_files([chunk], met) == [(6, "/bin/a", (8, 1), 3)]
-    assert mapped_files([chunk], met) == []
-    assert len(met) == 2

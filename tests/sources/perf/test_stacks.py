@@ -7,9 +7,10 @@ import pytest
 from tests.sources.perf import perf_records as make
 
 from nodescope.sources.perf.address_space import Module
-from nodescope.sources.perf.decode import I64, U64, decode, split
+from nodescope.sources.perf.decode import I64, U64, Chains, decode, split
 from nodescope.sources.perf.processes import Processes
 from nodescope.sources.perf.stacks import KERNEL_MODULE, UNKNOWN, Frame, Stacks, is_resolved
+from nodescope.sources.symbols.unresolved import Reason
 
 TEXT = 0xFFFFFFFF81000000
 CODE = 0x400000
@@ -39,7 +40,15 @@ class Kernel:
 
     generation = 0
 
-    def lookup(self, addresses: U64) -> I64:
+    def restart(self) -> None:
+        pass
+
+    def find_eras(self, chains: Chains, times_ns: I64) -> tuple[I64, I64]:
+        del chains, times_ns
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+
+    def lookup(self, addresses: U64, times_ns: I64) -> I64:
+        del times_ns
         rows = (addresses - np.uint64(TEXT)).astype(np.int64) >> 4
         return np.where((rows >= 0) & (rows < 100), rows, -1)
 
@@ -162,3 +171,50 @@ def test_a_sample_without_frames_has_the_empty_path(bench: Bench) -> None:
 def test_which_frames_are_resolved() -> None:
     frames = [Frame("a", "main", False), Frame("a", "+0x10", False), Frame(UNKNOWN, UNKNOWN, False)]
     assert is_resolved(frames).tolist() == [True, False, False]
+
+
+class Moving(Kernel):
+    """At TEXT one function until 100 ns, another one from then on."""
+
+    def find_eras(self, chains: Chains, times_ns: I64) -> tuple[I64, I64]:
+        rows = np.arange(len(chains.lengths))
+        return rows, (times_ns >= 100).astype(np.int64)
+
+    def lookup(self, addresses: U64, times_ns: I64) -> I64:
+        return np.where(times_ns >= 100, 1, 0)
+
+
+def test_the_same_addresses_are_another_path_once_other_code_lies_there(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, Moving())
+    samples = [make.sample(9, 9, when, kernel=[TEXT]) for when in (50, 150, 60)]
+    assert bench.text(*samples) == ["k0", "k1", "k0"]
+    assert bench.text(make.sample(9, 9, 160, kernel=[TEXT])) == ["k1"]
+
+
+def test_paths_are_found_anew_after_symbols_were_read_again(bench: Bench) -> None:
+    """Without waiting for the next segment: what was unnamed may have a name now."""
+    kernel = Kernel()
+    bench.stacks._kernel = kernel
+    assert bench.text(make.sample(9, 9, 1, kernel=[TEXT])) == ["k0"]
+    kernel.frame = lambda row: ("[new]", f"n{row}")  # type: ignore[method-assign]
+    kernel.generation = 1
+    assert bench.text(make.sample(9, 9, 2, kernel=[TEXT])) == ["n0"]
+
+
+def test_what_is_in_no_module_has_a_counted_reason(tmp_path: Path, bench: Bench) -> None:
+    stray, beyond = 0x123456789ABC, TEXT + 16 * 100
+    bench.text(
+        born(9),
+        make.sample(9, 9, 10, user=[CODE + 0x1010, stray]),
+        make.sample(9, 9, 11, user=[CODE + 0x1010, stray + 8]),  # the same stack
+        make.sample(9, 9, 12, user=[CODE + 0x2010, stray]),
+        make.sample(77, 77, 13, user=[CODE]),  # never heard of, and not in /proc
+        make.sample(9, 9, 14, kernel=[beyond, beyond + 32]),
+        make.sample(9, 9, 15, kernel=[beyond]),
+    )
+    assert +bench.stacks.unnamed == {
+        Reason.NO_MAPPING: 2, Reason.PROCESS_GONE: 1, Reason.NO_KERNEL_FUNCTION: 2,
+    }  # fmt: skip
+    closed = Bench(tmp_path, None)
+    closed.text(make.sample(9, 9, 1, kernel=[TEXT]))
+    assert +closed.stacks.unnamed == {Reason.NO_KERNEL_SYMBOLS: 1}

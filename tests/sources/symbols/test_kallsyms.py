@@ -66,6 +66,24 @@ def test_gaps_belong_to_nobody() -> None:
     ) == [None] * 6  # fmt: skip
 
 
+def test_bpf_programs_end_with_their_page_or_where_the_next_one_near_begins() -> None:
+    """What comes later lies between them, and is not theirs."""
+    text = b"""\
+ffffffff81000000 T _text
+ffffffffc0000040 t bpf_prog_1\t[bpf]
+ffffffffc0003000 t bpf_prog_2\t[bpf]
+ffffffffc0200000 t bpf_prog_3\t[bpf]
+ffffffffc0201000 t ftrace_trampoline\t[__builtin__ftrace]
+"""
+    assert names_at(
+        text, 0xFFFFFFFFC0002FFF, 0xFFFFFFFFC0003FFF, 0xFFFFFFFFC0004000, 0xFFFFFFFFC0200FFF,
+        0xFFFFFFFFC0201FFF, 0xFFFFFFFFC0202000,
+    ) == [
+        ("bpf_prog_1", "[bpf]"), ("bpf_prog_2", "[bpf]"), None, ("bpf_prog_3", "[bpf]"),
+        ("ftrace_trampoline", "[__builtin__ftrace]"), None,
+    ]  # fmt: skip
+
+
 def test_module_symbols_need_not_be_sorted() -> None:
     assert names_at(
         b"ffffffffc0200080 t b\t[m]\nffffffffc0200000 t a\t[m]\n",

@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import time
 from pathlib import Path
 
 import numpy as np
@@ -94,6 +95,124 @@ def test_a_huge_file_is_read_a_piece_at_a_time(proc: Path) -> None:
     assert perf_map.failures[Reason.TOO_LARGE] == 3
     perf_map.close()
     assert resolve(perf_map, 0x1000) == [None]
+
+
+def end_process(proc: Path) -> None:
+    shutil.rmtree(proc / str(PID))
+
+
+def left_file(tmp_path: Path, text: str = "1000 20 foo\n") -> Path:
+    """A map in a `/tmp` of our own."""
+    path = tmp_path / "own" / f"perf-{PID}.map"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+def test_a_map_that_is_open_outlives_its_process_with_all_that_was_written(proc: Path) -> None:
+    map_file(proc).write_text("1000 20 foo\n")
+    perf_map = PerfMap(PID, proc, own_tmp=proc / "own")
+    assert perf_map.meet(time.monotonic_ns())
+    with map_file(proc).open("a") as file:
+        file.write("2000 20 bar\n")
+    end_process(proc)
+    assert perf_map.update()
+    assert resolve(perf_map, 0x1000, 0x2000, 0x3000) == ["foo", "bar", None]
+    assert perf_map.reason is Reason.NO_FUNCTION
+
+
+def test_what_an_ended_process_left_in_our_own_tmp_is_read(proc: Path) -> None:
+    (proc / "1").mkdir()
+    uid = os.geteuid()
+    (proc / "1/status").write_text(f"Uid:\t{uid}\t{uid}\t{uid}\t{uid}\nNSpid:\t1\n")
+    end_process(proc)
+    perf_map = PerfMap(PID, proc, own_tmp=proc / "own")
+    assert not perf_map.meet(time.monotonic_ns(), parent=1)
+    assert perf_map.reason is Reason.PROCESS_GONE
+    left_file(proc)
+    assert perf_map.update()
+    assert resolve(perf_map, 0x1000) == ["foo"]
+
+
+def test_one_that_nobody_waited_for_has_a_status_and_no_files(proc: Path) -> None:
+    (proc / f"{PID}/status").write_text(f"Uid:\t{os.geteuid()}\t0\t0\t0\nNSpid:\t{PID}\n")
+    shutil.rmtree(proc / f"{PID}/root")
+    left_file(proc)
+    perf_map = PerfMap(PID, proc, own_tmp=proc / "own")
+    assert perf_map.update()
+    assert resolve(perf_map, 0x1000) == ["foo"]
+
+
+def test_where_the_parent_is_gone_too_our_own_and_roots_maps_are_believed(proc: Path) -> None:
+    end_process(proc)
+    left_file(proc)
+    assert PerfMap(PID, proc, own_tmp=proc / "own").meet(time.monotonic_ns(), parent=1)
+
+
+def refused(proc: Path, mapped_ns: int | None = None, parent: int | None = None) -> Reason:
+    perf_map = PerfMap(PID, proc, own_tmp=proc / "own")
+    if mapped_ns is not None:
+        perf_map.meet(mapped_ns, parent)
+    assert not perf_map.update()
+    assert resolve(perf_map, 0x1000) == [None]
+    return perf_map.reason
+
+
+def test_a_left_map_of_an_earlier_process_is_not_taken_for_this_ones(proc: Path) -> None:
+    end_process(proc)
+    old = time.time() - 60
+    os.utime(left_file(proc), (old, old))
+    assert refused(proc, time.monotonic_ns()) is Reason.PROCESS_GONE
+
+
+def test_a_container_left_nothing_in_our_own_tmp(proc: Path) -> None:
+    perf_map = PerfMap(PID, proc, own_tmp=proc / "own")
+    perf_map.meet(time.monotonic_ns())  # it is NSPID in its own namespace
+    end_process(proc)
+    left_file(proc)
+    assert not perf_map.update()
+    assert perf_map.reason is Reason.PROCESS_GONE
+
+
+def test_a_link_is_followed_neither_in_our_tmp_nor_in_the_processs(proc: Path) -> None:
+    real = left_file(proc)
+    map_file(proc).symlink_to(real)
+    assert refused(proc) is Reason.NOT_REGULAR
+    end_process(proc)
+    real.rename(proc / "real")
+    real.symlink_to(proc / "real")
+    assert refused(proc) is Reason.NOT_REGULAR
+
+
+@pytest.mark.root
+def test_a_left_map_must_be_of_the_process_user_or_root(proc: Path) -> None:
+    """Whose the process was is known from when it lived, else from its parent."""
+    os.chown(left_file(proc), 12345, 12345)
+    uids = "12345\t" * 4
+    (proc / f"{PID}/status").write_text(f"Uid:\t{uids}\nNSpid:\t{PID}\n")
+    lived = PerfMap(PID, proc, own_tmp=proc / "own")
+    lived.meet(time.monotonic_ns())
+    end_process(proc)
+    assert lived.update()
+    assert refused(proc) is Reason.DENIED
+    for pid, uid in ((2, 12345), (3, 777)):
+        (proc / str(pid)).mkdir()
+        (proc / f"{pid}/status").write_text(f"Uid:\t{uid}\t{uid}\nNSpid:\t{pid}\n")
+    of_parent = PerfMap(PID, proc, own_tmp=proc / "own")
+    assert of_parent.meet(time.monotonic_ns(), parent=2)
+    assert refused(proc, time.monotonic_ns(), parent=3) is Reason.DENIED
+    os.chown(left_file(proc), 0, 0)
+    assert PerfMap(PID, proc, own_tmp=proc / "own").meet(time.monotonic_ns(), parent=3)
+
+
+def test_what_was_not_yet_read_is_the_reason(proc: Path) -> None:
+    map_file(proc).write_text("1000 20 foo\n" * 300_000)
+    perf_map = PerfMap(PID, proc)
+    reasons = []
+    for _ in range(2):
+        perf_map.update()
+        reasons.append(perf_map.reason)
+    assert reasons == [Reason.TOO_LARGE, Reason.NO_FUNCTION]
 
 
 @settings(max_examples=300)

@@ -6,6 +6,8 @@ How the kernel refuses, which the verdicts rest on:
   with kptr_restrict 0 it needs paranoid ≤ 1 or CAP_SYSLOG, with 1 CAP_SYSLOG,
   with 2 nobody sees it.
 - `/proc/PID/{exe,maps,root}` need CAP_SYS_PTRACE for other users' processes.
+- `/proc/PID/map_files/…` opens with CAP_CHECKPOINT_RESTORE only (v5.9; before it,
+  CAP_SYS_ADMIN), even for one's own process (`proc_map_files_get_link`).
 - `/dev/kmsg` answers EACCES by its file mode, EPERM when `dmesg_restrict` is
   set and CAP_SYSLOG is missing, or when the device cgroup leaves it out.
 """
@@ -149,6 +151,29 @@ def judge_binaries(privileges: Privileges, seen: ProcessesSeen) -> Access:
     # A few that stay closed with every capability held: nothing is left to grant.
     note = f"; {closed} although CAP_SYS_PTRACE is held" if seen.refused else ""
     return Access(source, what, State.WORKS, f"{seen.read} processes read{note}")
+
+
+def judge_map_files(privileges: Privileges, binaries: Access, attempt: Attempt) -> Access:
+    """What processes run although it was deleted or replaced, through `/proc/PID/map_files`."""
+    source, what = "deleted-binaries", "binaries deleted while they run, /proc/PID/map_files"
+    if binaries.state is State.DENIED:
+        return follows(source, what, binaries)
+    if attempt.ok:
+        return Access(source, what, State.WORKS, "opened")
+    if attempt.errno == errno.ENOENT:
+        why = "this kernel has no map_files (before v4.3, without CONFIG_CHECKPOINT_RESTORE)"
+        return Access(source, what, State.ABSENT, why)
+    capability = privileges.least("checkpoint_restore")
+    lost = "no names for libraries that were upgraded or deleted before recording began"
+    if privileges.holds(capability, "sys_admin"):
+        who = "a security module" if privileges.initial_user_namespace else "a user namespace"
+        why = f"{lost}: {attempt.answer} although CAP_{capability.upper()} is held: {who}"
+        return Access(source, what, State.DEGRADED, why, manifest="hostUsers: true")
+    why = f"{lost}: CAP_{capability.upper()} is missing"
+    if capability == "sys_admin":
+        why += ", and this kernel (before v5.9) has no lesser one for it"
+    grant = allow_capability(privileges, capability)
+    return Access(source, what, State.DEGRADED, why, grant.commands, grant.manifest)
 
 
 def judge_jit_maps(privileges: Privileges, binaries: Access, seen: ProcessesSeen) -> Access:

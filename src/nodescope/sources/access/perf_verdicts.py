@@ -26,12 +26,14 @@ from nodescope.sources.access.verdict import (
     follows,
 )
 
+MOUNT_TRACEFS = "mount -t tracefs tracefs /sys/kernel/tracing"
+TRACEFS_VOLUME = "volumes: [{name: tracing, hostPath: {path: /sys/kernel/tracing}}]"
 _WHO_REFUSES = Remedy(("cat /sys/kernel/security/lsm /sys/kernel/security/lockdown",))
 
 
 def judge_perf_refusal(privileges: Privileges, answer: Attempt) -> tuple[State, str, Remedy]:
     """Why `perf_event_open` said no."""
-    capability = privileges.perf_capability
+    capability = privileges.least("perfmon")
     grant = allow_capability(privileges, capability)
     held = privileges.holds("perfmon", "sys_admin")
     if answer.errno == errno.ENOSYS and not privileges.seccomp_filter:
@@ -195,8 +197,8 @@ def judge_tracepoints(
             what,
             State.ABSENT,
             "tracefs is not mounted",
-            ("mount -t tracefs tracefs /sys/kernel/tracing",),
-            "volumes: [{name: tracing, hostPath: {path: /sys/kernel/tracing}}]",
+            (MOUNT_TRACEFS,),
+            TRACEFS_VOLUME,
         )
     if not read.ok:
         state = State.ABSENT if read.errno == errno.ENOENT else State.DENIED

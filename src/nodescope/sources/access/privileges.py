@@ -24,6 +24,7 @@ CAPABILITY_BITS = {
     "sys_admin": 21,
     "syslog": 34,
     "perfmon": 38,  # v5.8: 980737282232; before it, CAP_SYS_ADMIN
+    "checkpoint_restore": 40,  # v5.9: 124ea650d307; before it, CAP_SYS_ADMIN
 }
 # include/linux/proc_ns.h: the inode numbers of the namespaces the kernel booted with.
 _INITIAL_USER_NAMESPACE = 0xEFFFFFFD
@@ -42,7 +43,7 @@ class Privileges:
     seccomp_filter: bool
     initial_user_namespace: bool = True
     initial_pid_namespace: bool = True
-    perfmon_known: bool = True
+    last_capability: int | None = None  # the highest this kernel has; None: it does not tell
     perf_event_paranoid: int | None = None
     perf_event_mlock_kb: int | None = None
     kptr_restrict: int | None = None
@@ -54,10 +55,13 @@ class Privileges:
         """Whether any of these capabilities is in effect."""
         return not self.capabilities.isdisjoint(names)
 
-    @property
-    def perf_capability(self) -> str:
-        """The least capability that opens perf events on this kernel."""
-        return "perfmon" if self.perfmon_known else "sys_admin"
+    def knows(self, name: str) -> bool:
+        """Whether this kernel has that capability."""
+        return self.last_capability is None or CAPABILITY_BITS[name] <= self.last_capability
+
+    def least(self, name: str) -> str:
+        """What allows here what `name` does: before it was made, CAP_SYS_ADMIN did."""
+        return name if self.knows(name) else "sys_admin"
 
 
 def parse_status(status: bytes) -> tuple[frozenset[str], frozenset[str], bool]:
@@ -73,7 +77,6 @@ def parse_status(status: bytes) -> tuple[frozenset[str], frozenset[str], bool]:
 def read_privileges(proc: Path = Path("/proc")) -> Privileges:
     """The privileges of this process."""
     effective, bounding, seccomp = parse_status((proc / "self/status").read_bytes())
-    last_capability = _read_switch(proc, "cap_last_cap")
     limit, _ = resource.getrlimit(resource.RLIMIT_MEMLOCK)
     return Privileges(
         uid=os.geteuid(),
@@ -82,7 +85,7 @@ def read_privileges(proc: Path = Path("/proc")) -> Privileges:
         seccomp_filter=seccomp,
         initial_user_namespace=_in_namespace(proc, "user", _INITIAL_USER_NAMESPACE),
         initial_pid_namespace=_in_namespace(proc, "pid", _INITIAL_PID_NAMESPACE),
-        perfmon_known=last_capability is None or last_capability >= CAPABILITY_BITS["perfmon"],
+        last_capability=_read_switch(proc, "cap_last_cap"),
         perf_event_paranoid=_read_switch(proc, "perf_event_paranoid"),
         perf_event_mlock_kb=_read_switch(proc, "perf_event_mlock_kb"),
         kptr_restrict=_read_switch(proc, "kptr_restrict"),

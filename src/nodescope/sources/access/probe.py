@@ -56,6 +56,7 @@ def check_access(archive: Path, *, ring_bytes: int, retention_bytes: int) -> lis
         _check_core_time(len(cpus)),
         _check_kernel_symbols(privileges),
         binaries,
+        file_verdicts.judge_map_files(privileges, binaries, _attempt_map_files()),
         file_verdicts.judge_jit_maps(privileges, binaries, seen),
         _check_tracepoints(privileges, cpus[0]),
         file_verdicts.judge_kernel_log(privileges, _attempt_kernel_log()),
@@ -212,6 +213,19 @@ def _read_binary(pid: int) -> str:
     return "read"
 
 
+def _attempt_map_files() -> Attempt:
+    """Open what we ourselves have mapped: that takes the same right as for any process."""
+    try:
+        with os.scandir("/proc/self/map_files") as entries:
+            for entry in entries:
+                if os.path.isabs(target := os.readlink(entry.path)) and os.path.isfile(target):
+                    os.close(os.open(entry.path, os.O_RDONLY | os.O_CLOEXEC))
+                    return Attempt()
+    except OSError as error:
+        return _attempt(error)
+    return Attempt(errno.ENOENT)
+
+
 def _read_jit_maps(pid: int) -> Iterator[str]:
     """Maps the process wrote itself; its own pid namespace may number it differently."""
     try:
@@ -238,6 +252,11 @@ def _own_pids(pid: int) -> set[str]:
         if line.startswith("NSpid:"):
             return set(line.split()[1:])
     return {str(pid)}
+
+
+def is_tracefs_mounted() -> bool:
+    """Whether there is a tracefs that one need not mount, whoever may read it."""
+    return bool(_mounts("tracefs"))
 
 
 def _check_tracepoints(privileges: Privileges, cpu: int) -> Access:

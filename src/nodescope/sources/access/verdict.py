@@ -10,7 +10,8 @@ from enum import StrEnum
 from nodescope.sources.access.privileges import Privileges
 
 # `setcap` replaces what a file has: the command must name all of them at once.
-ALL_CAPABILITIES = ("perfmon", "syslog", "sys_ptrace", "dac_read_search")
+ALL_CAPABILITIES = ("perfmon", "syslog", "sys_ptrace", "dac_read_search", "checkpoint_restore")
+_OPTIONAL = ("checkpoint_restore",)  # not worth CAP_SYS_ADMIN, which older kernels want instead
 
 
 class State(StrEnum):
@@ -63,9 +64,11 @@ class Remedy:
 
 def allow_capability(privileges: Privileges, name: str) -> Remedy:
     """How to grant one capability, to a program or to a container."""
+    name = privileges.least(name)
     wanted = [
-        "sys_admin" if each == "perfmon" and not privileges.perfmon_known else each
+        privileges.least(each)
         for each in ALL_CAPABILITIES
+        if privileges.knows(each) or each not in _OPTIONAL
     ]
     wanted += [name] if name not in wanted else []
     manifest = f'securityContext: {{capabilities: {{add: ["{name.upper()}"]}}}}'

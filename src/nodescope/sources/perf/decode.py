@@ -21,20 +21,21 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from nodescope.sources.perf.kernel_code import CodeChange, read_code_change
+
 U64 = npt.NDArray[np.uint64]
 I64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 Bytes: TypeAlias = bytes | mmap.mmap
 
 LOST, COMM, EXIT, THROTTLE, UNTHROTTLE, FORK, SAMPLE = 2, 3, 4, 5, 6, 7, 9
-MMAP2, LOST_SAMPLES, KSYMBOL, BPF_EVENT, CGROUP = 10, 13, 17, 18, 19
+MMAP2, LOST_SAMPLES, KSYMBOL, CGROUP = 10, 13, 17, 19
 
 _CPUMODE = np.uint64(7 << 32)
 _CPUMODE_KERNEL = np.uint64(1 << 32)
 _COMM_EXEC = np.uint64(1 << 45)  # PERF_RECORD_MISC_COMM_EXEC, 1 << 13 of misc
 _LOW = np.uint64(0xFFFFFFFF)
 _32, _48 = np.uint64(32), np.uint64(48)
-_MIX = np.uint64(0x9E3779B97F4A7C15)
 
 # Call chains are interleaved with markers in the last page of the address space.
 _FIRST_MARKER = np.uint64(2**64 - 4095)
@@ -151,12 +152,12 @@ class Batch:
     cgroups: tuple[tuple[int, str], ...]
     lost: tuple[tuple[int, int], ...]  # cpu, records
     throttled: tuple[int, ...]  # cpus
-    kernel_symbols_changed: bool
+    code_changes: tuple[CodeChange, ...]
     malformed: int
 
     def name(self, at: int) -> str:
         """The NUL-terminated text at that byte."""
-        return _text(self.data, at)
+        return text_at(self.data, at)
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,31 +187,6 @@ def split(cpu: int, data: bytes) -> Chunk:
     if at != end or len(data) & 7:
         whole -= 1  # the last one is cut, or its size is 0
     return Chunk(cpu, data, offsets[:whole], len(found) - whole)
-
-
-def mapped_files(
-    chunks: Sequence[Chunk], met: set[int]
-) -> list[tuple[int, str, tuple[int, int], int]]:
-    """Files mapped in what was drained that are not in `met` yet, which takes them in.
-
-    Each is (pid, path, device, inode). Cheap enough to be asked every second: `met` are
-    hashes of device and inode.
-    """
-    data, at, _ = join(chunks)
-    words = np.frombuffer(data, np.uint64, len(data) // 8)
-    at = at[(words[at] & _LOW) == MMAP2]
-    at = at[at + 9 < len(words)]
-    files = words[at + 5] * _MIX + words[at + 6]
-    new = []
-    for file in set(files.tolist()) - met:
-        met.add(file)
-        row = int(at[files == file][-1])  # the last to map it is the likeliest to live still
-        device, inode = int(words[row + 5]), int(words[row + 6])
-        if inode:
-            path = _text(data, (row + 9) << 3)
-            pid = int(words[row + 1] & _LOW)
-            new.append((pid, path, (device & 0xFFFFFFFF, device >> 32), inode))
-    return new
 
 
 def join(chunks: Sequence[Chunk]) -> tuple[bytes, I64, list[int]]:
@@ -283,7 +259,10 @@ def decode_records(
         cgroups=tuple(_cgroup(data, words, int(at[row])) for row in rows(CGROUP, 3 + trailer)),
         lost=tuple(lost),
         throttled=tuple(int(cpu[row]) for row in rows(THROTTLE, 4)),
-        kernel_symbols_changed=bool(np.any((kind == KSYMBOL) | (kind == BPF_EVENT))),
+        code_changes=tuple(
+            _code_change(data, words, int(at[row]), int(size[row]), layout)
+            for row in rows(KSYMBOL, 4 + trailer)
+        ),
         malformed=malformed,
     )
 
@@ -405,10 +384,17 @@ def _mappings(words: U64, at: I64, size: I64, layout: Layout) -> Mappings:
 
 
 def _cgroup(data: Bytes, words: U64, at: int) -> tuple[int, str]:
-    return int(words[at + 1]), _text(data, (at + 2) << 3)
+    return int(words[at + 1]), text_at(data, (at + 2) << 3)
 
 
-def _text(data: Bytes, at: int) -> str:
+def _code_change(data: Bytes, words: U64, at: int, size: int, layout: Layout) -> CodeChange:
+    time_ns = int(words[at + size - layout.trailer_time]) if layout.trailer_time else 0
+    start, about = int(words[at + 1]), int(words[at + 2])
+    return read_code_change(time_ns, start, about, text_at(data, (at + 3) << 3))
+
+
+def text_at(data: Bytes, at: int) -> str:
+    """The NUL-terminated text at that byte."""
     last = at + _MAX_TEXT
     end = data.find(b"\0", at, last)
     return data[at : end if end >= 0 else last].decode("utf-8", "replace")

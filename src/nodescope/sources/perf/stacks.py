@@ -11,6 +11,7 @@ the next `restart`, which the recorder calls with every new segment.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple, Protocol
@@ -21,6 +22,7 @@ from nodescope.numbering import Numbers, Rows, distinct, group
 from nodescope.sources.perf.address_space import I32, Module
 from nodescope.sources.perf.decode import I64, U64, Bool, Chains, Samples
 from nodescope.sources.perf.processes import Attribution, Processes
+from nodescope.sources.symbols.unresolved import Reason
 
 _MAX_FRAMES = 200_000
 _MAX_KNOWN_PLACES = 400_000
@@ -66,8 +68,14 @@ class NamesKernel(Protocol):
     def generation(self) -> int:
         """Counts the times the rows have changed."""
 
-    def lookup(self, addresses: U64) -> I64:
-        """The row of each address, or -1."""
+    def restart(self) -> None:
+        """Nothing that was looked up is remembered any more."""
+
+    def find_eras(self, chains: Chains, times_ns: I64) -> tuple[I64, I64]:
+        """Chains through code that came or went since `restart`, and how often it had by then."""
+
+    def lookup(self, addresses: U64, times_ns: I64) -> I64:
+        """The row of what was at each address at that time, or -1."""
 
     def frame(self, row: int) -> tuple[str, str]:
         """Module and name of a row."""
@@ -90,6 +98,7 @@ class Stacks:
         self._processes = processes
         self._modules = modules
         self._kernel = kernel
+        self.unnamed: Counter[Reason] = Counter()  # of what is in no module
         self.frames: list[Frame] = []
         self.paths: list[tuple[int, ...]] = [()]  # of frames, outermost first
         self._frame_numbers: dict[Frame, int] = {}
@@ -107,6 +116,8 @@ class Stacks:
         self._path_numbers = {(): 0}
         self._kernel_paths.clear()
         self._user_paths.clear()
+        if self._kernel is not None:
+            self._kernel.restart()
         if len(self.frames) > _MAX_FRAMES or len(self._known_places) > _MAX_KNOWN_PLACES:
             self._known_places.clear()
             self._processes.forget_names()
@@ -118,23 +129,34 @@ class Stacks:
 
     def resolve(self, samples: Samples, attribution: Attribution) -> Paths:
         """The paths of all samples of a batch."""
-        return Paths(self._resolve_user(samples, attribution), self._resolve_kernel(samples.kernel))
+        return Paths(self._resolve_user(samples, attribution), self._resolve_kernel(samples))
 
     # -- kernel ------------------------------------------------------------
 
-    def _resolve_kernel(self, chains: Chains) -> I64:
+    def _resolve_kernel(self, samples: Samples) -> I64:
+        chains, times_ns = samples.kernel, samples.time_ns
+        if self._kernel is not None and self._kernel.generation != self._kernel_generation:
+            self._kernel_generation = self._kernel.generation
+            self._kernel_frames = np.empty(0, np.int32)
+            self._kernel_paths.clear()
+
         def make(rows: Rows) -> I64:
             some = _take(chains, rows)
-            return self._number_paths(self._kernel_frames_of(some.addresses), some)
+            times = np.repeat(times_ns[rows], some.lengths)
+            return self._number_paths(self._kernel_frames_of(some.addresses, times), some)
 
-        return self._kernel_paths.find(_hash(chains), make)
+        keys = _hash(chains)
+        if self._kernel is not None:
+            # Through code that comes and goes, the same addresses are another path later.
+            rows, eras = self._kernel.find_eras(chains, times_ns)
+            keys[rows] += eras.astype(np.uint64) * _GOLDEN
+        return self._kernel_paths.find(keys, make)
 
-    def _kernel_frames_of(self, addresses: U64) -> I64:
+    def _kernel_frames_of(self, addresses: U64, times_ns: I64) -> I64:
         rows = np.full(len(addresses), -1, np.int64)
         if self._kernel is not None:
-            rows = self._kernel.lookup(addresses)
-            if self._kernel.generation != self._kernel_generation:
-                self._kernel_generation = self._kernel.generation
+            rows = self._kernel.lookup(addresses, times_ns)
+            if self._kernel.generation != self._kernel_generation:  # it was read again just now
                 self._kernel_frames = np.empty(0, np.int32)
         frames = np.empty(len(addresses), np.int64)
         named = rows >= 0
@@ -148,10 +170,13 @@ class Stacks:
             module, name = self._kernel.frame(row)
             self._kernel_frames[row] = self._number(Frame(module, name, True))
         frames[named] = self._kernel_frames[rows[named]]
+        known = len(self.frames)
         frames[~named] = [
             self._number(Frame(KERNEL_MODULE, f"+{address:#x}", True))
             for address in addresses[~named].tolist()
         ]
+        why = Reason.NO_KERNEL_SYMBOLS if self._kernel is None else Reason.NO_KERNEL_FUNCTION
+        self.unnamed[why] += len(self.frames) - known
         return frames
 
     # -- user --------------------------------------------------------------
@@ -193,6 +218,8 @@ class Stacks:
         frames[mapped] = self._known_places.find(
             places, lambda rows: self._make_frames(places[rows])
         )
+        # Processes that were gone before it was known what they had mapped.
+        self.unnamed[Reason.PROCESS_GONE] += int(np.count_nonzero(attribution.space[rows[new]] < 0))
         return self._number_paths(frames, some)
 
     def _make_frames(self, places: U64) -> I64:
@@ -236,6 +263,8 @@ class Stacks:
             if number is None:
                 number = self._path_numbers[path] = len(self.paths)
                 self.paths.append(path)
+                if len(path) > 1:
+                    self.unnamed[Reason.NO_MAPPING] += path.count(self._unknown)
             numbers[position] = number
         return numbers[inverse]
 

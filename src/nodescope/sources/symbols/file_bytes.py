@@ -8,6 +8,7 @@ same to images that are not files: the vdso, unpacked debug data.
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from typing import Protocol
@@ -44,14 +45,17 @@ class ByteSource(Protocol):
 class FileBytes:
     """A regular file behind a descriptor that stays open until `close`."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, *, follow: bool = True) -> None:
+        """With `follow` off, a symbolic link is not a regular file."""
         self.label = path
         self._fd = -1
         try:
-            self._fd = os.open(path, OPEN_FLAGS)
+            self._fd = os.open(path, OPEN_FLAGS | (0 if follow else os.O_NOFOLLOW))
             self.status = os.fstat(self._fd)
         except OSError as error:
             self.close()
+            if error.errno == errno.ELOOP and not follow:
+                raise Unresolvable(path, Reason.NOT_REGULAR, "a symbolic link") from error
             raise Unresolvable(path, reason_of(error), error.strerror or "") from error
         except ValueError as error:  # a NUL byte inside the path
             raise Unresolvable(path, Reason.ABSENT, str(error)) from error
@@ -64,6 +68,13 @@ class FileBytes:
     def is_open(self) -> bool:
         """Whether `close` has not been called."""
         return self._fd >= 0
+
+    def grow(self) -> None:
+        """See what was appended since it was opened."""
+        try:
+            self.size = os.fstat(self._fd).st_size
+        except OSError as error:
+            raise Unresolvable(self.label, reason_of(error), error.strerror or "") from error
 
     def unchanged(self) -> bool:
         """Whether the inode still has the size and mtime it was opened with.

@@ -36,6 +36,8 @@ MAX_FILE_BYTES = 64 << 20
 PIECE_BYTES = 256 << 10
 _READ_BYTES = 64 << 10
 _PAGE = 4096
+_LONE = (b"[bpf]", b"[__builtin__ftrace]", b"[__builtin__kprobes]")
+_LONGEST_LONE = 64 << 10  # the largest BPF programs seen in use
 _NEWLINE, _TAB = 10, 9
 _GATHER_ROWS = 4096
 
@@ -188,7 +190,8 @@ def _assemble(pieces: Iterator[bytes], path: Path) -> KernelSymbols:
     names = _gather(names, begins[order], sizes)
     offsets = np.zeros(len(sizes) + 1, np.uint32)
     np.cumsum(sizes, out=offsets[1:])
-    ends = _find_ends(starts, module)
+    lone = np.array([False, *(label in _LONE for label in modules)])
+    ends = _find_ends(starts, module, lone[np.minimum(module, len(modules))])
     _end_core_text(ends, starts, module, offsets, names)
     labels = (
         KERNEL,
@@ -309,13 +312,21 @@ def _choose(starts: NDArray[np.uint64]) -> NDArray[np.int64]:
     return chosen
 
 
-def _find_ends(starts: NDArray[np.uint64], modules: NDArray[np.uint16]) -> NDArray[np.uint64]:
-    """Each function ends where the next begins; the last of a module with its page."""
+def _find_ends(
+    starts: NDArray[np.uint64], modules: NDArray[np.uint16], lone: NDArray[np.bool_]
+) -> NDArray[np.uint64]:
+    """Each function ends where the next begins; the last of a module with its page.
+
+    What is `lone` was put there by itself, and anything may come after it: it ends with its
+    page, unless the next of its kind is near, as it is where many were packed together.
+    """
     page = np.uint64(_PAGE)
     page_end = (starts // page + np.uint64(2)) * page
     ends = np.append(starts[1:], page_end[-1])
     foreign = np.append(modules[1:] != modules[:-1], True)
-    return np.where(foreign, np.minimum(ends, page_end), ends)
+    bounded = foreign | (lone & (ends - starts > np.uint64(_LONGEST_LONE)))
+    page_end[lone] -= page
+    return np.where(bounded, np.minimum(ends, page_end), ends)
 
 
 def _end_core_text(

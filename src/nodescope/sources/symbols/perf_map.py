@@ -4,18 +4,23 @@ A runtime that wants to be profiled (node --perf-basic-prof, Java agents,
 Python -X perf, .NET) appends lines `START SIZE name`, in hex, to
 `/tmp/perf-<its own pid>.map` (Linux tools/perf/Documentation/jit-interface.txt).
 The process may live in a container: the path goes through `/proc/PID/root` and
-its innermost NSpid.
+its innermost NSpid. One that has ended is named by the map we have open, else by
+the one it left in our own `/tmp`, if its owner and time say that it is its own.
 
-The file belongs to whoever runs the process, so: it must be a regular file
-owned by that user or root, at most `MAX_FILE_BYTES` are read, `PIECES_PER_UPDATE`
+The file belongs to whoever runs the process, so: it must be a regular file and no
+link, owned by that user or root, at most `MAX_FILE_BYTES` are read, `PIECES_PER_UPDATE`
 pieces per update, lines that make no sense are skipped and counted. Names are read
 from the file again when shown; 16 bytes per entry are kept.
 """
 
 from __future__ import annotations
 
+import contextlib
+import os
 import re
+import time
 from collections import Counter
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -35,6 +40,7 @@ MAX_NESTING = 4
 PIECE_BYTES = 256 << 10
 PIECES_PER_UPDATE = 8
 _MAX_STATUS_BYTES = 16 << 10
+_COARSE_NS = 1_000_000_000  # how far file times may be behind the clock, by far
 
 _LINE = re.compile(
     rb"^(?:0x)?([0-9a-fA-F]{1,16}) (?:0x)?([0-9a-fA-F]{1,16}) ([^\n]+)\n", re.MULTILINE
@@ -43,17 +49,39 @@ _NSPID = re.compile(rb"^NSpid:\s*(?:\d+\s+)*(\d+)\s*$", re.MULTILINE)
 _UID = re.compile(rb"^Uid:\s*\d+\s+(\d+)", re.MULTILINE)
 
 
-class PerfMap:
-    """One process's map; `update` follows its growth, `resolve` names addresses."""
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """Whose map it is: the file's owner must be this user, and its name has this pid."""
 
-    def __init__(self, pid: int, proc_root: Path = Path("/proc")) -> None:
+    uid: int
+    pid: int
+
+
+class PerfMap:
+    """One process's map; `update` follows its growth, `resolve` names addresses.
+
+    `reason` is why addresses that it does not name have no name.
+    """
+
+    def __init__(
+        self,
+        pid: int,
+        proc_root: Path = Path("/proc"),
+        own_tmp: Path = Path("/tmp"),  # noqa: S108 - the runtimes' choice, hence the checks
+    ) -> None:
+        self._pid = pid
         self._proc = proc_root / str(pid)
+        self._own_tmp = own_tmp
+        self._parent: int | None = None
+        self._owner: Owner | None = None
+        self._not_before_ns = 0  # of the wall clock: older maps are of an earlier process
         self._file: FileBytes | None = None
         self._read_bytes = 0
         self._starts = np.empty(0, np.uint64)
         self._sizes = np.empty(0, np.uint32)
         self._names = np.empty(0, np.uint32)
         self.failures: Counter[Reason] = Counter()
+        self.reason = Reason.NO_FUNCTION
 
     @property
     def nbytes(self) -> int:
@@ -69,6 +97,26 @@ class PerfMap:
             self._file.close()
             self._file = None
 
+    @property
+    def is_open(self) -> bool:
+        """Whether its file is held, and so outlives the process."""
+        return self._file is not None
+
+    def meet(self, mapped_ns: int, parent: int | None = None) -> bool:
+        """Open the map of a process that mapped code at that monotonic time; whether there is one.
+
+        From then on it is known whose the process is, also when it has ended. One that has
+        ended by now ran, as far as can be known, as the user its `parent` runs as.
+        """
+        if not self._not_before_ns:
+            self._not_before_ns = time.time_ns() - (time.monotonic_ns() - mapped_ns) - _COARSE_NS
+            self._parent = parent
+        try:
+            self._reopen()
+        except Unresolvable as error:
+            self.reason = error.why
+        return self.is_open
+
     def update(self) -> bool:
         """Read what was appended since the last call; whether there was anything.
 
@@ -80,11 +128,15 @@ class PerfMap:
             grown = False
             for _ in range(PIECES_PER_UPDATE):
                 if not self._read_piece():
+                    self.reason = Reason.NO_FUNCTION
                     break
                 grown = True
+            else:
+                self.reason = Reason.TOO_LARGE  # to be read at once
             return grown
         except Unresolvable as error:
             self.failures[error.why] += 1
+            self.reason = error.why
             return False
 
     def resolve(self, addresses: NDArray[np.uint64]) -> list[str | None]:
@@ -117,17 +169,17 @@ class PerfMap:
 
     def _reopen(self) -> None:
         """Open the map again: its size is fixed when opened, and it may be another file."""
-        uid, nspid = self._read_status()
-        path = f"/tmp/perf-{nspid}.map"  # noqa: S108 - the runtimes' choice, hence the checks
-        if is_remote(str(self._proc / "mountinfo"), path):
-            raise Unresolvable(path, Reason.REMOTE)
-        file = FileBytes(f"{self._proc}/root{path}")
-        if file.status.st_uid not in (0, uid):
-            file.close()
-            raise Unresolvable(file.label, Reason.DENIED, "owned by somebody else")
-        if file.size > MAX_FILE_BYTES:
-            self.failures[Reason.TOO_LARGE] += 1
-            file.size = MAX_FILE_BYTES
+        try:
+            file = self._open_living()
+        except Unresolvable as error:
+            if error.why is not Reason.PROCESS_GONE:
+                raise
+            if self._file is not None:  # all it has written, and it will write no more
+                self._file.grow()
+                self._cap(self._file)
+                return
+            file = self._open_left()
+        self._cap(file)
         old, self._file = self._file, file
         if old is not None:
             same = old.status.st_ino == file.status.st_ino
@@ -137,8 +189,48 @@ class PerfMap:
         self._read_bytes = 0
         self._starts, self._sizes, self._names = self._starts[:0], self._sizes[:0], self._names[:0]
 
-    def _read_status(self) -> tuple[int, int]:
-        path = str(self._proc / "status")
+    def _open_living(self) -> FileBytes:
+        """The map in the `/tmp` that the process has."""
+        self._owner = self._read_status(self._proc)
+        path = f"/tmp/perf-{self._owner.pid}.map"  # noqa: S108 - as above
+        if is_remote(str(self._proc / "mountinfo"), path):
+            raise Unresolvable(path, Reason.REMOTE)
+        try:
+            return _open_of(f"{self._proc}/root{path}", self._owner.uid)
+        except Unresolvable as error:
+            if error.why is Reason.ABSENT and not (self._proc / "root").is_dir():
+                # Ended, but not waited for: it has a status still, and no files.
+                raise Unresolvable(path, Reason.PROCESS_GONE) from error
+            raise
+
+    def _open_left(self) -> FileBytes:
+        """The map that a process which has ended left in our own `/tmp`."""
+        path = f"{self._own_tmp}/perf-{self._pid}.map"
+        gone = Unresolvable(path, Reason.PROCESS_GONE)
+        if self._owner is None and self._parent is not None:
+            with contextlib.suppress(Unresolvable):  # else only root and we are believed
+                parent = self._read_status(self._proc.with_name(str(self._parent)))
+                self._owner = Owner(parent.uid, self._pid)
+        if self._owner is not None and self._owner.pid != self._pid:
+            raise gone  # of a container, whose /tmp went with it: ours is another
+        if is_remote(str(self._proc.with_name("self") / "mountinfo"), path):
+            raise Unresolvable(path, Reason.REMOTE)
+        try:
+            file = _open_of(path, os.geteuid() if self._owner is None else self._owner.uid)
+        except Unresolvable as error:
+            raise (gone if error.why is Reason.ABSENT else error) from error
+        if file.status.st_mtime_ns < self._not_before_ns:
+            file.close()
+            raise gone  # written before there was any code to name: of an earlier process
+        return file
+
+    def _cap(self, file: FileBytes) -> None:
+        if file.size > MAX_FILE_BYTES:
+            self.failures[Reason.TOO_LARGE] += 1
+            file.size = MAX_FILE_BYTES
+
+    def _read_status(self, process: Path) -> Owner:
+        path = str(process / "status")
         try:
             with open(path, "rb") as status:
                 data = status.read(_MAX_STATUS_BYTES)
@@ -147,7 +239,7 @@ class PerfMap:
         uid, nspid = _UID.search(data), _NSPID.search(data)
         if uid is None or nspid is None:
             raise Unresolvable(path, Reason.MALFORMED)
-        return int(uid[1]), int(nspid[1])
+        return Owner(int(uid[1]), int(nspid[1]))
 
     def _read_piece(self) -> bool:
         assert self._file is not None
@@ -175,6 +267,15 @@ class PerfMap:
         self._starts = all_starts[order]
         self._sizes = np.concatenate((self._sizes, sizes))[order]
         self._names = np.concatenate((self._names, names + np.uint32(self._read_bytes)))[order]
+
+
+def _open_of(path: str, uid: int) -> FileBytes:
+    """A file that must belong to that user or to root."""
+    file = FileBytes(path, follow=False)
+    if file.status.st_uid not in (0, uid):
+        file.close()
+        raise Unresolvable(path, Reason.DENIED, "owned by somebody else")
+    return file
 
 
 def parse_perf_map(

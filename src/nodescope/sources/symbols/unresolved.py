@@ -2,7 +2,8 @@
 
 Everything below this package meets files that other people control. Whatever
 such a file does (vanish, shrink, lie about its sizes, be a FIFO) ends in one of
-these reasons; `Binaries` counts them and the frame is shown by its offset.
+these reasons; `Binaries` counts them and the frame is shown by its offset. So does
+what is in no file: each frame without a name has one of these.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from nodescope.errors import SourceError
 
 
 class Reason(StrEnum):
-    """Why a binary, or one address of it, could not be named."""
+    """Why a binary, or one address, could not be named."""
 
     ABSENT = "absent"  # no such file in any place we may look
     PROCESS_GONE = "process gone"  # its mount namespace went with it
@@ -30,6 +31,9 @@ class Reason(StrEnum):
     NO_SYMBOLS = "no symbols"  # fine, but carries no function table at all
     NO_FUNCTION = "no function"  # no function of the table covers the address
     EVICTED = "evicted"  # dropped from the bounded cache while still in use
+    NO_MAPPING = "no mapping"  # in nothing its process had mapped: a walk that strayed
+    NO_KERNEL_FUNCTION = "no kernel function"  # in nothing the kernel tells of
+    NO_KERNEL_SYMBOLS = "no kernel symbols"  # kallsyms is closed to us
     REMOTE = "remote file system"  # a read may never return: FUSE, NFS and kin
     IO_ERROR = "io error"
 
