@@ -123,20 +123,7 @@ def test_each_queue_has_its_interrupt_and_core(node: Node) -> None:
             assert read_affinity(node.places.proc, each.irq).effective in cores
 
 
-@pytest.mark.parametrize(
-    "node",
-    [
-        HYBRID,
-        pytest.param(
-            GUEST,
-            marks=pytest.mark.xfail(
-                reason="the link's interrupt of e1000e has the device's name, as has the only "
-                "interrupt of other devices: taken for one of queue 0"
-            ),
-        ),
-    ],
-    indirect=True,
-)
+@pytest.mark.parametrize("node", [HYBRID, GUEST], indirect=True)
 def test_the_control_interrupt_brings_no_packets(node: Node) -> None:
     for nic, interrupts in _interrupts(node).items():
         control = [each for each in interrupts if each.name == nic or "config" in each.name]

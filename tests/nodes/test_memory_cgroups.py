@@ -40,14 +40,7 @@ def test_v2_counts_exactly_and_names_nobody_else(node: Node) -> None:
 
 # Two live containers are in the pod, and what nine dead ones hold are nine pages, so few
 # that it is thought to be counters that lag; kernel memory would pay for fifteen.
-UNDER_A_POD = pytest.mark.xfail(
-    reason="a few dying ones beside live ones are given to another parent", raises=KeyError
-)
-
-
-@pytest.mark.parametrize(
-    "node", [HYBRID, pytest.param(KUBELET_V1, marks=UNDER_A_POD)], indirect=True
-)
+@pytest.mark.parametrize("node", [HYBRID, KUBELET_V1], indirect=True)
 def test_v1_names_those_that_were_made(node: Node) -> None:
     found = {each.path: each for each in read_parents(node.memory, node.truth["dying"])}
     for parent, made in node.truth["dying_by_parent"].items():

@@ -43,6 +43,7 @@ class _Found:
     held: dict[str, int]
     children: list[str]
     occupied: bool
+    certain: bool  # some of it is of a kind that nobody alive has: counters that lag are no reason
 
     @property
     def name(self) -> str:
@@ -98,7 +99,9 @@ def _find(hierarchy: MemoryHierarchy, heard: Mapping[str, int]) -> list[_Found]:
         if held and below:
             held = _lesser(held, _held_again(hierarchy, path, below))
         if sum(held.values()) >= PAGE_BYTES or heard.get(path or "/"):
-            found.append(_Found(path, held, below, is_occupied(hierarchy, path)))
+            living = {kind for each in (own[path], *of_children) for kind in name_kinds(each)}
+            certain = bool(held.keys() - living)
+            found.append(_Found(path, held, below, is_occupied(hierarchy, path), certain))
     return found
 
 
@@ -147,7 +150,7 @@ def _share(
                 pages,
                 _kernel_bytes(hierarchy, each, bytes_each_live(possible_cpus)),
                 each.occupied,
-                doubtful=pages <= lag and bool(each.children or each.occupied),
+                doubtful=pages <= lag and bool(each.children or each.occupied) and not each.certain,
                 heard=heard.get(each.name, 0),
             )
         )

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -94,14 +95,16 @@ def parse_queue(name: str) -> tuple[int | None, str | None]:
 
 def assign(names: Mapping[int, str], devices: Sequence[Device]) -> list[QueueInterrupt]:
     """The interrupts of the devices, by their names and by the devices' own lists."""
+    owned = [(irq, name, _find_device(irq, name, devices)) for irq, name in names.items()]
+    per_device = Counter(device.nic for _, _, device in owned if device is not None)
     found = []
-    for irq, name in names.items():
-        device = _find_device(irq, name, devices)
+    for irq, name, device in owned:
         if device is None:
             continue
-        # A device with one interrupt for everything gives it its own name.
-        single = name == device.nic
-        queue, direction = (0, "rx+tx") if single else parse_queue(_without(name, device.nic))
+        # A device with one interrupt for everything gives it its own name; one with more
+        # (e1000e: eth0-rx-0, eth0-tx-0, eth0) tells by that one of the link.
+        everything = name == device.nic and per_device[device.nic] == 1
+        queue, direction = (0, "rx+tx") if everything else parse_queue(_without(name, device.nic))
         found.append(QueueInterrupt(irq, name, device.nic, queue, direction))
     return found
 
