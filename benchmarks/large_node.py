@@ -188,7 +188,8 @@ def _replay(archive: Path, feed: _Feed) -> dict[str, Any]:
     """Run the recorder on the feed; what it cost."""
     from nodescope.archive import writer
     from nodescope.archive.seal import seal
-    from nodescope.recorder import core_times, recorder, session
+    from nodescope.errors import SourceError
+    from nodescope.recorder import core_times, intake, session
     from nodescope.recorder.options import RecorderOptions
     from nodescope.recorder.sampling import Followed
     from nodescope.sources.perf.decode import Chunk, split
@@ -210,6 +211,8 @@ def _replay(archive: Path, feed: _Feed) -> dict[str, Any]:
             del ring_bytes, first_cpu
             self.sampler = Sampler(frequency_hz=frequency_hz, cgroup=feed.cgroup)
             self.cpus: list[int] = []
+            self.failed: dict[int, SourceError] = {}
+            self.counts_lost = True
 
         def descriptors(self) -> dict[int, int]:
             return {readable: 0}
@@ -226,8 +229,9 @@ def _replay(archive: Path, feed: _Feed) -> dict[str, Any]:
             del frequency_hz  # the data stays what it is; that it was lowered is in `events`
             return []
 
-        def lost(self) -> int | None:
-            return 0
+        def take_lost(self, *, ask_all: bool = False) -> dict[int, int]:
+            del ask_all
+            return {}
 
         def close(self) -> None:
             pass
@@ -261,8 +265,8 @@ def _replay(archive: Path, feed: _Feed) -> dict[str, Any]:
 
     options = RecorderOptions(archive, duration_ns=feed.seconds * 1_000_000_000, without=("all",))
     with (
-        patch.object(recorder, "Sampling", Beginning),
-        patch.object(recorder, "read_core_lives", lambda sys: dict.fromkeys(range(CPUS), 0)),
+        patch.object(intake, "Sampling", Beginning),
+        patch.object(intake, "read_core_lives", lambda sys: dict.fromkeys(range(CPUS), 0)),
         patch.object(core_times, "read_cores", lambda proc: read_cores(root)),
         patch.object(session, "SystemClock", Clock),
         patch.object(writer, "seal", timed_seal),

@@ -1,7 +1,8 @@
 """Ten minutes of `nodescope record` at 97 Hz while many short processes keep every core busy:
 its CPU, memory, lost samples and bytes per sample; `perf record -F 97 -g -a` on the same load.
 
-CPU is user and system time of the recorder and its children by wait4(2), over
+Recorded are samples and cores alone (`--without all`); what the observers of the node add is
+`node_cost`. CPU is user and system time of the recorder and its children by wait4(2), over
 the wall time from start to end: start-up, naming of functions, sealing and
 ending are in it. Steady state, beside it, leaves the first 30 s out. Bytes
 are all files of the archive's folder, descriptions included.
@@ -48,6 +49,7 @@ from nodescope.archive.reader import Archive
 
 HZ = 97
 CPU_BAR, MEMORY_BAR, BYTES_BAR = 0.006, 90e6, 4.0
+ALONE = "samples and cores alone"  # no observer of the node: those are `node_cost`
 FLAT_BAR = 1e6  # bytes per five minutes
 WARM_UP_S = 5.0  # of the load, before anything is measured
 QUOTED = (
@@ -159,7 +161,7 @@ def _under_load(
 
 def _run_nodescope(archive: Path, seconds: int) -> Run:
     return _under_load(
-        "nodescope record",
+        "nodescope record --without all",
         ours_command(archive, seconds),
         archive,
         lambda _: int(status(archive)["samples"]),
@@ -216,7 +218,7 @@ def _judge(
     per_sample = ours.bytes_per_sample or float("inf")
     bars = (
         Bar(
-            "CPU of one core, everything included", "≤ 0.6 %",
+            f"CPU of one core: {ALONE}, start-up and naming included", "≤ 0.6 %",
             f"{measured.cpu_ratio:.3%}", measured.cpu_ratio <= CPU_BAR,
         ),
         Bar("memory, peak", "≤ 90 MB", f"{measured.peak_bytes / 1e6:.1f} MB",
@@ -232,7 +234,7 @@ def _judge(
             f"{samples / expected:.1%}", samples >= 0.95 * expected,
         ),
         Bar(
-            "bytes per sample, everything included", "≤ 4",
+            f"bytes per sample: {ALONE}, all files included", "≤ 4",
             f"{per_sample:.2f} ({ours.allocated_bytes / max(1, samples):.2f} in allocated blocks)",
             per_sample <= BYTES_BAR,
         ),

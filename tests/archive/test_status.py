@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+from nodescope.archive.gaps import NOT_RUNNING
 from nodescope.archive.reader import Archive
-from nodescope.archive.retention import freeze
-from nodescope.archive.status import NOT_RUNNING, summarise
+from nodescope.archive.retention import Retention, freeze
+from nodescope.archive.status import summarise
 
 if TYPE_CHECKING:
     from tests.archive.conftest import Studio, Toolbox
@@ -67,6 +68,24 @@ def test_cost_is_summed_over_runs_and_not_over_the_time_between(
     (gap,) = summary.gaps
     assert (gap.source, gap.reason) == ("all", NOT_RUNNING)
     assert gap.to_ns - gap.from_ns == HOUR_NS + 10 * SECOND_NS
+
+
+def test_what_is_frozen_and_to_which_size_the_rest_is_kept(studio: Studio) -> None:
+    studio.retention = Retention(size_bytes=100_000)
+    tape = studio.open()
+    start = studio.clock.wall
+    for _ in range(3):
+        tape.beat(studio.clock)
+        studio.clock.advance(10 * SECOND_NS)
+        tape.beat(studio.clock)
+        tape.seal()
+        studio.clock.advance(SECOND_NS)
+    tape.writer.close()
+    freeze(studio.root, start + 12 * SECOND_NS, start + 13 * SECOND_NS, "why", 3)
+    archive = Archive.open(studio.root)
+    summary = summarise(archive)
+    assert summary.retention_bytes == 100_000
+    assert summary.frozen_bytes == archive.segments()[1].description.bytes
 
 
 def test_lost_counts_once_across_segments_and_restarts(studio: Studio) -> None:

@@ -1,8 +1,14 @@
 from __future__ import annotations
 
+import fcntl
 import io
 import json
+import os
+import pty
+import struct
+import termios
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -70,11 +76,40 @@ def test_a_recording_made_by_the_command_is_what_status_shows(
     archive = tmp_path / "archive"
     recorded = nodescope("record", "--archive", archive, "--duration", "1s")
     assert (recorded.code, recorded.out) == (0, "")
-    assert f"recording to {archive} for 1 s" in recorded.err
+    lines = recorded.err.splitlines()
+    assert lines[0] == f"nodescope: recording to {archive} for 1 s"
+    assert lines[-2].startswith("nodescope: 1 s  ")
+    assert " written  " in lines[-2]
     document = json.loads(nodescope("status", "--archive", archive, "--json").out)
     assert document["segments"] >= 1
     assert document["tables"]["cores"]["rows"] > 0
     assert document["recording"] is None
+    # However short it was: over its time, starting included.
+    assert 0 < document["recorder"]["cpu_ratio"] < 2
+    assert document["recorder"]["cpu_ns"] > 0
+
+
+def test_cores_that_are_not_online_are_said(tmp_path: Path, nodescope: Nodescope) -> None:
+    cpu = min(os.sched_getaffinity(0))
+    asked = ("--cpus", f"{cpu},8000-8001", "--duration", "300ms", "--without", "all")
+    recorded = nodescope("record", "--archive", tmp_path / "archive", *asked)
+    assert recorded.code == 0
+    assert (
+        "samples: not online, and sampled once they are: cores 8000-8001 of --cpus" in recorded.err
+    )
+
+
+@pytest.mark.parametrize(
+    ("place", "hint"),
+    [("/etc/passwd", "a file is where a folder should be"), ("/proc/x", "no folder can be made")],
+)
+def test_an_archive_that_cannot_be_made_comes_with_a_hint(
+    place: str, hint: str, nodescope: Nodescope
+) -> None:
+    result = nodescope("record", "--archive", place, "--duration", "1s")
+    assert result.code == 2
+    assert f"nodescope: error: {place}: " in result.err
+    assert f"hint: {hint}" in result.err
 
 
 class Terminal(io.StringIO):
@@ -86,23 +121,69 @@ def test_a_terminal_sees_one_line_that_changes() -> None:
     terminal = Terminal()
     console = Console(terminal)
     console.update(PROGRESS)
-    line = render_progress(PROGRESS)
+    console.update(PROGRESS)
+    line = render_progress(PROGRESS, 79)
     console.warn("a core went offline")
+    console.sealed(PROGRESS)
     console.finish("done")
-    wiped = "\r" + " " * len(line) + "\r"
     assert terminal.getvalue() == (
-        f"{line}{wiped}nodescope: a core went offline\nnodescope: done\n"
+        f"\r{line}\x1b[K\r{line}\x1b[K\r\x1b[Knodescope: a core went offline\nnodescope: done\n"
     )
 
 
-def test_a_log_sees_no_progress_unless_verbose_and_then_seldom() -> None:
-    log, verbose = io.StringIO(), io.StringIO()
-    Console(log).update(PROGRESS)
-    assert log.getvalue() == ""
-    console = Console(verbose, verbose=True)
+def test_the_last_line_of_progress_stays() -> None:
+    terminal = Terminal()
+    console = Console(terminal)
     console.update(PROGRESS)
-    console.update(PROGRESS)
-    assert verbose.getvalue().count("2,345 samples") == 1
+    console.finish("done")
+    assert terminal.getvalue().endswith("\x1b[K\nnodescope: done\n")
+
+
+@pytest.mark.parametrize("columns", [40, 80, 200])
+def test_a_line_never_wraps(columns: int) -> None:
+    large = replace(
+        PROGRESS,
+        elapsed_ns=359_999_000_000_000,
+        samples=1_234_567_890,
+        lost=9_876_543,
+        written_bytes=5 << 30,
+        rss_bytes=123 << 20,
+        paused=True,
+    )
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    with open(slave, "w") as terminal:
+        Console(terminal).update(large)
+        shown = os.read(master, 4096).decode()
+    os.close(master)
+    line = shown.removeprefix("\r").removesuffix("\x1b[K")
+    assert len(line) < columns
+    assert "PAUSED: no room" in line  # what matters most comes first
+    assert ("97 Hz" in line) == (columns == 200)
+
+
+def test_a_log_gets_the_first_segment_then_a_line_an_hour_and_the_end() -> None:
+    log = io.StringIO()
+    console = Console(log)
+    assert not console.shows_progress
+    for minute in range(2, 200, 2):
+        console.sealed(replace(PROGRESS, elapsed_ns=minute * 60_000_000_000))
+    console.sealed(replace(PROGRESS, elapsed_ns=200 * 60_000_000_000, ended=True))
+    console.finish("done")
+    told = [line.split("  ")[0] for line in log.getvalue().splitlines()]
+    assert told == [
+        "nodescope: 2m", "nodescope: 1h 2m", "nodescope: 2h 2m", "nodescope: 3h 2m",
+        "nodescope: 3h 20m", "nodescope: done",
+    ]  # fmt: skip
+
+
+def test_a_verbose_log_gets_progress_every_ten_seconds() -> None:
+    log = io.StringIO()
+    console = Console(log, verbose=True)
+    assert console.shows_progress
+    for second in range(12, 34, 2):
+        console.update(replace(PROGRESS, elapsed_ns=second * 1_000_000_000))
+    assert log.getvalue().count("2,345 samples") == 3
 
 
 def test_quiet_still_warns() -> None:
@@ -110,14 +191,13 @@ def test_quiet_still_warns() -> None:
     console = Console(stream, quiet=True)
     console.say("usual")
     console.update(PROGRESS)
+    console.sealed(PROGRESS)
     console.warn("unusual")
     console.finish("done")
     assert stream.getvalue() == "nodescope: unusual\n"
 
 
 def test_progress_says_when_it_is_paused() -> None:
-    from dataclasses import replace
-
     assert "PAUSED" not in render_progress(PROGRESS)
     assert "PAUSED" in render_progress(replace(PROGRESS, paused=True))
 

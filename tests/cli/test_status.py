@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+from nodescope.archive.retention import Retention
 from nodescope.archive.writer import ArchiveWriter
 from nodescope.cli.status import render_summary, summary_to_json
+from nodescope.quantities import format_bytes
 
 Nodescope = Callable[..., Any]
 START_NS = 1_777_636_800_000_000_000  # 2026-05-01T12:00:00Z
@@ -187,6 +189,23 @@ def test_freeze_list_and_remove(archive: Path, nodescope: Nodescope) -> None:
     assert nodescope("freeze", "--archive", archive, "--list").out == "nothing is frozen\n"
 
 
+def test_frozen_data_over_the_limit_is_said_loudly(archive: Path, nodescope: Nodescope) -> None:
+    nodescope("freeze", "--archive", archive, "--from", "2026-05-01T12:00:00Z")
+    document = json.loads(nodescope("status", "--archive", archive, "--json").out)
+    assert document["retention_bytes"] == 4 << 30
+    assert 0 < document["frozen_bytes"] < document["bytes"]
+    size = format_bytes(document["frozen_bytes"])
+    assert f"kept beyond retention: {size}\n" in nodescope("status", "--archive", archive).out
+    clock = TestClock()
+    clock.now_ns = 20 * SECOND_NS
+    with ArchiveWriter.open(
+        archive, node=NODE, clock=clock, tick_ns=100_000, retention=Retention(size_bytes=500)
+    ):
+        pass
+    shown = nodescope("status", "--archive", archive).out
+    assert f"kept beyond retention: {size}, OVER the 500 B of --retention-size" in shown
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -203,3 +222,4 @@ def test_freeze_refuses(
     result = nodescope("freeze", "--archive", archive, *arguments)
     assert result.code == 2
     assert message in result.err
+    assert "\nhint: " in result.err

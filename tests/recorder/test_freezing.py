@@ -20,12 +20,24 @@ def root(tmp_path: Path) -> Path:
     return tmp_path / "archive"
 
 
-def _reset(root: Path, second: int, *, now: int | None = None) -> list[Event]:
-    """A reset at that second of the monotonic clock, which started with `WALL_NS`."""
+def _reset(
+    root: Path,
+    second: int,
+    *,
+    now: int | None = None,
+    started: int = 0,
+    recorded_to: int | None = None,
+) -> list[Event]:
+    """A reset at that second of the monotonic clock, which started with `WALL_NS`.
+
+    `started` is when the recorder did, `recorded_to` when the one before it ended.
+    """
     time_ns = second * SECOND_NS
     now_ns = time_ns if now is None else now * SECOND_NS
+    before_ns = None if recorded_to is None else recorded_to * SECOND_NS
+    freezing = Freezing(root, started * SECOND_NS, before_ns)
     pair = ClockPair(now_ns, WALL_NS + now_ns)
-    return Freezing(root).freeze([Event(time_ns, "nic_reset", "eth0", "reset")], pair)
+    return freezing.freeze([Event(time_ns, "nic_reset", "eth0", "reset")], pair)
 
 
 def test_ten_minutes_around_it_are_kept_and_it_is_told(root: Path) -> None:
@@ -64,6 +76,18 @@ def test_a_storm_writes_once_a_minute_and_goes_on_in_the_next_range(root: Path) 
 def test_history_is_not_frozen(root: Path) -> None:
     assert _reset(root, 10_000, now=10_000 + 601) == []
     assert read_frozen(root) == []
+
+
+def test_history_from_before_the_recorder_is_not_frozen(root: Path) -> None:
+    assert _reset(root, 9_990, now=10_001, started=10_000) == []
+    # The recorder before it had ended long before: nothing surrounds the event.
+    assert _reset(root, 9_990, now=10_001, started=10_000, recorded_to=9_600) == []
+    assert read_frozen(root) == []
+    assert len(_reset(root, 10_000, now=10_001, started=10_000)) == 1
+
+
+def test_what_happened_while_the_recorder_was_started_again_is_frozen(root: Path) -> None:
+    assert len(_reset(root, 9_990, now=10_001, started=10_000, recorded_to=9_900)) == 1
 
 
 def test_at_most_so_many_and_those_of_people_are_never_touched(root: Path) -> None:

@@ -28,6 +28,15 @@ def test_a_source_that_keeps_failing_is_one_gap() -> None:
     assert (gaps["from_ns"], gaps["to_ns"]) == ([0], [10])
 
 
+def test_cores_that_keep_failing_side_by_side_are_one_gap_each() -> None:
+    log = EventLog(lambda message: None)
+    for second in range(10):
+        log.gap(second, second + 1, "samples", "the ring was full", cpu=0, lost=2)
+        log.gap(second, second + 1, "samples", "the ring was full", cpu=1, lost=3)
+    gaps = log.take_new_rows()["gaps"]
+    assert (gaps["cpu"], gaps["lost"], gaps["to_ns"]) == ([0, 1], [20, 30], [10, 10])
+
+
 def test_gaps_that_do_not_touch_stay_apart() -> None:
     log = EventLog(lambda message: None)
     log.gap(0, 1, "cores", "denied")

@@ -8,15 +8,18 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from tests.kernel_log import write_line
 
 from nodescope.archive.reader import Archive, Segment
+from nodescope.archive.retention import read_frozen
+from nodescope.recorder.freezing import AROUND_NS
 
 pytestmark = pytest.mark.root
 
@@ -233,6 +236,63 @@ def test_a_stopped_recorder_shows_as_what_it_was(tmp_path: Path) -> None:
     assert status(tmp_path / "archive")["lost"] == 0
 
 
+def test_a_loss_lies_where_it_was(tmp_path: Path) -> None:
+    """A recorder that is stopped cannot empty its rings, and these are too small."""
+    archive, cpu = tmp_path / "archive", max(os.sched_getaffinity(0))
+    options = ("--ring-size", "8KiB", "--without", "all", "--flush", "1s")
+    with recording(archive, *options) as process:
+        busy = subprocess.Popen([sys.executable, "-c", KERNEL_BUSY, str(cpu), "100"])
+        try:
+            time.sleep(1)
+            stopped_ns = time.time_ns()
+            process.send_signal(signal.SIGSTOP)
+            time.sleep(4)
+            resumed_ns = time.time_ns()
+            process.send_signal(signal.SIGCONT)
+            wait_until(lambda: losses(archive, cpu), process)
+        finally:
+            busy.kill()
+            busy.wait()
+    gap = max(losses(archive, cpu), key=lambda gap: gap["to_ns"] - gap["from_ns"])
+    assert gap["from_ns"] <= stopped_ns + 1e9  # by then the ring was full
+    assert gap["to_ns"] >= resumed_ns
+    assert gap["lost"] > 100
+    lost = sum(gap["lost"] or 0 for gap in status(archive)["gaps"])
+    assert lost == status(archive)["lost"]
+
+
+def losses(archive: Path, cpu: int) -> list[dict[str, Any]]:
+    return [gap for gap in status(archive)["gaps"] if gap["lost"] and gap["cpu"] == cpu]
+
+
+def test_an_interruption_is_one_gap(tmp_path: Path) -> None:
+    archive = tmp_path / "archive"
+    process = record(archive, "--flush", "300ms", "--without", "all")
+    wait_until(lambda: opened(archive), process)
+    process.kill()
+    process.wait()
+    time.sleep(1.5)
+    assert record(archive, "--duration", "500ms", "--without", "all").wait(90) == 0
+    (gap,) = [gap for gap in status(archive)["gaps"] if gap["source"] == "all"]
+    assert gap["reason"] == "the recorder was not running and had been killed"
+    assert gap["to_ns"] - gap["from_ns"] > 1.5e9
+
+
+def test_history_of_the_kernels_log_freezes_nothing(tmp_path: Path) -> None:
+    write_line("history-test: ena 0000:90:00.0 hist0: Trigger reset is on")
+    started_ns = time.time_ns()
+    archive = tmp_path / "archive"
+    assert record(archive, "--duration", "3s", "--flush", "1s").wait(90) == 0
+    subjects = {
+        subject
+        for segment in Archive.open(archive).segments()
+        for subject in segment.read("events", ["subject"]).column("subject").to_pylist()
+    }
+    assert "hist0" in subjects  # it is in the recording, and yet nothing is kept for it
+    early = [each for each in read_frozen(archive) if each.from_ns + AROUND_NS < started_ns]
+    assert early == []
+
+
 def test_killed_at_any_moment_only_the_last_flush_is_missing(tmp_path: Path) -> None:
     archive = tmp_path / "archive"
     seen: dict[Path, bytes] = {}
@@ -341,6 +401,10 @@ def test_over_budget_it_lowers_its_rate_once_and_says_so(tmp_path: Path) -> None
     """A budget nobody can keep: at the first check after the grace period it goes down."""
     with recording(tmp_path / "archive", "--flush", "1s", "--budget-memory", "1MB") as process:
         wait_until(lambda: "rate_lowered" in event_kinds(tmp_path / "archive"), process, 60)
+        beats = len(heartbeats(tmp_path / "archive"))
+        # A step has half a minute to show what it was worth: the next readings change nothing.
+        wait_until(lambda: len(heartbeats(tmp_path / "archive")) >= beats + 4, process)
+    assert event_kinds(tmp_path / "archive").count("rate_lowered") == 1
     assert said(tmp_path / "archive").count("sampling at 49 Hz instead of 97 Hz") == 1
     rates = {
         int(rate)
@@ -350,24 +414,60 @@ def test_over_budget_it_lowers_its_rate_once_and_says_so(tmp_path: Path) -> None
     assert {97, 49} <= rates
 
 
-def test_without_privileges_it_records_what_it_may(tmp_path: Path) -> None:
+def heartbeats(archive: Path) -> list[int]:
+    return [
+        int(time_ns)
+        for segment in Archive.open(archive).segments()
+        for time_ns in column(segment, "heartbeats", "time_ns")
+    ]
+
+
+def record_as_nobody(
+    tmp_path: Path, options: Sequence[str], capabilities: Sequence[str] = ()
+) -> subprocess.CompletedProcess[str]:
+    """A recorder without rights but these; it may read every file only for its interpreter."""
     os.chmod(tmp_path, 0o777)
     for parent in tmp_path.parents:
         if parent.stat().st_uid == os.geteuid() and len(parent.parts) > 2:
             os.chmod(parent, 0o755)
-    run = subprocess.run(
+    kept = ",".join(f"+{name}" for name in ("dac_read_search", *capabilities))
+    return subprocess.run(
         ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--no-new-privs",
-         *NODESCOPE, "record", "--archive", str(tmp_path / "archive"), "--duration", "2s"],
+         f"--inh-caps={kept}", f"--ambient-caps={kept}", "prlimit", "--memlock=65536",
+         *NODESCOPE, "record", "--archive", str(tmp_path / "archive"), *options],
         capture_output=True, text=True,
     )  # fmt: skip
-    if "Permission denied" in run.stderr and "python" in run.stderr:
-        pytest.skip("the interpreter is not readable to nobody")
+
+
+def test_without_privileges_it_records_what_it_may(tmp_path: Path) -> None:
+    options = ("--duration", "3s", "--flush", "500ms", "--segment", "1s", "--without", "all")
+    run = record_as_nobody(tmp_path, options)
     assert run.returncode == 0, run.stderr
     shown = status(tmp_path / "archive")
     assert shown["samples"] == 0
     assert shown["tables"]["cores"]["rows"] > 0
-    assert any(gap["source"] == "samples" for gap in shown["gaps"])
+    (gap,) = [gap for gap in shown["gaps"] if gap["source"] == "samples"]
+    assert (gap["cpu"], gap["reason"]) == (None, "not permitted")
+    recorded_ns = shown["to_ns"] - shown["from_ns"]
+    assert gap["to_ns"] - gap["from_ns"] > 0.8 * recorded_ns
+    assert run.stderr.count("no samples are taken") == 1
     assert "doctor" in run.stderr
+
+
+def test_cores_whose_rings_may_not_be_locked_are_a_gap_that_lasts(tmp_path: Path) -> None:
+    options = ("--duration", "3s", "--flush", "500ms", "--segment", "1s", "--without", "all")
+    run = record_as_nobody(tmp_path, (*options, "--ring-size", "8MiB"), ["perfmon"])
+    assert run.returncode == 0, run.stderr
+    shown = status(tmp_path / "archive")
+    gaps = [gap for gap in shown["gaps"] if gap["source"] == "samples"]
+    cpus = [gap["cpu"] for gap in gaps]
+    assert cpus
+    assert len(set(cpus)) == len(cpus)
+    assert {gap["reason"] for gap in gaps} == {"no more memory may be locked"}
+    recorded_ns = shown["to_ns"] - shown["from_ns"]
+    assert all(gap["to_ns"] - gap["from_ns"] > 0.8 * recorded_ns for gap in gaps)
+    assert run.stderr.count("not sampled: no more memory may be locked") == 1
+    assert "source_degraded" in event_kinds(tmp_path / "archive")
 
 
 @pytest.fixture

@@ -19,11 +19,11 @@ from nodescope.analysis.filter import Filter
 from nodescope.analysis.tree import I64, Bool, Tree
 from nodescope.analysis.window import Window
 from nodescope.archive.columns import Columns
-from nodescope.archive.description import Description, Gap
+from nodescope.archive.description import CLOCK_STEP_NS, Description, Gap
+from nodescope.archive.gaps import add_pause, merge_gaps, same_run
 from nodescope.archive.reader import Segment
 
 DEEPEST = 127  # kernel.perf_event_max_stack: a deeper stack is cut there
-RESTART_NS = 1_000_000_000
 _THROTTLED = "throttled"
 _MAX_REASONS, _MAX_REASON = 32, 60  # an archive may come from anybody
 
@@ -108,6 +108,7 @@ def assess(
         if description.cost is not None:
             quality.late_ns = max(quality.late_ns, description.cost.late_max_ns)
         before = description
+    quality.gaps = merge_gaps(quality.gaps, CLOCK_STEP_NS)
     shares = derive_shares(readings, window.from_ns, window.to_ns, max(1, window.length_ns))
     idle = shares.shares["idle"] + shares.shares["iowait"]
     if idle.size and not np.isnan(idle).all():
@@ -184,13 +185,6 @@ def _along_paths(tree: Tree, own: I64) -> I64:
     return sums
 
 
-def _same_run(before: Description | None, after: Description) -> bool:
-    if before is None:
-        return False
-    first, second = before.start, after.start
-    return (first.boot_id, first.run_ns) == (second.boot_id, second.run_ns)
-
-
 def _lost(segment: Segment, before: Description | None, window: Window) -> int:
     """How far the counter of lost records rose between heartbeats in the window."""
     table = segment.read("heartbeats", ["time_ns", "lost"])
@@ -199,7 +193,7 @@ def _lost(segment: Segment, before: Description | None, window: Window) -> int:
     times = segment.wall_ns(table.column("time_ns").to_numpy())
     lost = table.column("lost").to_numpy()
     start = 0 if segment.description.start.first_of_run else int(lost[0])
-    if before is not None and before.cost is not None and _same_run(before, segment.description):
+    if before is not None and before.cost is not None and same_run(before, segment.description):
         start = before.cost.lost_last
     rises = np.diff(lost, prepend=start)
     inside = (times >= window.from_ns) & (times < window.to_ns)
@@ -219,11 +213,7 @@ def _gaps(segment: Segment, before: Description | None, window: Window) -> list[
         )
         for row in table.to_pylist()
     ]
-    if before is not None and not _same_run(before, segment.description):
-        start, end = before.wall_to_ns, segment.wall_from_ns
-        told = any(gap.source == "all" and gap.to_ns >= start for gap in found)
-        if end - start > RESTART_NS and not told:
-            found.append(Gap(start, end, "all", None, None, "no recorder was running"))
+    found = add_pause(before, segment.description, found)
     return [gap for gap in found if gap.to_ns >= window.from_ns and gap.from_ns < window.to_ns]
 
 

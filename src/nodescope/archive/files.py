@@ -18,14 +18,31 @@ from nodescope.errors import ArchiveError, ArchiveFull
 SEGMENT_FILE = "segment.json"
 MAX_JSON_BYTES = 1 << 20  # ours are about 1 kB; anything this large is not ours
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_OTHER = "give another one with --archive, or with $NODESCOPE_ARCHIVE"
+_DENIED = f"run as root or as the archive's owner, or {_OTHER}"
+_NO_FOLDER = f"a file is where a folder should be: {_OTHER}"
+_MANY_FILES = "raise the limit of open files (`ulimit -n`, or LimitNOFILE= of the unit)"
+_HINTS = {
+    errno.EACCES: _DENIED,
+    errno.EPERM: _DENIED,
+    errno.EROFS: f"its file system is mounted read-only: {_OTHER}",
+    errno.EEXIST: _NO_FOLDER,
+    errno.ENOTDIR: _NO_FOLDER,
+    errno.ENOENT: f"no folder can be made there, or it was removed meanwhile: {_OTHER}",
+    errno.ELOOP: "symbolic links inside an archive are not followed: put the folder itself there",
+    errno.EIO: "the device fails, the kernel's log says how: `dmesg`",
+    errno.EMFILE: _MANY_FILES,
+    errno.ENFILE: _MANY_FILES,
+}
 
 
 def archive_error(path: str | Path, error: OSError) -> ArchiveError:
     """Translate what the system said about a file of an archive."""
     reason = error.strerror or str(error)
     if error.errno in _NO_ROOM:
-        return ArchiveFull(path, reason, hint="free some space, or lower --max-size")
-    return ArchiveError(path, reason)
+        return ArchiveFull(path, reason, hint="free some space, or lower --retention-size")
+    hint = _HINTS.get(error.errno or 0, _OTHER)
+    return ArchiveError(path, reason, hint=hint)
 
 
 @contextlib.contextmanager
@@ -37,10 +54,14 @@ def translated(path: str | Path) -> Iterator[None]:
         raise archive_error(path, error) from error
 
 
-def make_directory(path: Path) -> None:
-    """Make a directory only we may enter; one that exists is left as it is."""
+def make_directory(path: Path, *, parents: bool = False) -> None:
+    """Make a directory only we may enter; one that exists is left as it is.
+
+    With its parents only where an archive begins: one that was removed while it is
+    recorded must not come back in pieces.
+    """
     with translated(path):
-        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path.mkdir(mode=0o700, parents=parents, exist_ok=True)
 
 
 def open_private(path: str | Path, flags: int) -> int:
@@ -110,7 +131,8 @@ def read_json(path: str | Path) -> dict[str, object]:
     finally:
         os.close(descriptor)
     if len(data) > MAX_JSON_BYTES:
-        raise ArchiveError(path, f"larger than {MAX_JSON_BYTES} bytes")
+        hint = "it is not what Nodescope wrote"
+        raise ArchiveError(path, f"larger than {MAX_JSON_BYTES} bytes", hint=hint)
     return parse_json(path, data)
 
 

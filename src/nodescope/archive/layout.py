@@ -3,7 +3,7 @@
 ::
 
     ARCHIVE/
-      archive.json        format version, when it was created, which node it is of
+      archive.json        format version, when it was created, which node it is of, its size limit
       lock                held by the recorder that writes here; names its pid and host
       open/NAME/          the segment being written: TABLE.arrows, and segment.json
       segments/NAME/      a sealed segment: TABLE.parquet, and segment.json
@@ -51,7 +51,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from nodescope.archive.files import make_directory, read_json, replace_json
+from nodescope.archive.files import archive_error, make_directory, read_json, replace_json
 from nodescope.errors import ArchiveError, NewerFormat
 
 FORMAT = 2  # 2: events carry a core and details; what the node knows about itself
@@ -74,6 +74,7 @@ class ArchiveInfo:
     format: int
     created_ns: int
     node: dict[str, object]
+    retention_bytes: int | None = None  # to which size its last writer keeps it
 
 
 def name_segment(sequence: int, wall_ns: int) -> str:
@@ -96,7 +97,7 @@ def list_segment_names(directory: Path) -> list[str]:
     except FileNotFoundError:
         return []
     except OSError as error:
-        raise ArchiveError(directory, error.strerror or str(error)) from error
+        raise archive_error(directory, error) from error
     known = [(sequence, name) for name in names if (sequence := parse_sequence(name)) is not None]
     return [name for _, name in sorted(known)]
 
@@ -133,16 +134,19 @@ def parse_archive_info(path: str | Path, content: Mapping[str, object]) -> Archi
     created, node = content.get("created"), content.get("node")
     if not isinstance(created, int) or not isinstance(node, dict):
         raise ArchiveError(path, "does not say when it was created, or of which node it is")
-    return ArchiveInfo(number, created, node)
+    size = content.get("retention_bytes")
+    return ArchiveInfo(number, created, node, size if type(size) is int else None)
 
 
-def create_archive(root: Path, created_ns: int, node: dict[str, object]) -> ArchiveInfo:
-    """Make the folder an archive, or bring an existing one's node facts up to date.
+def create_archive(
+    root: Path, created_ns: int, node: dict[str, object], retention_bytes: int | None = None
+) -> ArchiveInfo:
+    """Make the folder an archive, or bring an existing one's facts up to date.
 
     A folder with other things in it is left alone: `--archive /` is a typing
     mistake, not a wish.
     """
-    make_directory(root)
+    make_directory(root, parents=True)
     if not (root / ARCHIVE_FILE).exists():
         foreign = sorted(entry.name for entry in root.iterdir() if not _is_ours(entry.name))
         if foreign:
@@ -151,13 +155,17 @@ def create_archive(root: Path, created_ns: int, node: dict[str, object]) -> Arch
                 f"not an archive, and not empty: it holds {foreign[0]!r}",
                 hint="give an empty folder, or one that does not exist yet",
             )
-        info = ArchiveInfo(FORMAT, created_ns, node)
+        info = ArchiveInfo(FORMAT, created_ns, node, retention_bytes)
     else:
         old = read_archive_info(root)
-        info = ArchiveInfo(FORMAT, old.created_ns, node)
+        kept = old.retention_bytes if retention_bytes is None else retention_bytes
+        info = ArchiveInfo(FORMAT, old.created_ns, node, kept)
         if info == old:
             return info
-    content = {"format": info.format, "created": info.created_ns, "node": info.node}
+    content: dict[str, object] = {"format": info.format, "created": info.created_ns}
+    content["node"] = info.node
+    if info.retention_bytes is not None:
+        content["retention_bytes"] = info.retention_bytes
     replace_json(root / ARCHIVE_FILE, content)
     return info
 

@@ -11,7 +11,13 @@ import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from nodescope.archive.files import make_directory, read_json, replace_json, translated
+from nodescope.archive.files import (
+    archive_error,
+    make_directory,
+    read_json,
+    replace_json,
+    translated,
+)
 from nodescope.archive.layout import MARKS_DIRECTORY, read_archive_info
 from nodescope.errors import ArchiveError
 
@@ -49,7 +55,7 @@ def list_marks(root: Path) -> list[str]:
     except (FileNotFoundError, NotADirectoryError):  # none yet, or a bundle
         return []
     except OSError as error:
-        raise ArchiveError(root / MARKS_DIRECTORY, error.strerror or str(error)) from error
+        raise archive_error(root / MARKS_DIRECTORY, error) from error
     return sorted(
         name.removesuffix(".json")
         for name in names

@@ -3,12 +3,18 @@
 Oldest first means lowest sequence first. The age of a segment of the present
 boot is measured on the monotonic clock, so that a wall clock that is set right
 by years does not wipe the recording it interrupts.
+
+What a person froze comes on top of the size and is never let go. What the recorder
+froze by itself counts, and may take half of it: so there is always room for what is
+being recorded, and without people's freezes the size holds. The newest segment is
+never too much.
 """
 
 from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +25,8 @@ from nodescope.clock import ClockPair
 from nodescope.errors import ArchiveError, UsageError
 
 HOUR_NS = 3_600_000_000_000
+AUTOMATIC = "auto-"  # ids of ranges that the recorder froze by itself begin so
+AUTOMATIC_SHARE = 0.5  # of the size, at most, for those
 _ID = re.compile(r"[0-9a-zA-Z-]{1,64}")
 
 
@@ -39,6 +47,11 @@ class Frozen:
     to_ns: int
     reason: str
     created_ns: int
+
+    @property
+    def automatic(self) -> bool:
+        """Whether the recorder froze it, not a person."""
+        return self.id.startswith(AUTOMATIC)
 
     def overlaps(self, from_ns: int, to_ns: int) -> bool:
         return from_ns <= self.to_ns and to_ns >= self.from_ns
@@ -67,20 +80,42 @@ class Sealed:
         )
 
 
+def is_frozen(segment: Sealed | Description, ranges: Iterable[Frozen]) -> bool:
+    """Whether one of the ranges keeps the segment."""
+    return any(each.overlaps(segment.wall_from_ns, segment.wall_to_ns) for each in ranges)
+
+
+def choose_thawed(
+    segments: list[Sealed], retention: Retention, frozen: list[Frozen]
+) -> list[Frozen]:
+    """Which automatic ranges must go so that all of them keep no more than their share."""
+    by_people = [each for each in frozen if not each.automatic]
+    left = sorted((each for each in frozen if each.automatic), key=lambda each: each.created_ns)
+    if not left:
+        return []
+    loose = [segment for segment in segments if not is_frozen(segment, by_people)]
+    thawed: list[Frozen] = []
+    most = AUTOMATIC_SHARE * retention.size_bytes
+    while left and sum(each.bytes for each in loose if is_frozen(each, left)) > most:
+        thawed.append(left.pop(0))
+    return thawed
+
+
 def choose_expired(
     segments: list[Sealed], retention: Retention, frozen: list[Frozen], now: ClockPair, boot_id: str
 ) -> list[Sealed]:
     """Which of `segments` (oldest first) must go now."""
-    excess = sum(segment.bytes for segment in segments) - retention.size_bytes
+    by_people = [each for each in frozen if not each.automatic]
+    counted = [segment for segment in segments if not is_frozen(segment, by_people)]
+    excess = sum(segment.bytes for segment in counted) - retention.size_bytes
     expired: list[Sealed] = []
-    for segment in segments:
+    for segment in counted:
         if segment.boot_id == boot_id:
             age_ns = now.monotonic_ns - segment.to_ns
         else:
             age_ns = now.wall_ns - segment.wall_to_ns
-        if age_ns <= retention.age_ns and excess <= 0:
-            continue
-        if any(range_.overlaps(segment.wall_from_ns, segment.wall_to_ns) for range_ in frozen):
+        too_much = excess > 0 and segment is not segments[-1]
+        if (age_ns <= retention.age_ns and not too_much) or is_frozen(segment, frozen):
             continue
         expired.append(segment)
         excess -= segment.bytes
@@ -90,7 +125,10 @@ def choose_expired(
 def freeze(root: Path, from_ns: int, to_ns: int, reason: str, created_ns: int) -> Frozen:
     """Keep what was or will be recorded in that range. Needs no recorder."""
     if from_ns > to_ns:
-        raise UsageError("the range to freeze ends before it starts")
+        raise UsageError(
+            "the range to freeze ends before it starts",
+            hint="--from is the earlier end, --to the later one",
+        )
     read_archive_info(root)
     directory = root / FROZEN_DIRECTORY
     make_directory(directory)

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from nodescope.archive.gaps import merge_rows
 from nodescope.archive.schema import (
     arrow_schema,
     combine,
@@ -44,6 +45,7 @@ def derive_sealed(opened: dict[str, Any], tick_ns: int) -> dict[str, Any]:
     """
     plain = ("cores", "heartbeats", "gaps", "events", *(table.name for table in NODE_TABLES))
     sealed = {name: _sort(name, opened.pop(name)) for name in plain}
+    sealed["gaps"] = merge_rows(sealed["gaps"])
     samples = _take_samples(opened)
     frames, calls, profile = (opened.pop(name) for name in ("frames", "calls", "profile"))
     parent, frame = _column(calls, "parent"), _column(calls, "frame")

@@ -7,16 +7,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 
-from nodescope.archive.description import Description, Extent, Gap
+from nodescope.archive.description import CLOCK_STEP_NS, Description, Extent, Gap
+from nodescope.archive.gaps import add_pause, merge_gaps, same_run
 from nodescope.archive.layout import ARCHIVE_FILE
 from nodescope.archive.lock import Holder, find_holder
 from nodescope.archive.reader import Archive, Segment
-from nodescope.archive.retention import Frozen, read_frozen
+from nodescope.archive.retention import Frozen, is_frozen, read_frozen
 from nodescope.archive.source_costs import SourceCost, read_source_costs
 from nodescope.errors import ArchiveError
-
-RESTART_NS = 1_000_000_000  # a recorder that is replaced sooner leaves no gap worth a line
-NOT_RUNNING = "no recorder was running"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +48,8 @@ class Summary:
     tables: dict[str, Extent]
     sources: tuple[SourceCost, ...]
     frozen: tuple[Frozen, ...]
+    frozen_bytes: int  # of segments that retention spares
+    retention_bytes: int | None  # to which size the rest is kept; None if not known
     damaged: tuple[ArchiveError, ...]
     recording: Holder | None
 
@@ -83,6 +83,8 @@ def summarise(archive: Archive) -> Summary:
         tables=_tables(descriptions),
         sources=tuple(read_source_costs(listing.segments)),
         frozen=frozen,
+        frozen_bytes=sum(each.bytes for each in descriptions if is_frozen(each, frozen)),
+        retention_bytes=archive.info.retention_bytes,
         damaged=tuple(damaged),
         recording=find_holder(archive.root) if archive.bundle is None else None,
     )
@@ -100,27 +102,23 @@ def _size(archive: Archive, segments: Iterable[Segment]) -> int:
     return size + sum(each.description.bytes + each.description_bytes for each in segments)
 
 
-def _same_run(before: Description, after: Description) -> bool:
-    first, second = before.start, after.start
-    return (first.boot_id, first.run_ns) == (second.boot_id, second.run_ns)
-
-
 def _lost(descriptions: list[Description]) -> int:
     total = sum(description.lost for description in descriptions)
     for before, after in pairwise(descriptions):
-        if _same_run(before, after) and before.cost and after.cost:
+        if same_run(before, after) and before.cost and after.cost:
             total += after.cost.lost_first - before.cost.lost_last
     return total
 
 
 def find_gaps(descriptions: list[Description]) -> tuple[Gap, ...]:
     """The recorded gaps, and the times between two runs of the recorder."""
-    gaps = [gap for description in descriptions for gap in description.gaps]
-    for before, after in pairwise(descriptions):
-        start, end = before.wall_to_ns, after.wall_from_ns
-        if not _same_run(before, after) and end - start > RESTART_NS:
-            gaps.append(Gap(start, end, "all", None, None, NOT_RUNNING))
-    return tuple(sorted(gaps, key=lambda gap: (gap.from_ns, gap.to_ns)))
+    gaps: list[Gap] = []
+    before: Description | None = None
+    for description in descriptions:
+        gaps += add_pause(before, description, list(description.gaps))
+        before = description
+    # A gap that lasts over segments is told by each: at times that their clocks place.
+    return tuple(merge_gaps(gaps, CLOCK_STEP_NS))
 
 
 def summarise_cost(descriptions: list[Description]) -> RecorderSummary:
@@ -129,7 +127,7 @@ def summarise_cost(descriptions: list[Description]) -> RecorderSummary:
     used = sum(cost.cpu_last_ns - cost.cpu_first_ns for _, cost in known)
     elapsed = sum(cost.time_last_ns - cost.time_first_ns for _, cost in known)
     for (before, earlier), (after, later) in pairwise(known):
-        if _same_run(before, after):
+        if same_run(before, after):
             used += later.cpu_first_ns - earlier.cpu_last_ns
             elapsed += later.time_first_ns - earlier.time_last_ns
     costs = [cost for _, cost in known]

@@ -8,6 +8,7 @@ the same `flush` or `seal_segment` may be called again once `has_room` says so.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -32,7 +33,16 @@ from nodescope.archive.layout import (
     parse_sequence,
 )
 from nodescope.archive.lock import acquire_lock
-from nodescope.archive.retention import Retention, Sealed, choose_expired, read_frozen
+from nodescope.archive.retention import (
+    Frozen,
+    Retention,
+    Sealed,
+    choose_expired,
+    choose_thawed,
+    is_frozen,
+    read_frozen,
+    unfreeze,
+)
 from nodescope.archive.schema import make_batch
 from nodescope.archive.seal import seal
 from nodescope.archive.streams import OpenStreams
@@ -54,6 +64,8 @@ class ArchiveWriter:
         self.retention = retention
         self.recovered: list[Description] = []
         self.unrecoverable: list[CorruptSegment] = []
+        self.frozen_bytes = 0  # of sealed segments that retention spares
+        self._thawed: list[Frozen] = []
         self._lock: int | None = lock
         self._clock = clock
         self._boot_id = boot_id
@@ -83,10 +95,10 @@ class ArchiveWriter:
         if not 1 <= tick_ns <= 1_000_000_000:
             raise UsageError(f"a tick of {tick_ns} ns")
         root = Path(path)
-        make_directory(root)
+        make_directory(root, parents=True)
         lock = acquire_lock(root)
         try:
-            create_archive(root, clock.wall_ns(), dict(node))
+            create_archive(root, clock.wall_ns(), dict(node), retention.size_bytes)
             boot_id = str(node.get("boot_id", ""))
             writer = cls(root, lock, clock, boot_id, tick_ns, retention)
             writer._recover()
@@ -186,6 +198,12 @@ class ArchiveWriter:
         self.flush()
         if self._streams is None:
             return None
+        if not self._streams.directory.is_dir():
+            raise ArchiveError(
+                self.root,
+                "its open segment was removed while it was recorded",
+                hint="start the recorder again; retention and `freeze` decide what is kept",
+            )
         description = seal(self._streams.directory, self.root)
         self._streams.close()
         self._streams = None
@@ -201,12 +219,24 @@ class ArchiveWriter:
             frozen = read_frozen(self.root)
         except ArchiveError:
             return []  # better too much than what somebody wanted to keep
+        for each in choose_thawed(self._sealed, self.retention, frozen):
+            # A range that cannot be let go stays, and with it what it keeps.
+            with contextlib.suppress(UsageError):
+                unfreeze(self.root, each.id)
+                frozen.remove(each)
+                self._thawed.append(each)
         now = read_pair(self._clock, tries=1)
         expired = choose_expired(self._sealed, self.retention, frozen, now, self._boot_id)
         for segment in expired:
             remove_directory(self.root / SEALED_DIRECTORY / segment.name)
             self._sealed.remove(segment)
+        self.frozen_bytes = sum(each.bytes for each in self._sealed if is_frozen(each, frozen))
         return [segment.name for segment in expired]
+
+    def take_thawed(self) -> list[Frozen]:
+        """The automatic ranges that retention let go since the last call."""
+        thawed, self._thawed = self._thawed, []
+        return thawed
 
     def has_room(self) -> bool:
         """Whether the device has room for what is pending and to go on for a while."""

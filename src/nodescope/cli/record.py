@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import gc
+import os
 import sys
 from typing import TYPE_CHECKING, TextIO
 
@@ -14,7 +15,9 @@ if TYPE_CHECKING:
     from nodescope.recorder.options import RecorderOptions
     from nodescope.recorder.recorder import Progress
 
-_LOG_EVERY_NS = 10_000_000_000
+_LOG_EVERY_NS = 3600_000_000_000  # beside the first segment and the end
+_LOG_VERBOSE_NS = 10_000_000_000
+_CLEAR = "\x1b[K"  # to the end of the line
 
 
 def add_parser(commands: options.Commands) -> None:
@@ -104,7 +107,7 @@ def add_parser(commands: options.Commands) -> None:
         type=options.size,
         default="4GiB",
         metavar="SIZE",
-        help="above it the oldest segments go (default: 4GiB)",
+        help="above it the oldest segments go; what people froze comes on top (default: 4GiB)",
     )
     budget = parser.add_argument_group("its own cost; over it, the recorder lowers its rate")
     budget.add_argument(
@@ -158,7 +161,7 @@ def run(args: argparse.Namespace) -> int:
     length = "until stopped" if args.duration is None else f"for {format_duration(args.duration)}"
     console.say(f"recording to {wanted.archive} {length}")
     progress = console.update if console.shows_progress else None
-    record(wanted, report=console.warn, progress=progress)
+    record(wanted, report=console.warn, progress=progress, sealed=console.sealed)
     console.finish(f"`nodescope status --archive {wanted.archive}` shows what was recorded")
     return 0
 
@@ -171,8 +174,8 @@ class Console:
         self._quiet = quiet
         self._live = stream.isatty() and not quiet
         self._verbose = verbose
-        self._line = ""
-        self._logged_ns = 0
+        self._shown = False  # a line of progress stands there
+        self._logged_ns: int | None = None
 
     @property
     def shows_progress(self) -> bool:
@@ -186,38 +189,54 @@ class Console:
 
     def warn(self, message: str) -> None:
         """Something a person should know, quiet or not."""
-        self._clear()
+        if self._shown:
+            self._stream.write(f"\r{_CLEAR}")
+            self._shown = False
         print(f"nodescope: {message}", file=self._stream, flush=True)
 
     def update(self, progress: Progress) -> None:
         """Show how it goes; a log gets it every ten seconds, and only if verbose."""
-        line = render_progress(progress)
         if self._live:
-            self._clear()
-            self._stream.write(line)
+            # Cut before the last column: there some terminals begin a new line.
+            line = render_progress(progress, self._columns() - 1)
+            self._stream.write(f"\r{line}{_CLEAR}")
             self._stream.flush()
-            self._line = line
-        elif self._verbose and progress.elapsed_ns - self._logged_ns >= _LOG_EVERY_NS:
-            self._logged_ns = progress.elapsed_ns
-            self.say(line)
+            self._shown = True
+        elif self._verbose:
+            self._log(progress, _LOG_VERBOSE_NS)
+
+    def sealed(self, progress: Progress) -> None:
+        """A segment is complete: a log gets the first, then one line an hour."""
+        if not self._live:
+            self._log(progress, _LOG_EVERY_NS)
 
     def finish(self, message: str) -> None:
         """The last line of progress stays, then comes `message`."""
-        if self._line:
+        if self._shown:
             self._stream.write("\n")
-            self._line = ""
+            self._shown = False
         self.say(message)
 
-    def _clear(self) -> None:
-        if self._line:
-            self._stream.write("\r" + " " * len(self._line) + "\r")
-            self._line = ""
+    def _log(self, progress: Progress, every_ns: int) -> None:
+        last = self._logged_ns
+        if last is None or progress.ended or progress.elapsed_ns - last >= every_ns:
+            self._logged_ns = progress.elapsed_ns
+            self.say(render_progress(progress))
+
+    def _columns(self) -> int:
+        try:
+            columns = os.get_terminal_size(self._stream.fileno()).columns
+        except (OSError, ValueError):
+            columns = 0
+        return columns or 80
 
 
-def render_progress(progress: Progress) -> str:
-    """One line: how long, how much, at what cost."""
+def render_progress(progress: Progress, width: int | None = None) -> str:
+    """One line: how long, how much, at what cost; of a narrow one the end is left out."""
+    seconds = progress.elapsed_ns // 1_000_000_000
     parts = [
-        format_duration(progress.elapsed_ns // 1_000_000_000 * 1_000_000_000),
+        format_duration(seconds * 1_000_000_000) if seconds else "0 s",
+        *(["PAUSED: no room"] if progress.paused else []),
         f"{progress.samples:,} samples",
         f"{progress.lost:,} lost",
         f"{format_bytes(progress.written_bytes)} written",
@@ -225,4 +244,8 @@ def render_progress(progress: Progress) -> str:
         f"{format_bytes(progress.rss_bytes)} resident",
         f"{progress.frequency_hz} Hz",
     ]
-    return "  ".join(parts) + ("  PAUSED: no room" if progress.paused else "")
+    line = "  ".join(parts)
+    while width is not None and len(line) > width and len(parts) > 1:
+        parts.pop()
+        line = "  ".join(parts)
+    return line if width is None else line[:width]

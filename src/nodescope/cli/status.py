@@ -74,6 +74,8 @@ def summary_to_json(path: Path, summary: Summary) -> dict[str, object]:
         "sources": [asdict(cost) for cost in summary.sources],
         "gaps": [_gap_to_json(gap) for gap in summary.gaps],
         "frozen": [frozen_to_json(frozen) for frozen in summary.frozen],
+        "frozen_bytes": summary.frozen_bytes,
+        "retention_bytes": summary.retention_bytes,
         "recorder": asdict(summary.recorder),
         "recording": None if summary.recording is None else asdict(summary.recording),
         "damaged": [str(error) for error in summary.damaged],
@@ -105,12 +107,22 @@ def render_summary(path: Path, summary: Summary, now_ns: int) -> str:
         lines += ["", *_render_sources(summary.sources)]
     lines += ["", *_render_gaps(summary.gaps)]
     if summary.frozen:
-        lines += ["", "frozen, kept beyond retention:"]
+        lines += ["", f"frozen, kept beyond retention: {_render_frozen_size(summary)}"]
         lines += [f"  {render_frozen(frozen)}" for frozen in summary.frozen]
     if summary.damaged:
         lines += ["", "damaged, left out of the figures above:"]
         lines += [f"  {error}" for error in summary.damaged]
     return "\n".join(lines)
+
+
+def _render_frozen_size(summary: Summary) -> str:
+    size, limit = summary.frozen_bytes, summary.retention_bytes
+    if limit is None or size <= limit:
+        return format_bytes(size)
+    return (
+        f"{format_bytes(size)}, OVER the {format_bytes(limit)} of --retention-size "
+        "(`nodescope freeze --remove ID` lets one go)"
+    )
 
 
 def _render_recording(summary: Summary, now_ns: int) -> str:

@@ -2,7 +2,8 @@
 
 What lies before is kept although it was recorded before anybody knew. Ranges
 that overlap become one, up to half an hour; a storm that lasts longer goes on in
-the next. At most 24 ranges are the recorder's own, the oldest give way; those of
+the next. At most 24 ranges are the recorder's own, the oldest give way, and so they do
+where they take more than half of what retention allows (`archive.retention`); those of
 people (`nodescope freeze`) are never touched.
 """
 
@@ -12,41 +13,58 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from nodescope.archive.retention import Frozen, read_frozen, unfreeze, write_frozen
+from nodescope.archive.retention import (
+    AUTOMATIC,
+    Frozen,
+    read_frozen,
+    unfreeze,
+    write_frozen,
+)
 from nodescope.clock import ClockPair
 from nodescope.recorder.observation import SECOND_NS, Event
 
 AROUND_NS = 300 * SECOND_NS
 LONGEST_NS = 1800 * SECOND_NS
 MOST = 24
-_OWN = "auto-"
 _SLACK_NS = 60 * SECOND_NS  # a range that grows is written once a minute, not with each event
 
 
 class Freezing:
     """The recorder's own frozen ranges of one archive."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, started_ns: int, recorded_to_ns: int | None) -> None:
+        """`recorded_to_ns` is when the run before ended; None if there was none in this boot."""
         self._root = root
+        self._started_ns = started_ns
+        self._recorded_to_ns = recorded_to_ns
 
     def freeze(self, events: Iterable[Event], now: ClockPair) -> list[Event]:
         """Keep what surrounds the events; returns what is to be told of it.
 
-        Those of long ago, which the kernel's log may still tell, are let be: what
-        surrounded them was frozen then, or nobody recorded it.
+        History, which the kernel's log and others may still tell, is let be: what
+        surrounded it was frozen then, or nobody recorded it.
         """
         told: list[Event] = []
         own: list[Frozen] | None = None
         for event in events:
-            if now.monotonic_ns - event.time_ns > 2 * AROUND_NS:
+            if self._is_history(event, now):
                 continue
             if own is None:
-                own = [each for each in read_frozen(self._root) if each.id.startswith(_OWN)]
+                own = [each for each in read_frozen(self._root) if each.automatic]
             moment = event.time_ns + now.wall_ns - now.monotonic_ns
             if not self._extend(own, moment):
                 frozen = self._begin(own, event, moment, now.wall_ns)
                 told.append(_tell(frozen, event, now))
         return told
+
+    def _is_history(self, event: Event, now: ClockPair) -> bool:
+        if now.monotonic_ns - event.time_ns > 2 * AROUND_NS:
+            return True
+        if event.time_ns >= self._started_ns:
+            return False
+        # A recorder that was started again finds what the one before had recorded until then.
+        before = self._recorded_to_ns
+        return before is None or before < event.time_ns - AROUND_NS
 
     def _extend(self, own: list[Frozen], moment_ns: int) -> bool:
         """Whether one of the ranges there are holds the moment, or was made to."""
@@ -66,10 +84,10 @@ class Freezing:
         return False
 
     def _begin(self, own: list[Frozen], event: Event, moment_ns: int, wall_ns: int) -> Frozen:
-        numbers = (each.id.removeprefix(_OWN) for each in own)
+        numbers = (each.id.removeprefix(AUTOMATIC) for each in own)
         number = 1 + max((int(each) for each in numbers if each.isdecimal()), default=0)
         frozen = Frozen(
-            f"{_OWN}{number:04d}",
+            f"{AUTOMATIC}{number:04d}",
             moment_ns - AROUND_NS,
             moment_ns + AROUND_NS,
             f"{event.kind} on {event.subject}: {event.message}",

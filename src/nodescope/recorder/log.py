@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 
+from nodescope.archive.description import Gap
+from nodescope.archive.gaps import merge_gaps
 from nodescope.recorder.observation import Event
 from nodescope.records import EVENT_KINDS
 
@@ -15,7 +17,7 @@ class EventLog:
     def __init__(self, report: Callable[[str], None]) -> None:
         self._report = report
         self._said: set[str] = set()
-        self._gaps: list[tuple[int, int, str, int | None, int | None, str]] = []
+        self._gaps: list[Gap] = []
         self._events: list[Event] = []
         self._serious: list[Event] = []
 
@@ -31,12 +33,7 @@ class EventLog:
         loud: bool = False,
     ) -> None:
         """Something was not seen. Touching gaps of one kind become one."""
-        if self._gaps:
-            last = self._gaps[-1]
-            if last[2:] == (source, cpu, lost, reason) and lost is None and from_ns <= last[1]:
-                self._gaps[-1] = (last[0], max(last[1], to_ns), source, cpu, lost, reason)
-                return
-        self._gaps.append((from_ns, to_ns, source, cpu, lost, reason))
+        self._gaps.append(Gap(from_ns, to_ns, source, cpu, lost, reason))
         if loud:
             self._say(f"{source}: {reason}")
 
@@ -72,10 +69,10 @@ class EventLog:
         """The rows since the last call, by table."""
         rows: dict[str, dict[str, list[object]]] = {}
         if self._gaps:
-            names = ("from_ns", "to_ns", "source", "cpu", "lost", "reason")
+            gaps = merge_gaps(self._gaps)
             rows["gaps"] = {
-                name: list(column)
-                for name, column in zip(names, zip(*self._gaps, strict=True), strict=True)
+                name: [getattr(gap, name) for gap in gaps]
+                for name in ("from_ns", "to_ns", "source", "cpu", "lost", "reason")
             }
         if self._events:
             rows["events"] = {

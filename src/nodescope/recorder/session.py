@@ -24,6 +24,7 @@ def record(
     *,
     report: Callable[[str], None] = lambda message: None,
     progress: Callable[[Progress], None] | None = None,
+    sealed: Callable[[Progress], None] | None = None,
 ) -> None:
     """Record as asked; returns when the duration is over or a signal came."""
     check(options)
@@ -48,6 +49,7 @@ def record(
             observers=observers,
             report=report,
             progress=progress,
+            sealed=sealed,
         ).run()
 
 

@@ -26,6 +26,7 @@ _KINDS = (
     EventKind("source_degraded", "a source tells less than it could"),
     EventKind("rate_lowered", "the recorder sampled less, to keep its budget"),
     EventKind("rate_restored", "sampling less had not helped"),
+    EventKind("rate_raised", "the recorder samples more again: its cost allows it"),
     EventKind("source_eased", "a source is asked less often, to keep the budget"),
     EventKind("paused", "recording paused for want of room"),
     EventKind("resumed", "recording went on"),
@@ -34,6 +35,8 @@ _KINDS = (
     EventKind("cpu_offline", "a core went offline"),
     EventKind("cpu_online", "a core came online"),
     EventKind("frozen", "the minutes around an event were frozen"),
+    EventKind("thawed", "what the recorder had frozen by itself was let go, for want of room"),
+    EventKind("retention_exceeded", "what is frozen is more than is to be kept"),
     EventKind("import", "a file was imported"),
     # the kernel's log
     EventKind("kernel", "a line of an imported kernel log that has no kind of its own"),
