@@ -253,7 +253,6 @@ def test_one_that_waits_holds_up_nobody() -> None:
 
 def test_what_there_was_no_room_for_is_dropped() -> None:
     observer = HandObserver()
-    hours = count()
 
     def answer() -> Observation:
         said = Observation()
