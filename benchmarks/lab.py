@@ -74,7 +74,8 @@ def run(options: Options) -> Result:
     clean()
     offset, slope = _fit(outcomes)
     grids = (_grid(outcomes, offset, slope), _calibration(outcomes))
-    notes = (*_describe(outcomes, offset, slope), _made(recordings))
+    calm = f"Quiet recordings without a finding: {quiet.count(0)} of {len(quiet)}."
+    notes = (*_describe(outcomes, offset, slope), calm, _made(recordings))
     return Result(_bars(outcomes, quiet), grids, notes, {
         "wrong": [
             f"{each.scenario}{' (healthy)' if each.healthy else ''}: {each.said}"
@@ -152,10 +153,9 @@ def _bars(outcomes: list[Outcome], quiet: list[int]) -> tuple[Bar, ...]:
         Bar("healthy twins: no finding", "all", f"{sum(t.right for t in twins)} of {len(twins)}",
             all(t.right for t in twins))
     )  # fmt: skip
-    silent = sum(not count for count in quiet)
     bars.append(
-        Bar("quiet recordings: no finding", "all", f"{silent} of {len(quiet)}",
-            silent == len(quiet))
+        Bar("quiet recordings: no finding", "all", f"{quiet.count(0)} of {len(quiet)}",
+            not any(quiet))
     )  # fmt: skip
     return tuple(bars)
 
