@@ -6,9 +6,10 @@ ends at the true root with the true mechanism; where there is nothing, if there 
 finding, or (decoys that do hold a core) one that names the program itself. Beside that,
 and strictly: no run of a decoy names zombies, a unit or a container as the cause. `--quick`
 runs each once, all at small strength; what has to be recorded for long before it shows
-(`loop-beside-leak`) is run a quarter as often as the others. A run in which the machine did not let the lab have
-its core (the kernel's account of the lab's own process says how much) is not counted, but
-told, and made again. All chains that were told, also those not ranked first, calibrate
+(`loop-beside-leak`) is run a quarter as often as the others. A run in which the machine did
+not let the lab have its core (the kernel's account of the lab's own process says how much)
+is not counted, but told, and made again.
+All chains that were told, also those not ranked first, calibrate
 confidence (`nodescope.diagnosis.calibration`): the fit is shown with what it stands on.
 Recordings are made by `lab_runs.py` and stay, with NODESCOPE_BENCH_LAB_KEEP=FOLDER, where it
 says: a run that is interrupted goes on from there, and one made earlier is diagnosed by
