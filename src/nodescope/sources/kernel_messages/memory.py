@@ -49,7 +49,7 @@ RULES: tuple[Rule, ...] = (
     rule(
         "oom_kill",
         "Killed process ",  # up to 5.0
-        r"^Killed process (?P<pid>\d+) \((?P<comm>.*)\)(?:, UID (?P<uid>\d+),)?"
+        r"Killed process (?P<pid>\d+) \((?P<comm>.*)\)(?:, UID (?P<uid>\d+),)?"
         r" total-vm:(?P<virtual_kb>\d+)kB, anon-rss:(?P<anonymous_kb>\d+)kB",
     ),
 )
