@@ -35,8 +35,21 @@ OWNERS = {
     "/kubepods/besteffort": None,
     # containerd told to use a path it did not expect
     f"/system.slice/containerd.service/{SLICE}:cri-containerd:{ID}": Owner(
-        "container", "containerd", None, None, ID
+        "container", "containerd", None, UID, ID
     ),
+    f"/system.slice/{SLICE}:cri-containerd:{ID}/inner": Owner(
+        "container", "containerd", None, UID, ID
+    ),
+    f"/system.slice:docker:{ID}": Owner("container", "docker", None, None, ID),
+    # kind, k3d and whoever gives the kubelet a root of its own
+    f"/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-burstable.slice/kubelet-{SLICE}/"
+    f"cri-containerd-{ID}.scope": Owner(
+        "container", "containerd", f"cri-containerd-{ID}.scope", UID, ID
+    ),
+    f"/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-pod{HASH}.slice": Owner(
+        "pod", None, f"kubelet-kubepods-pod{HASH}.slice", HASH
+    ),
+    f"/a.slice/a-b.slice/a-b-{SLICE}": Owner("pod", None, f"a-b-{SLICE}", UID),
     # docker, podman
     f"/docker/{ID}": Owner("container", "docker", None, None, ID),
     "/docker": None,

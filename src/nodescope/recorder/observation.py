@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from nodescope.recorder.nic_reports import NicReports
 from nodescope.sources.places import Places
 
 SECOND_NS = 1_000_000_000
@@ -64,6 +65,7 @@ class Setting:
 
     places: Places
     archive: Path  # what earlier runs of the recorder left may be read from it
+    nic_reports: NicReports = field(default_factory=NicReports)
 
 
 class Observer(Protocol):

@@ -1,4 +1,4 @@
-"""What an archive already tells: lines of the kernel's log, marks, jobs.
+"""What an archive already tells: lines of the kernel's log, marks, jobs, zombies, loops.
 
 The archive itself is the memory: a thing is in it or it is not, whatever became
 of the recorder that wrote it, so that nothing is told twice and nothing is left out.
@@ -9,6 +9,8 @@ whose lines are still to be told.
 from __future__ import annotations
 
 import json
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -63,6 +65,99 @@ def read_told_names(archive: Path, key: str, since_wall_ns: int) -> set[str]:
         except ArchiveError:
             continue  # a damaged one costs its own
     return {each for each in found if isinstance(each, str)}
+
+
+@dataclass(frozen=True, slots=True)
+class ToldWalk:
+    """A walk over the memory cgroups, as it was told last."""
+
+    time_ns: int
+    took_ns: int
+    file: str
+
+
+def read_told_walk(archive: Path, boot_id: str, since_ns: int) -> ToldWalk | None:
+    """The last one that was told since then; None: none was."""
+    for segment in _segments_of(archive, boot_id, since_ns):
+        walks = [
+            ToldWalk(row["time_ns"], row["walk_ns"], row["walk_file"] or "")
+            for row in _rows(segment, "memory_cgroups", "time_ns", "walk_ns", "walk_file")
+            if row["walk_ns"] is not None
+        ]
+        if walks:
+            return max(walks, key=lambda each: each.time_ns)
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class ToldZombies:
+    """The threshold that was told last to have been passed, and how few there were since."""
+
+    kind: str
+    threshold: int
+    dying: int  # when it was told
+    least: int  # since then
+
+
+def read_told_zombies(archive: Path, boot_id: str) -> ToldZombies | None:
+    """What was told of this boot; None: nothing."""
+    least: int | None = None
+    for segment in _segments_of(archive, boot_id):
+        event = _last_crossing(segment)
+        after_ns = -1 if event is None else event["time_ns"]
+        counts = _rows(segment, "memory_cgroups", "time_ns", "dying")
+        since = [row["dying"] for row in counts if row["time_ns"] > after_ns]
+        least = min([n for n in (least, *since) if n is not None], default=None)
+        if event is not None:
+            details = json.loads(event["details"])
+            dying = int(details["dying"])
+            told = dying if least is None else min(dying, least)
+            return ToldZombies(event["kind"], int(details["threshold"]), dying, told)
+    return None
+
+
+def _last_crossing(segment: Segment) -> dict[str, Any] | None:
+    rows = _rows(segment, "events", "time_ns", "kind", "details")
+    crossings = [row for row in rows if row["kind"].startswith("zombies_") and row["details"]]
+    return max(crossings, key=lambda row: row["time_ns"], default=None)
+
+
+def read_told_loops(archive: Path, boot_id: str, since_ns: int, restarts: int) -> set[str]:
+    """Units that were told to loop since then, or restarted so often that they still did."""
+    told: set[str] = set()
+    again: Counter[str] = Counter()
+    for segment in _segments_of(archive, boot_id, since_ns):
+        for row in _rows(segment, "events", "time_ns", "kind", "subject"):
+            if row["time_ns"] < since_ns:
+                continue
+            if row["kind"] == "unit_loop":
+                told.add(row["subject"])
+            elif row["kind"] == "unit_restart":
+                again[row["subject"]] += 1
+    return told | {unit for unit, count in again.items() if count >= restarts}
+
+
+def _segments_of(archive: Path, boot_id: str, since_ns: int = 0) -> Iterator[Segment]:
+    """Those of a boot that reach beyond a time of its clock, the latest first."""
+    try:
+        segments = Archive.open(archive).segments()
+    except ArchiveError:
+        return
+    for segment in reversed(segments):
+        try:
+            description = segment.description
+            if description.start.boot_id == boot_id and description.to_ns >= since_ns:
+                yield segment
+        except ArchiveError:
+            continue  # a damaged one costs its own
+
+
+def _rows(segment: Segment, table: str, *columns: str) -> list[dict[str, Any]]:
+    try:
+        rows: list[dict[str, Any]] = segment.read(table, list(columns)).to_pylist()
+    except ArchiveError:
+        return []
+    return rows
 
 
 def _event_sequences(segment: Segment) -> frozenset[int]:

@@ -3,7 +3,9 @@
 Kubelet, container runtimes, ECS and systemd each name cgroups in their own way:
 
     /kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod<uid>.slice/cri-containerd-<id>.scope
+    /kubelet.slice/…/kubelet-kubepods-burstable-pod<uid>.slice/…   below a root of its own (kind)
     /kubepods/burstable/pod<uid>/<id>          the same by the cgroupfs driver
+    …/kubepods-burstable-pod<uid>.slice:cri-containerd:<id>   drivers that do not agree
     /system.slice/docker-<id>.scope, /docker/<id>, /machine.slice/libpod-<id>.scope
     /ecs/<task>/<id>, /ecstasks.slice/ecstasks-<task>.slice/docker-<id>.scope
     /user.slice/user-1000.slice/session-3.scope, /system.slice/sshd.service
@@ -27,11 +29,12 @@ _RUNTIMES = {
     "libpod": "podman",
 }
 _PREFIXED = re.compile(
-    rf"(?:.*:)?(?P<runtime>{'|'.join(_RUNTIMES)})[-:](?P<monitor>conmon-)?{_ID}(?:\.scope)?"
+    rf"(?:(?P<parent>.*):)?(?P<runtime>{'|'.join(_RUNTIMES)})[-:](?P<monitor>conmon-)?{_ID}(?:\.scope)?"
 )
 _BARE = re.compile(_ID)
 _UID = r"[0-9a-f]{8}(?:[-_][0-9a-f]{4}){3}[-_][0-9a-f]{12}|[0-9a-f]{32}"  # static pods: a hash
-_POD = re.compile(rf"(?:kubepods(?:-[a-z]+)?-)?pod(?P<uid>{_UID})(?:\.slice)?")
+# systemd's names repeat those above: what the kubelet's root is called stands before.
+_POD = re.compile(rf"(?:(?:.+-)?kubepods(?:-[a-z]+)?-)?pod(?P<uid>{_UID})(?:\.slice)?")
 _TASK_SLICE = re.compile(r"ecstasks-(?P<task>[0-9a-f_]+)\.slice")
 _SESSION = re.compile(r"session-[^/]+\.scope")
 _UNIT_KINDS = (".service", ".scope", ".socket", ".mount", ".swap")
@@ -57,6 +60,7 @@ def find_owner(path: str) -> Owner | None:
         found = _container(name, parents)
         if found is not None:
             kind, runtime, container_id, unit = "container", *found, None
+            pod_uid = _named_pod(name) or pod_uid
         elif (pod := _pod(name, parents)) is not None:
             kind, pod_uid, container_id, unit = "pod", pod, None, None
             runtime = "ecs" if "ecs" in parents[:1] or name.startswith("ecstasks-") else None
@@ -82,6 +86,12 @@ def _container(name: str, parents: list[str]) -> tuple[str | None, str] | None:
     if parents[0] == "ecs":  # right below it are tasks
         return ("ecs", bare["id"]) if len(parents) > 1 else None
     return _PARENT_RUNTIMES.get(parents[-1]), bare["id"]
+
+
+def _named_pod(name: str) -> str | None:
+    """The uid of the pod that a container's own name has before its runtime."""
+    prefixed = _PREFIXED.fullmatch(name)
+    return _pod(prefixed["parent"] or "", []) if prefixed is not None else None
 
 
 def _pod(name: str, parents: list[str]) -> str | None:

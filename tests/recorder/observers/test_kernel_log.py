@@ -174,6 +174,27 @@ def test_an_event_whose_line_was_not_yet_written_is_not_told_again(tmp_path: Pat
     assert not [event for event in again.events if event.message.startswith(tag)]
 
 
+@pytest.mark.live
+@pytest.mark.root
+def test_what_happened_to_a_device_is_known_to_those_who_count_it(tmp_path: Path) -> None:
+    setting = Setting(Places(), tmp_path / "none")
+    observer = kernel_log.make(setting)
+    collected = Collected(observer)
+    tag = f"nodescope-reports-{os.getpid()}: "
+    reset = write_line(f"{tag}ena 0000:90:00.0 re0: Trigger reset is on")
+    resets = "bnxt_en 0000:91:00.0 re1: TX timeout detected, starting reset task!"
+    last = write_line(f"{tag}{resets}").text
+    wait_for(lambda: collected.has(last), last)
+    observer.close()
+    told = setting.nic_reports.told
+    assert told("nic_reset", ("re0",), reset.before_ns - MILLISECOND_NS)
+    assert told("nic_reset", ("0000:90:00.0",), reset.before_ns - MILLISECOND_NS)
+    assert not told("nic_tx_timeout", ("re0",), 0)
+    assert told("nic_tx_timeout", ("re1",), 0)
+    assert told("nic_reset", ("re1",), 0)  # its line says so
+    assert not told("nic_reset", ("re2",), 0)
+
+
 def test_without_an_archive_nothing_was_told(tmp_path: Path) -> None:
     assert read_told(tmp_path / "none", "boot").sequence == -1
 

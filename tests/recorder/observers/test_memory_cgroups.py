@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.recorder.observers.archived import keep, put_boot_id
 from tests.sources.memory_cgroups.trees import PAGE, V1Tree, V2Tree
 
 from nodescope.errors import SourceAbsent
@@ -12,6 +13,8 @@ from nodescope.recorder.observation import Observation, Setting
 from nodescope.recorder.observers import memory_cgroups
 from nodescope.recorder.observers.memory_cgroups import MemoryCgroupsObserver
 from nodescope.records import NODE_TABLES
+from nodescope.sources.memory_cgroups.residual import read_parents
+from nodescope.sources.memory_cgroups.walk import SLOW_NS, Walk
 from nodescope.sources.places import Places
 
 MINUTE = 60_000_000_000
@@ -108,6 +111,114 @@ def test_a_threshold_is_one_event_until_the_number_fell(tmp_path: Path) -> None:
         none, ["zombies_warn"], none, none, none, ["zombies_critical"], none, none, none,
         ["zombies_warn"],
     ]  # fmt: skip
+
+
+def _restarted(tmp_path: Path, *counts: int) -> list[list[str]]:
+    """The events of a recorder that is started anew for each of these numbers."""
+    kinds = []
+    for step, dying in enumerate(counts):
+        tree = _tree(tmp_path / "node", dying)
+        put_boot_id(tree.root)
+        observer = _observer(tree.places, tmp_path / "archive")
+        said = observer.observe((step + 1) * HOUR)
+        kinds.append([event.kind for event in said.events])
+        keep(tmp_path / "archive", said, (step + 1) * HOUR)
+    return kinds
+
+
+def test_a_recorder_that_starts_again_does_not_tell_again(tmp_path: Path) -> None:
+    none: list[str] = []
+    counts = (2_500, 2_600, 1_900, 2_100, 12_000, 11_000, 9_500, 11_000)
+    assert _restarted(tmp_path, *counts) == [
+        ["zombies_warn"], none, none, none, ["zombies_critical"], none, none, none,
+    ]  # fmt: skip
+
+
+def test_what_fell_between_two_recorders_is_told_again(tmp_path: Path) -> None:
+    none: list[str] = []
+    assert _restarted(tmp_path / "warn", 2_500, 100, 2_500, 2_600) == [
+        ["zombies_warn"], none, ["zombies_warn"], none,
+    ]  # fmt: skip
+    assert _restarted(tmp_path / "critical", 12_000, 5_000, 12_000) == [
+        ["zombies_critical"], none, ["zombies_critical"],
+    ]  # fmt: skip
+
+
+def test_another_boot_is_told_of_anew(tmp_path: Path) -> None:
+    assert _restarted(tmp_path, 2_500) == [["zombies_warn"]]
+    put_boot_id(tmp_path / "node", "another")
+    places = Places(tmp_path / "node")
+    said = _observer(places, tmp_path / "archive").observe(2 * HOUR)
+    assert [event.kind for event in said.events] == ["zombies_warn"]
+
+
+def _walked(monkeypatch: pytest.MonkeyPatch, took_ns: int) -> list[str]:
+    """Every probe takes so long, and is noted."""
+    walks: list[str] = []
+
+    def probe(_hierarchy: object) -> Walk:
+        walks.append("walk")
+        return Walk("memory.numa_stat", took_ns)
+
+    monkeypatch.setattr(memory_cgroups, "probe_walk", probe)
+    return walks
+
+
+def test_a_slow_walk_stays_rare_when_the_recorder_starts_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    walks = _walked(monkeypatch, SLOW_NS + 1)
+    tree = _tree(tmp_path / "node", 300)
+    put_boot_id(tree.root)
+    archive = tmp_path / "archive"
+    keep(archive, _observer(tree.places, archive).observe(HOUR), HOUR)
+    assert len(walks) == 1
+    for minutes in (1, 5, 9):
+        said = _observer(tree.places, archive).observe(HOUR + minutes * MINUTE)
+        assert (said.rows["memory_cgroups"][0]["walk_ns"], _parents(said)) == (None, [])
+    assert len(walks) == 1
+    later = _observer(tree.places, archive).observe(HOUR + 10 * MINUTE)
+    assert len(walks) == 2
+    assert _parents(later)
+
+
+def test_a_quick_walk_is_not_rare_after_a_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    walks = _walked(monkeypatch, SLOW_NS)
+    tree = _tree(tmp_path / "node", 300)
+    put_boot_id(tree.root)
+    archive = tmp_path / "archive"
+    keep(archive, _observer(tree.places, archive).observe(HOUR), HOUR)
+    said = _observer(tree.places, archive).observe(HOUR + MINUTE)
+    assert len(walks) == 2
+    assert _parents(said)
+
+
+@pytest.mark.parametrize(("took_ns", "rests"), [(SLOW_NS + 1, 10), (SLOW_NS // 100, 1)])
+def test_parents_that_were_slow_to_read_are_read_every_ten_minutes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, took_ns: int, rests: int
+) -> None:
+    """Where `memory.stat` walks, each of these reads holds its core, like the probe."""
+    cpu = [0]
+
+    def slowly(hierarchy: Any, dying: int | None) -> Any:
+        cpu[0] += took_ns
+        return read_parents(hierarchy, dying)
+
+    monkeypatch.setattr(memory_cgroups, "read_parents", slowly)
+    monkeypatch.setattr("time.thread_time_ns", lambda: cpu[0])
+    tree = _tree(tmp_path, 300)
+    observer = _observer(tree.places, tmp_path)
+    observer.observe(0)
+    read_at = []
+    for minute in range(1, 25):
+        tree.track(300 + minute * 100)
+        before = cpu[0]
+        observer.observe(minute * MINUTE)
+        if cpu[0] != before:
+            read_at.append(minute)
+    assert read_at == list(range(rests, 25, rests))
 
 
 def test_v2(tmp_path: Path) -> None:

@@ -6,16 +6,25 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.sources.network.synthetic_ena import FIRST_IRQ, QUEUES, SyntheticEthtool, SyntheticHost
+from tests.sources.network.synthetic_ena import (
+    BUS,
+    FIRST_IRQ,
+    QUEUES,
+    SyntheticEthtool,
+    SyntheticHost,
+)
 
+from nodescope.diagnosis.incidents import NIC_KINDS
 from nodescope.errors import SourceAbsent
 from nodescope.recorder.observation import SECOND_NS, Event, Observation, Setting
 from nodescope.recorder.observers.nics import NicsObserver, make
+from nodescope.records import EVENT_KINDS
 from nodescope.sources.network.ethtool import DriverInfo
 from nodescope.sources.network.nics import list_nics
 from nodescope.sources.places import Places
 
 NIC = "sys/class/net/ens5"
+RESETS = ("nic_tx_timeout", "nic_reset", "nic_poll_starved", "nic_keepalive_lost")
 
 
 class Host:
@@ -25,7 +34,8 @@ class Host:
         self.root = root
         SyntheticHost(root)
         self.ethtool = SyntheticEthtool()
-        self.observer = NicsObserver(Setting(Places(root=root), root), self.ethtool)
+        self.setting = Setting(Places(root=root), root)
+        self.observer = NicsObserver(self.setting, self.ethtool)
         self.now_ns = 50 * SECOND_NS
 
     def next(self) -> Observation:
@@ -84,9 +94,9 @@ def test_a_rise_of_a_counter_of_trouble_is_one_event(host: Host) -> None:
     host.next()
     host.ethtool.values["queue_5_tx_missed_tx"] += 2
     host.ethtool.values["queue_6_tx_missed_tx"] += 3
-    host.ethtool.values["suspected_poll_starvation"] += 1
+    host.ethtool.values["pps_allowance_exceeded"] += 1
     events = {event.details["statistic"]: event for event in host.events()}
-    assert set(events) == {"tx_missed_tx", "suspected_poll_starvation"}
+    assert set(events) == {"tx_missed_tx", "pps_allowance_exceeded"}
     assert events["tx_missed_tx"].details["rise"] == 5
     assert events["tx_missed_tx"].kind == "nic_stat_jump"
     # It goes on rising: still the same trouble.
@@ -103,10 +113,51 @@ def test_a_transmit_timeout_is_seen_by_queue_even_if_the_driver_counts_nothing(h
     host.next()
     host.write(f"{NIC}/queues/tx-13/tx_timeout", "1")
     said = host.next()
-    assert [event.message for event in said.events] == ["tx_timeout rose by 1"]
+    (event,) = said.events
+    assert event.message == "tx_timeout rose by 1: counted, and not in the kernel's log"
+    assert (event.kind, event.subject, event.details["queue"]) == ("nic_tx_timeout", "ens5", 13)
     (queue,) = said.rows["nic_queues"]
     assert (queue["queue"], queue["tx_timeouts"]) == (13, 1)
     assert said.rows["nics"][0]["tx_timeouts"] == 1
+
+
+def test_what_is_counted_and_not_logged_is_told_as_the_log_would(host: Host) -> None:
+    host.next()
+    for name in ("tx_timeout", "total_resets", "suspected_poll_starvation", "wd_expired"):
+        host.ethtool.values[name] += 1
+    host.write(f"{NIC}/queues/tx-13/tx_timeout", "1")  # the kernel counts the same: told once
+    events = {event.kind: event for event in host.events()}
+    assert set(events) == set(RESETS)
+    assert all(EVENT_KINDS[kind].serious for kind in events)
+    assert set(events) <= set(NIC_KINDS)  # as the diagnosis looks for them
+    reset = events["nic_reset"]
+    assert (reset.subject, reset.details) == ("ens5", {
+        "statistic": "total_resets", "before": 0, "value": 1, "rise": 1, "known_from": "counters",
+        "within_s": 10.0, "driver": "ena", "version": "2.10.0g", "interface": "ens5",
+    })  # fmt: skip
+    for name in ("tx_timeout", "total_resets", "suspected_poll_starvation", "wd_expired"):
+        host.ethtool.values[name] += 1
+    assert host.events() == []  # the same trouble goes on
+
+
+@pytest.mark.parametrize("name", ["ens5", BUS, None])
+def test_what_the_log_told_is_not_told_twice(host: Host, name: str | None) -> None:
+    host.next()
+    for kind in RESETS:
+        host.setting.nic_reports.tell(host.now_ns - 20 * SECOND_NS, kind, (name,))
+    host.ethtool.values["total_resets"] += 1
+    host.ethtool.values["suspected_poll_starvation"] += 1
+    host.write(f"{NIC}/queues/tx-13/tx_timeout", "1")
+    assert [event.kind for event in host.events()] == ["nic_stat_jump"] * 3
+
+
+def test_an_old_line_or_one_of_another_device_does_not_count(host: Host) -> None:
+    host.next()
+    host.setting.nic_reports.tell(host.now_ns - 31 * SECOND_NS, "nic_reset", ("ens5",))
+    host.setting.nic_reports.tell(host.now_ns, "nic_reset", ("eth7", "0000:21:00.0"))
+    host.setting.nic_reports.tell(host.now_ns, "nic_tx_timeout", ("ens5",))
+    host.ethtool.values["total_resets"] += 1
+    assert [event.kind for event in host.events()] == ["nic_reset"]
 
 
 def test_a_link_that_goes_and_comes(host: Host) -> None:

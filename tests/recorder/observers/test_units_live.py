@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.recorder.observers.archived import keep
 from tests.systemd_guest import Guest, skip_without_namespaces
 from tests.waiting import wait_for
 
@@ -240,6 +241,30 @@ def test_either_witness_will_do(guest: Guest, witness: str, tmp_path: Path) -> N
     finally:
         units.close()
     _check_restarts(guest, "quick.service", [event.details for event in told])
+
+
+def test_a_unit_that_loops_already_is_told_once(guest: Guest, tmp_path: Path) -> None:
+    """Its loop began before the recorder did; and the next recorder need not tell it again."""
+    archive = tmp_path / "archive"
+    boot_id = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    for loops in (1, 0):
+        units = make(Setting(Places(systemd_bus=guest.bus, journal=guest.journal), archive))
+        told: list[observation.Event] = []
+
+        def look(units: Units = units, told: list[observation.Event] = told) -> bool:
+            said = units.observe(time.clock_gettime_ns(time.CLOCK_MONOTONIC))
+            told.extend(event for event in said.events if event.subject == "quick.service")
+            return [event.kind for event in told].count("unit_restart") >= 5
+
+        try:
+            wait_for(look, "five restarts were told", 180)
+        finally:
+            units.close()
+        (first, *_) = [event for event in told if event.kind == "unit_restart"]
+        found = [event for event in told if event.kind == "unit_loop"]
+        assert [event.time_ns for event in found] == [first.time_ns] * loops
+        now_ns = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+        keep(archive, observation.Observation(events=told), now_ns, boot_id)
 
 
 def test_a_journal_that_is_rotated_is_followed(guest: Guest, tmp_path: Path) -> None:

@@ -23,10 +23,12 @@ from tests.sources.containers.test_pods import UID, write_log
 from tests.waiting import wait_for
 
 from nodescope.errors import SourceAbsent
+from nodescope.sources.containers.container import Container
 from nodescope.sources.containers.runtimes import (
     Runtimes,
     find_containerd_socket,
     find_docker_socket,
+    pod_cgroup,
 )
 from nodescope.sources.places import Places
 
@@ -181,6 +183,19 @@ def test_pods_where_no_runtime_tells(tmp_path: Path, clock: Clock) -> None:
     clock.now_s += 60
     (started,) = runtimes.poll(NOW).happenings
     assert (started.kind, started.container.restarts) == ("started", 3)
+
+
+@pytest.mark.parametrize(
+    ("cgroup", "is_pods"),
+    [
+        ("/kubepods/burstable/podx/abc", True),
+        ("/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-podx.slice/y.scope", True),
+        ("/docker/abc", False),
+        (None, False),
+    ],
+)
+def test_a_cgroup_tells_whether_a_container_is_a_pods(cgroup: str | None, is_pods: bool) -> None:
+    assert pod_cgroup(Container("containerd", "abc", cgroup=cgroup)) is is_pods
 
 
 def test_what_comes_later_is_found_later(tmp_path: Path, clock: Clock) -> None:

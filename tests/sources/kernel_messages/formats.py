@@ -165,10 +165,22 @@ FORMATS: tuple[Format, ...] = (
            {"pid": 4550, "anonymous_bytes": 100100 * 1024, "constraint": "CONSTRAINT_MEMCG"}),
     Format("Out of memory: Killed process 4551 (stress) total-vm:834776kB, anon-rss:100100kB, "
            "file-rss:0kB", "oom_kill", "stress", {"pid": 4551}),
+    # up to 5.0: the one that is killed, and before it the one that is chosen
+    Format("Killed process 4552 (java) total-vm:834776kB, anon-rss:100100kB, file-rss:33900kB, "
+           "shmem-rss:0kB", "oom_kill", "java", {"pid": 4552, "anonymous_bytes": 100100 * 1024}),
+    Format("Killed process 4553 (java), UID 1000, total-vm:834776kB, anon-rss:8kB, file-rss:0kB",
+           "oom_kill", "java", {"pid": 4553, "uid": 1000, "anonymous_bytes": 8192}),
+    Format("Memory cgroup out of memory: Kill process 4554 (java) score 1987 or sacrifice child",
+           "oom_kill", "java", {"pid": 4554, "score": 1987, "constraint": "CONSTRAINT_MEMCG"}),
+    Format("Out of memory: Kill process 77 (a (b) c) score 12 or sacrifice child", "oom_kill",
+           "a (b) c", {"pid": 77, "score": 12}),
+    Format("Out of memory (oom_kill_allocating_task): Kill process 78 (a) score 0 or sacrifice "
+           "child", "oom_kill", "a", {"pid": 78}),
 )  # fmt: skip
 
 OF_NO_KIND = (
     "",
+    "oom_reaper: reaped process 4550 (java), now anon-rss:0kB, file-rss:0kB, shmem-rss:0kB",
     "systemd-journald[96]: Received client request to flush runtime journal.",
     "smpboot: CPU 1 is now offline",
     "usb 1-1: reset high-speed USB device number 2 using xhci_hcd",

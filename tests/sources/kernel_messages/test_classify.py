@@ -76,6 +76,30 @@ def test_the_two_lines_of_an_oom_kill_are_one() -> None:
     assert join(first, "Tasks state (memory values in pages):") is None
 
 
+def test_before_5_1_the_one_chosen_and_the_one_killed_are_one() -> None:
+    chosen = classify("Out of memory: Kill process 12 (java) score 900 or sacrifice child")
+    killed = "Killed process {} ({}) total-vm:8kB, anon-rss:4kB, file-rss:0kB, shmem-rss:0kB"
+    assert chosen is not None
+    child = join(chosen, killed.format(13, "worker"))
+    assert child is not None
+    assert (child.subject, child.details["pid"], child.details["score"]) == ("worker", 13, 900)
+    assert child.details["anonymous_bytes"] == 4096
+    assert join(child, killed.format(14, "worker")) is None  # a second kill is another event
+    other = "Out of memory: Kill process 15 (java) score 800 or sacrifice child"
+    assert join(chosen, other) is None
+    # 5.0 says where first
+    where = classify(
+        "oom-kill:constraint=CONSTRAINT_NONE,nodemask=(null),cpuset=/,mems_allowed=0,"
+        "global_oom,task_memcg=/a,task=java,pid=12,uid=0"
+    )
+    assert where is not None
+    announced = join(where, "Out of memory: Kill process 12 (java) score 900 or sacrifice child")
+    assert announced is not None
+    whole = join(announced, killed.format(12, "java"))
+    assert whole is not None
+    assert (whole.details["task_memcg"], whole.details["virtual_bytes"]) == ("/a", 8192)
+
+
 def test_the_line_after_names_the_core_that_held_up_rcu() -> None:
     stall = classify("rcu: INFO: rcu_preempt self-detected stall on CPU")
     assert stall is not None

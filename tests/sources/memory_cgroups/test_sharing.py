@@ -24,6 +24,8 @@ def test_no_more_are_shared_out_than_there_are(total: int, parents: list[Candida
     assert sum(counts) == min(total, sum(parent.pages for parent in parents))
     for share, parent in zip(shares, parents, strict=True):
         assert 0 <= share.least <= share.count <= share.most <= total
+        # a bool among them would be printed as one
+        assert [type(each) for each in (share.count, share.least, share.most)] == [int] * 3
         assert share.count <= parent.pages
     sure = [share for share, each in zip(shares, parents, strict=True) if not each.doubtful]
     if total >= len(sure):

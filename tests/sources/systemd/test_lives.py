@@ -55,6 +55,22 @@ def test_a_loop_is_told_once_while_it_lasts() -> None:
     assert lives.of["x.service"].looping_since_us == loops[0].time_us
 
 
+def test_a_loop_that_began_before_is_told_at_its_first_restart_from_then_on() -> None:
+    lives = Lives()
+    lives.since_us = 13 * _S
+    loops = [each for each in lives.take(_runs(9)) if each.kind == "loop"]
+    assert [(each.time_us, each.details["restarts"]) for each in loops] == [(14 * _S, 7)]
+    assert lives.of["x.service"].looping_since_us == 6 * _S
+
+
+def test_a_loop_that_ended_before_is_not_told() -> None:
+    lives = Lives()
+    lives.since_us = 3000 * _S
+    late = happenings.restarted("x.service", 3600 * _S, "late", 10)
+    told = lives.take([*_runs(9), late])
+    assert "loop" not in {each.kind for each in told}
+
+
 def test_long_good_runs_are_no_loop() -> None:
     told = Lives().take(_runs(9, every_us=121 * _S, lasts_us=120 * _S, status=0))
     assert "loop" not in {each.kind for each in told}

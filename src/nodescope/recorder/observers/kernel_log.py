@@ -117,10 +117,19 @@ class KernelLogObserver:
         message = classify(record.text)
         if message is None:
             return
+        self._report(message, time_ns)
         told = record.sequence in self._told.events
         self._last = _Last(message, record, time_ns, None if told else len(said.events))
         if not told:
             said.events.append(_event(record, time_ns, message))
+
+    def _report(self, message: Message, time_ns: int) -> None:
+        """Say aside what happened to a network device: others count the same."""
+        if not message.kind.startswith("nic_"):
+            return
+        kinds = {message.kind} | ({"nic_reset"} if message.details.get("resets") else set())
+        for kind in kinds:
+            self._setting.nic_reports.tell(time_ns, kind, (message.interface, message.device))
 
     def close(self) -> None:
         """Let go of the device."""

@@ -5,7 +5,8 @@ with thousands of them it is done less often: at most half a thousandth of the t
 goes into it. Parents are read every minute if the number of dying ones moved, else every
 ten; reading them means reading the statistics of every cgroup, and has the same
 limit: a segment that begins before they are due starts with what was read last. A
-threshold passed is an event, once until the number fell again.
+threshold passed is an event, once until the number fell again. What was slow and what
+was told is remembered by the archive: a recorder that starts again goes on from there.
 """
 
 from __future__ import annotations
@@ -15,12 +16,19 @@ import time
 from nodescope.analysis.zombies import Level, Verdict, judge
 from nodescope.errors import SourceAbsent, SourceError
 from nodescope.recorder.observation import SECOND_NS, Event, Observation, Setting
+from nodescope.recorder.told import read_told_walk, read_told_zombies
 from nodescope.sources.memory_cgroups.counting import Count, Counting
 from nodescope.sources.memory_cgroups.facts import read_memory_bytes, read_possible_cpus
 from nodescope.sources.memory_cgroups.hierarchy import MemoryHierarchy, find_memory_hierarchy
 from nodescope.sources.memory_cgroups.residual import read_parents
-from nodescope.sources.memory_cgroups.walk import Walk, WalkPace, probe_walk
-from nodescope.sources.places import Places
+from nodescope.sources.memory_cgroups.walk import (
+    SLOW_INTERVAL_NS,
+    SLOW_NS,
+    Walk,
+    WalkPace,
+    probe_walk,
+)
+from nodescope.sources.node import read_text
 
 _COUNT_NS = 10 * SECOND_NS
 _PARENTS_NS = 60 * SECOND_NS
@@ -39,8 +47,11 @@ class MemoryCgroupsObserver:
     interval_ns = _COUNT_NS
     patient = True  # a walk may take seconds on an old kernel
 
-    def __init__(self, places: Places) -> None:
-        self._places = places
+    def __init__(self, setting: Setting) -> None:
+        self._places = setting.places
+        self._archive = setting.archive
+        self._boot_id = ""
+        self._began = False
         self._hierarchy: MemoryHierarchy | None = None
         self._counting: Counting | None = None
         self._walk_pace = WalkPace()
@@ -50,7 +61,7 @@ class MemoryCgroupsObserver:
         self._parents_due_ns = 0
         self._parents_dying: int | None = None
         self._told: _Told = {}  # as read last, by path
-        self._level: Level = "healthy"
+        self._level: Level | None = None  # None: not known what was told before
 
     def begin_segment(self) -> None:
         self._whole = True
@@ -67,6 +78,8 @@ class MemoryCgroupsObserver:
             self._hierarchy = None  # mounted elsewhere by now, perhaps
             raise
         self._count_due_ns = now_ns + _SHARE * (time.thread_time_ns() - cpu)
+        if not self._began:
+            self._begin(now_ns)
         walk = self._probe(hierarchy, now_ns)
         said.add(
             "memory_cgroups",
@@ -85,6 +98,18 @@ class MemoryCgroupsObserver:
 
     def close(self) -> None:
         """Nothing is held."""
+
+    def _begin(self, now_ns: int) -> None:
+        """Go on where the recorder before left off: what was slow then is not done again yet."""
+        self._began = True
+        self._boot_id = read_text(self._places.proc / "sys/kernel/random/boot_id") or ""
+        told = read_told_walk(self._archive, self._boot_id, now_ns - SLOW_INTERVAL_NS)
+        if told is None:
+            return
+        self._walk = Walk(told.file, told.took_ns)
+        self._walk_pace.took(told.time_ns, told.took_ns)
+        if told.took_ns > SLOW_NS:  # reading the parents walks, too, where `memory.stat` does
+            self._parents_due_ns = told.time_ns + SLOW_INTERVAL_NS
 
     def _find(self) -> tuple[MemoryHierarchy, Counting]:
         if self._hierarchy is None or self._counting is None:
@@ -114,7 +139,9 @@ class MemoryCgroupsObserver:
         started = time.thread_time_ns()
         parents = read_parents(hierarchy, count.dying)[:_MOST_PARENTS]
         took = time.thread_time_ns() - started
-        self._parents_due_ns = now_ns + max(_PARENTS_NS, _SHARE * took)
+        # Before v4.19 each of these reads walks, and holds its core while it does.
+        least = SLOW_INTERVAL_NS if took > SLOW_NS else _PARENTS_NS
+        self._parents_due_ns = now_ns + max(least, _SHARE * took)
         self._parents_dying = count.dying
         now: _Told = {each.path: (each.dying, dict(each.held)) for each in parents}
         changed: _Told = {}
@@ -142,11 +169,24 @@ class MemoryCgroupsObserver:
         if verdict.level == "unknown":
             return
         level = verdict.level
+        if self._level is None:
+            self._level = "healthy" if level == "healthy" else self._told_level(verdict)
         if _LEVELS.index(level) > _LEVELS.index(self._level):
             self._level = level
             said.events.append(_crossing(level, verdict, count, now_ns))
         elif _LEVELS.index(level) < _LEVELS.index(self._level) and self._has_fallen(count, verdict):
             self._level = level
+
+    def _told_level(self, verdict: Verdict) -> Level:
+        """What the recorder before this one told last, as far as it still holds."""
+        told = read_told_zombies(self._archive, self._boot_id)
+        if told is None:
+            return "healthy"
+        level: Level = "critical" if told.kind == "zombies_critical" else "warn"
+        by_number = told.dying >= told.threshold  # else by what they cost: it cannot be seen
+        if not by_number or told.least >= _FALLEN * told.threshold:
+            return level
+        return "warn" if told.least >= _FALLEN * verdict.warn_at else "healthy"
 
     def _has_fallen(self, count: Count, verdict: Verdict) -> bool:
         """Clearly below the threshold that was passed, so that it is not passed again at once."""
@@ -188,4 +228,4 @@ def _crossing(level: Level, verdict: Verdict, count: Count, now_ns: int) -> Even
 
 def make(setting: Setting) -> MemoryCgroupsObserver:
     """As the recorder makes it."""
-    return MemoryCgroupsObserver(setting.places)
+    return MemoryCgroupsObserver(setting)

@@ -1,7 +1,8 @@
 """Network devices: what they are, which cores serve their queues, what their drivers count.
 
 Statistics that tell of trouble are written whenever they change, the others once a
-minute: a driver may have ten thousand of them.
+minute: a driver may have ten thousand of them. A reset or time-out that was counted and not
+logged is told as the log would have told it.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from nodescope.sources.network.statistics import Meaning, classify_statistic
 _QUEUES_NS = 60 * SECOND_NS  # which interrupts there are
 _REST_NS = 60 * SECOND_NS  # statistics that tell of no trouble
 _QUIET_NS = 60 * SECOND_NS  # so long a counter must rest before its rise is an event again
+_LOGGED_NS = 30 * SECOND_NS  # a reset is logged when it begins, and counted when it is over
 
 
 class NicsObserver:
@@ -32,6 +34,7 @@ class NicsObserver:
 
     def __init__(self, setting: Setting, ethtool: Ethtool | None = None) -> None:
         self._places = setting.places
+        self._reports = setting.nic_reports
         self._ethtool = ethtool
         self._own = ethtool is None
         self._whole = True
@@ -45,6 +48,8 @@ class NicsObserver:
         self._rest_at_ns = 0
         self._meanings: dict[str, Meaning] = {}
         self._risen_ns: dict[tuple[str, str], int] = {}
+        self._timeouts: dict[str, Mapping[int, int]] = {}  # by device and queue
+        self._looked_ns: int | None = None
 
     def begin_segment(self) -> None:
         self._whole = True
@@ -67,6 +72,7 @@ class NicsObserver:
         if now_ns >= self._rest_at_ns:
             self._rest_at_ns = now_ns + _REST_NS
         self._whole = False
+        self._looked_ns = now_ns
         return said
 
     def close(self) -> None:
@@ -82,6 +88,7 @@ class NicsObserver:
 
     def _forget(self, nic: str) -> None:
         del self._nics[nic]
+        self._timeouts.pop(nic, None)
         self._told.pop(nic, None)
         self._known.pop(nic, None)
 
@@ -128,6 +135,8 @@ class NicsObserver:
             said.add("nics", time_ns=now_ns, **row)
         if before is not None:
             self._compare(now_ns, before, row, said)
+            self._compare_timeouts(now_ns, nic, said)
+        self._timeouts[nic.nic] = nic.tx_timeouts
 
     def _compare(
         self, now_ns: int, before: dict[str, Any], row: dict[str, Any], said: Observation
@@ -140,8 +149,16 @@ class NicsObserver:
             details = {"carrier": row["carrier"], "changes": changes}
             message = f"the link is {state}{times}"
             said.events.append(Event(now_ns, "nic_carrier", nic, message, details=details))
-        if None not in (row["tx_timeouts"], before["tx_timeouts"]):
-            self._rise(now_ns, nic, "tx_timeout", before["tx_timeouts"], row["tx_timeouts"], said)
+
+    def _compare_timeouts(self, now_ns: int, nic: Nic, said: Observation) -> None:
+        """What the kernel itself counts, queue by queue, whatever the driver does."""
+        before = self._timeouts.get(nic.nic, {})
+        both = before.keys() & nic.tx_timeouts.keys()
+        rose = sorted(queue for queue in both if nic.tx_timeouts[queue] > before[queue])
+        if rose:
+            earlier, now = sum(before.values()), sum(nic.tx_timeouts.values())
+            where: dict[str, Any] = {"queue": rose[0]} if len(rose) == 1 else {"queues": rose}
+            self._rise(now_ns, nic.nic, "tx_timeout", earlier, now, said, where)
 
     # -- queues and the cores that serve them ----------------------------------
 
@@ -204,18 +221,44 @@ class NicsObserver:
             self._rise(now_ns, nic, name, earlier, value, said)
 
     def _rise(
-        self, now_ns: int, nic: str, name: str, before: int, value: int, said: Observation
+        self,
+        now_ns: int,
+        nic: str,
+        name: str,
+        before: int,
+        value: int,
+        said: Observation,
+        where: Mapping[str, Any] | None = None,
     ) -> None:
         """An event where a counter of trouble begins to rise."""
         if value <= before:
             return
-        last = self._risen_ns.get((nic, name))
-        self._risen_ns[nic, name] = now_ns
+        kind = classify_statistic(name).kind
+        last = self._risen_ns.get((nic, kind or name))
+        self._risen_ns[nic, kind or name] = now_ns
         if last is not None and now_ns - last < _QUIET_NS:
             return
         details = {"statistic": name, "before": before, "value": value, "rise": value - before}
+        details |= where or {}
         message = f"{name} rose by {value - before}"
-        said.events.append(Event(now_ns, "nic_stat_jump", nic, message, details=details))
+        if kind is None or self._is_logged(now_ns, nic, kind):
+            said.events.append(Event(now_ns, "nic_stat_jump", nic, message, details=details))
+            return
+        # it happened at some moment since the last look
+        looked_ns = now_ns if self._looked_ns is None else self._looked_ns
+        row = self._nics[nic]
+        details |= {
+            "known_from": "counters",
+            "within_s": round((now_ns - looked_ns) / SECOND_NS, 1),
+            **{key: row[key] for key in ("driver", "version") if row[key]},
+            "interface": nic,
+        }
+        message += ": counted, and not in the kernel's log"
+        said.events.append(Event(now_ns, kind, nic, message, details=details))
+
+    def _is_logged(self, now_ns: int, nic: str, kind: str) -> bool:
+        since_ns = (now_ns if self._looked_ns is None else self._looked_ns) - _LOGGED_NS
+        return self._reports.told(kind, (nic, self._nics[nic]["bus"]), since_ns)
 
 
 def _moved(now_ns: int, before: dict[str, Any], row: dict[str, Any]) -> Event:

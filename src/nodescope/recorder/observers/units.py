@@ -2,7 +2,9 @@
 
 Two witnesses: the bus by its signals, the journal by its files. Either will do;
 what both tell is told once. Without them the unit files are all there is: then
-the table says which units there are and which of them are enabled.
+the table says which units there are and which of them are enabled. A unit that loops
+already when the recorder starts is told at its next restart, unless the recorder before
+told it.
 """
 
 from __future__ import annotations
@@ -14,12 +16,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from nodescope.errors import SourceAbsent, SourceError
 from nodescope.recorder.observation import SECOND_NS, Observation, Setting
+from nodescope.recorder.told import read_told_loops
 from nodescope.recorder.unit_rows import event_of, unit_row
-from nodescope.sources.places import Places
+from nodescope.sources.node import read_text
 from nodescope.sources.systemd.control_groups import find_prefix
 from nodescope.sources.systemd.happenings import MESSAGE_IDS, Happening, parse_message
 from nodescope.sources.systemd.journal import Journal
-from nodescope.sources.systemd.lives import Lives
+from nodescope.sources.systemd.lives import LOOP_RESTARTS, LOOP_WITHIN_US, Lives
 from nodescope.sources.systemd.unit import Unit
 from nodescope.sources.systemd.unit_files import UnitFiles, vendor_of
 from nodescope.sources.systemd.whereabouts import bus_addresses, unit_root
@@ -39,7 +42,7 @@ _Opened = TypeVar("_Opened")
 
 def make(setting: Setting) -> Units:
     """The observer."""
-    return Units(setting.places)
+    return Units(setting)
 
 
 class Units:
@@ -48,8 +51,9 @@ class Units:
     interval_ns = _INTERVAL_NS
     patient = True
 
-    def __init__(self, places: Places) -> None:
-        self._places = places
+    def __init__(self, setting: Setting) -> None:
+        self._places = setting.places
+        self._archive = setting.archive
         self._manager: Manager | None = None
         self._watched: Watched | None = None
         self._journal: Journal | None = None
@@ -62,6 +66,7 @@ class Units:
         self._files_stamp: tuple[int, ...] = ()
         self._prefix: str | None = None
         self._since_us: int | None = None
+        self._told_loops: set[str] = set()  # by the recorder before this one
         self._said: dict[str, dict[str, Any]] = {}
         self._dirty: set[str] = set()  # units whose row may have changed
         self._all_ns = 0  # when all rows are compared again
@@ -80,7 +85,8 @@ class Units:
     def observe(self, now_ns: int) -> Observation:
         """What changed since the last time."""
         if self._since_us is None:
-            self._since_us = now_ns // 1000
+            self._begin(now_ns)
+            assert self._since_us is not None
         self._connect(now_ns)
         self._look_at_files(now_ns)
         if self._manager is None and self._journal is None and not self._files:
@@ -90,11 +96,25 @@ class Units:
         said = Observation()
         for happening in self._new(told):
             self._dirty.add(happening.unit)
-            if happening.time_us >= self._since_us:
+            if happening.time_us >= self._since_us and not self._is_told(happening):
                 said.events.append(event_of(happening))
         for row in self._changed_rows(now_ns):
             said.add("units", time_ns=now_ns, **row)
         return said
+
+    def _begin(self, now_ns: int) -> None:
+        """What happened before is history; what looped then may loop still."""
+        self._since_us = self._lives.since_us = now_ns // 1000
+        boot_id = read_text(self._places.proc / "sys/kernel/random/boot_id") or ""
+        before_ns = now_ns - LOOP_WITHIN_US * 1000
+        self._told_loops = read_told_loops(self._archive, boot_id, before_ns, LOOP_RESTARTS)
+
+    def _is_told(self, happening: Happening) -> bool:
+        """A loop that goes on since the recorder before; a later one of that unit is new."""
+        if happening.kind != "loop" or happening.unit not in self._told_loops:
+            return False
+        self._told_loops.discard(happening.unit)
+        return happening.time_us < self._lives.since_us + LOOP_WITHIN_US
 
     def _complaint(self) -> SourceError:
         """Why there is nothing: what was pointed at by hand is missed aloud."""

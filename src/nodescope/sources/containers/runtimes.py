@@ -247,4 +247,4 @@ class Runtimes:
 
 def pod_cgroup(container: Container) -> bool:
     """Whether a container is a pod's by where its cgroup stands."""
-    return "/kubepods" in (container.cgroup or "")
+    return "kubepods" in (container.cgroup or "")  # kind's: /kubelet.slice/kubelet-kubepods.slice

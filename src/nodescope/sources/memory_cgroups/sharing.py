@@ -93,7 +93,7 @@ def share_out(total: int, candidates: Sequence[Candidate], possible_cpus: int) -
     return [
         Share(
             count,
-            min(count, max(candidate.heard, weight.agrees, total - (sum(most) - limit))),
+            min(count, max(candidate.heard, int(weight.agrees), total - (sum(most) - limit))),
             limit,
             weight.agrees,
         )

@@ -63,6 +63,7 @@ class Life:
     runs: deque[Run] = field(default_factory=lambda: deque(maxlen=_KEPT))
     restarted_us: deque[int] = field(default_factory=lambda: deque(maxlen=_KEPT))
     looping_since_us: int | None = None
+    loop_told: bool = False
     gave_up: bool = False  # the last that was heard is that it could not be started
 
     @property
@@ -92,10 +93,14 @@ class Life:
 
 
 class Lives:
-    """The lives of all units."""
+    """The lives of all units.
+
+    Loops are told from `since_us` on: one that began before, at its first restart from then.
+    """
 
     def __init__(self) -> None:
         self.of: dict[str, Life] = {}
+        self.since_us = 0
         self._keys: OrderedDict[tuple[str, ...], None] = OrderedDict()
 
     def knows(self, happening: Happening) -> bool:
@@ -136,9 +141,12 @@ class Lives:
             ended = {"exit_code": run.exit_code, "exit_status": run.exit_status}
         told = [replace(happening, details={**happening.details, **ended})]
         if not life.is_looping(happening.time_us):
-            life.looping_since_us = None
-        elif life.looping_since_us is None:
+            life.looping_since_us, life.loop_told = None, False
+            return told
+        if life.looping_since_us is None:
             life.looping_since_us = happening.time_us
+        if not life.loop_told and happening.time_us >= self.since_us:
+            life.loop_told = True
             details = {"restarts": happening.details.get("restarts"), **ended}
             key = ("loop", life.unit, str(happening.time_us))
             told.append(Happening("loop", life.unit, happening.time_us, key, details))

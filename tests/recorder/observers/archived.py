@@ -1,0 +1,52 @@
+"""An archive as a recorder that ran before would have left it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from nodescope.archive.writer import ArchiveWriter
+from nodescope.recorder.observation import Observation, columns_of
+
+BOOT = "0f9d3c1e-72a4-4f0b-9c55-7d1f0a2b3c4d"
+
+
+class At:
+    """A clock that stands still."""
+
+    def __init__(self, now_ns: int) -> None:
+        self.now_ns = now_ns
+
+    def monotonic_ns(self) -> int:
+        return self.now_ns
+
+    def wall_ns(self) -> int:
+        return self.now_ns + 1_700_000_000_000_000_000
+
+
+def put_boot_id(root: Path, boot_id: str = BOOT) -> None:
+    """The boot that a made tree is of."""
+    path = root / "proc/sys/kernel/random/boot_id"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"{boot_id}\n")
+
+
+def keep(archive: Path, said: Observation, now_ns: int, boot_id: str = BOOT) -> None:
+    """What an observer said becomes a segment of its own."""
+    node = {"name": "made", "boot_id": boot_id}
+    with ArchiveWriter.open(archive, node=node, clock=At(now_ns), tick_ns=1000) as writer:
+        writer.append(
+            "heartbeats",
+            columns_of([{
+                "time_ns": now_ns, "wall_ns": At(now_ns).wall_ns(), "cpu_ns": 0, "rss_bytes": 0,
+                "written_bytes": 0, "samples": 0, "lost": 0, "late_ns": 0, "frequency_hz": 0,
+            }]),
+        )  # fmt: skip
+        for table, rows in said.rows.items():
+            writer.append(table, columns_of(rows))
+        for event in said.events:
+            row = {
+                "time_ns": event.time_ns, "kind": event.kind, "subject": event.subject,
+                "message": event.message, "cpu": event.cpu, "details": json.dumps(event.details),
+            }  # fmt: skip
+            writer.append("events", columns_of([row]))
