@@ -63,7 +63,6 @@ def test_a_look_knows_the_node_it_looks_at(node: Node) -> None:
 
 
 @pytest.mark.parametrize("node", [HYBRID], indirect=True)
-@pytest.mark.xfail(reason="where kernel memory agrees the least is True, also in --json")
 def test_bounds_are_numbers(node: Node) -> None:
     for parent in read_parents(node.memory, node.truth["dying"]):
         assert type(parent.least) is type(parent.most) is int

@@ -24,7 +24,6 @@ def test_states_are_those_that_systemctl_says(node: Node) -> None:
 
 
 @pytest.mark.parametrize("node", [HYBRID, GUEST], indirect=True)
-@pytest.mark.xfail(reason="a template of which an instance is enabled is said to be disabled")
 def test_states_of_templates_are_those_that_systemctl_says(node: Node) -> None:
     files = UnitFiles(node.root)
     for name in filter(_is_template, node.truth["unit_files"]):

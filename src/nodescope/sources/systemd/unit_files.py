@@ -183,7 +183,7 @@ class UnitFiles:
             return "generated" if fragment.origin == "generator" else "transient"
         if self.alias_of(name) != name:
             return "alias"
-        origins = {link.origin for link in self._links.get(name, ())}
+        origins = {link.origin for each in self._with_instances(name) for link in self._links[each]}
         if "administrator" in origins or self._has_alias(name, settings):
             return "enabled"
         if "runtime" in origins:
@@ -194,6 +194,16 @@ class UnitFiles:
         if install or settings.words("Install", "Alias"):
             return "disabled"
         return "indirect" if settings.words("Install", "Also") else "static"
+
+    def _with_instances(self, name: str) -> list[str]:
+        """The unit, if anything links to it; a template is enabled by its instances."""
+        prefix, at, suffix = name.partition("@.")
+        if not at:
+            return [name] if name in self._links else []
+        return [
+            each for each in self._links
+            if each.startswith(f"{prefix}@") and each.endswith(f".{suffix}")
+        ]  # fmt: skip
 
     def _has_alias(self, name: str, settings: Settings) -> bool:
         for alias in settings.words("Install", "Alias"):
