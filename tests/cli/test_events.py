@@ -137,3 +137,28 @@ def test_a_running_recorder_takes_a_mark_in(tmp_path: Path, nodescope: Nodescope
         process.terminate()
         process.wait()
     assert recorded()
+
+
+def test_what_the_kernel_remembered_from_before_the_recording_is_told(
+    tmp_path: Path, nodescope: Nodescope
+) -> None:
+    archive, clock = tmp_path / "archive", SystemClock()
+    now = read_pair(clock)
+    with ArchiveWriter.open(archive, node={"name": "hand"}, clock=clock, tick_ns=1000) as writer:
+        for kind, before_s in (("nic_reset", 60), ("recorder_started", 0)):
+            row = {"time_ns": now.monotonic_ns - before_s * 10**9, "kind": kind, "subject": "x",
+                   "message": "y", "cpu": None, "details": None}  # fmt: skip
+            writer.append("events", {name: [value] for name, value in row.items()})
+        counts = ("cpu_ns", "rss_bytes", "written_bytes", "samples", "lost", "late_ns")
+        beat = {"time_ns": now.monotonic_ns, "wall_ns": now.wall_ns, "frequency_hz": 97}
+        beat |= dict.fromkeys(counts, 0)
+        writer.append("heartbeats", {name: [value] for name, value in beat.items()})
+    where = ("--archive", archive)
+    assert _kinds(nodescope, *where) == ["nic_reset", "recorder_started"]
+    assert _kinds(nodescope, *where, "--serious") == ["nic_reset"]
+    assert _kinds(nodescope, *where, "--last", "30s") == ["recorder_started"]
+    assert _kinds(nodescope, *where, "--last", "2m") == ["nic_reset", "recorder_started"]
+    diagnosed = nodescope("diagnose", *where)
+    assert diagnosed.code == 0
+    assert "1 × nic_reset" in diagnosed.out
+    assert "nodescope events --serious --to" in diagnosed.out

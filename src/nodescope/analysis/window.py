@@ -100,6 +100,13 @@ class Extent:
         return Window(max(window.from_ns, self.from_ns), to_ns)
 
 
+def find_history(segments: Sequence[Segment]) -> Window:
+    """The time before the recording of which it has events: what the kernel's log remembered."""
+    from_ns = Extent(segments).from_ns
+    told = (segment.description.wall_history_ns for segment in segments)
+    return Window(min([from_ns, *(since for since in told if since is not None)]), from_ns)
+
+
 def overlapping(segments: Sequence[Segment], window: Window) -> list[Segment]:
     """The segments that may hold something of the window."""
     return [segment for segment in segments if _overlaps(segment, window)]

@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
     from nodescope.analysis.window import read_events
     from nodescope.pictures import documents, tables
 
-    view = window.open_view(args)
+    view = window.open_view(args, history=True)
     limit = (0 if args.json else _LINES) if args.limit is None else args.limit
     kinds = _kinds(args)
     every = with_waiting(

@@ -219,8 +219,10 @@ def _days(extent: Extent, *, local: bool) -> Iterator[str]:
         yield (last.date() - timedelta(days=back)).isoformat()
 
 
-def choose_window(args: argparse.Namespace, extent: Extent, now_ns: int) -> Window:
-    """The window that the options ask for, cut to what was recorded."""
+def choose_window(
+    args: argparse.Namespace, extent: Extent, now_ns: int, since_ns: int | None = None
+) -> Window:
+    """The window that the options ask for, cut to what was recorded, or from `since_ns` on."""
     from nodescope.analysis.window import Window
 
     kinds = [args.at is not None, args.last is not None, bool(args.start or args.end)]
@@ -237,7 +239,8 @@ def choose_window(args: argparse.Namespace, extent: Extent, now_ns: int) -> Wind
     elif args.last is not None:
         asked = Window(extent.to_ns - args.last, extent.to_ns)
     else:
-        start_ns = parse_time_ns(args.start, extent, now_ns) if args.start else extent.from_ns
+        first_ns = extent.from_ns if since_ns is None else since_ns
+        start_ns = parse_time_ns(args.start, extent, now_ns) if args.start else first_ns
         asked = Window(
             start_ns, parse_time_ns(args.end, extent, now_ns) if args.end else extent.to_ns
         )
@@ -247,6 +250,8 @@ def choose_window(args: argparse.Namespace, extent: Extent, now_ns: int) -> Wind
                 hint="--from is the earlier one",
             )
     window = extent.clip(asked)
+    if since_ns is not None:
+        window = Window(max(asked.from_ns, since_ns), window.to_ns)
     if window.to_ns <= window.from_ns:
         covered = f"{format_moment(extent.from_ns)} to {format_moment(extent.to_ns)}"
         until = f" to {_moment(asked.to_ns)}" if asked.to_ns > asked.from_ns else " on"
@@ -295,11 +300,11 @@ class View:
         return with_progress(read_parts(self.segments, self.window), count)
 
 
-def open_view(args: argparse.Namespace) -> View:
-    """Open the archive and choose the window."""
+def open_view(args: argparse.Namespace, *, history: bool = False) -> View:
+    """Open the archive and choose the window; with events of the time before it, if asked."""
     import os
 
-    from nodescope.analysis.window import Extent
+    from nodescope.analysis.window import Extent, find_history
     from nodescope.archive.memory import keep_memory
     from nodescope.archive.reader import Archive
     from nodescope.pictures.terminal import detect_terminal
@@ -316,10 +321,11 @@ def open_view(args: argparse.Namespace) -> View:
     if not segments:
         raise ArchiveError(path, "nothing is recorded in it", hint="see `nodescope status`")
     extent = Extent(segments)
+    since_ns = find_history(segments).from_ns if history else None
     return View(
         node=str(archive.info.node.get("name") or "node"),
         segments=segments,
-        window=choose_window(args, extent, time.time_ns()),
+        window=choose_window(args, extent, time.time_ns(), since_ns),
         terminal=detect_terminal(sys.stdout, os.environ),
         filter=describe_filter(args),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from nodescope.analysis.window import SECOND_NS, Window
+from nodescope.analysis.window import SECOND_NS, Window, find_history, read_events
 from nodescope.archive.reader import Segment
 from nodescope.diagnosis.case import Case
 from nodescope.diagnosis.chains import build, build_moment
@@ -17,7 +17,9 @@ from nodescope.diagnosis.showing import between
 from nodescope.diagnosis.story import Story
 from nodescope.diagnosis.suspects import with_show
 from nodescope.pictures.text import iso
+from nodescope.records import EVENT_KINDS
 
+BEFORE = "the time before the recording"
 IN_FULL = 3  # incidents that are compared with a baseline, the dearest part
 MOST_INCIDENTS = 40  # that are followed: each takes a tenth of a second
 AROUND_NS = 120 * SECOND_NS  # of a moment: an incident near it, whole
@@ -48,7 +50,7 @@ def diagnose(
         _look_at(case, at_ns, result)
     describe_recurrence(case, result.findings)
     _count(result, left, len(incidents))
-    result.missing += _missing_tables(case, result)
+    result.missing += _missing_tables(case, result) + _older(case)
     return result
 
 
@@ -128,6 +130,27 @@ def _key(finding: Finding) -> tuple[object, ...] | None:
         return None
     chain = finding.chains[0]
     return finding.symptom.kind, chain.root, chain.mechanism
+
+
+def _older(case: Case) -> list[Missing]:
+    """What the kernel's log remembers of the time before the recording; nothing else does."""
+    before = find_history(case.segments)
+    if case.window.from_ns > before.to_ns:
+        return []
+    unfollowed = Window(before.from_ns, min(before.to_ns, case.reach.from_ns))
+    serious = Counter(
+        event.kind for event in read_events(case.segments, unfollowed)
+        if event.kind in EVENT_KINDS and EVENT_KINDS[event.kind].serious
+    )  # fmt: skip
+    if not serious:
+        return []
+    named = ", ".join(f"{count} × {kind}" for kind, count in serious.most_common())
+    return [
+        Missing(
+            BEFORE, f"the kernel's log tells of {named} in it; nothing else was recorded then",
+            f"`nodescope events --serious --to {iso(unfollowed.to_ns)}`",
+        )
+    ]  # fmt: skip
 
 
 def _missing_tables(case: Case, result: Diagnosis) -> list[Missing]:
