@@ -1,7 +1,7 @@
 """The journal's files of one system, followed as they grow and are rotated.
 
-Entries are chosen by their `MESSAGE_ID`, which the files list by themselves:
-whatever else is logged costs nothing. A file that is damaged is left out and
+Entries are chosen by their `MESSAGE_ID`, or another field, whose values the files list by
+themselves: whatever else is logged costs nothing. A file that is damaged is left out and
 named in `damaged`; the others are still read.
 """
 
@@ -37,8 +37,8 @@ class Message:
 @dataclass(slots=True)
 class _Followed:
     file: JournalFile
-    ids_field: int | None = None  # the object of the field MESSAGE_ID
-    head: int = 0
+    fields: dict[str, int] = field(default_factory=dict)  # the objects of fields looked at
+    heads: dict[str, int] = field(default_factory=dict)  # the newest value of each seen so far
     cursors: dict[str, Cursor] = field(default_factory=dict)
     cache: dict[int, bytes] = field(default_factory=dict)
 
@@ -122,17 +122,21 @@ class Journal:
 
     # -- entries -----------------------------------------------------------
 
-    def take_new(self, ids: Collection[str]) -> list[Message]:
-        """The entries with one of these message ids since the last call, in order."""
+    def take_new(self, ids: Collection[str], others: Collection[str] = ()) -> list[Message]:
+        """The entries with one of these message ids since the last call, in order.
+
+        `others` are fields with their values: `CODE_FUNC=x`.
+        """
+        wanted = {*(f"MESSAGE_ID={each}" for each in ids), *others}
         messages: list[Message] = []
-        left = dict.fromkeys(ids, self._history) if self._history is not None else None
+        left = dict.fromkeys(wanted, self._history) if self._history is not None else None
         for inode, followed in self._latest_first():
-            messages += self._take(inode, followed, ids, left)
+            messages += self._take(inode, followed, wanted, left)
         known = len(self._followed)
         self._look_for_files()
         if len(self._followed) != known:  # rotated: what came into the new file belongs here
             for inode, followed in self._latest_first():
-                messages += self._take(inode, followed, ids, None)
+                messages += self._take(inode, followed, wanted, None)
         self._history = None
         messages.sort(key=lambda each: (each.wall_us, each.time_us))
         return messages
@@ -147,7 +151,7 @@ class Journal:
         self,
         inode: int,
         followed: _Followed,
-        ids: Collection[str],
+        wanted: Collection[str],
         left: dict[str, int] | None,
     ) -> list[Message]:
         """New entries of one file; of history, only so many of each kind as are `left`."""
@@ -157,7 +161,7 @@ class Journal:
             if header.archived and header.tail_realtime_us < self._booted_us:
                 self._finish(inode)
                 return []
-            self._find_values(followed, ids)
+            self._find_values(followed, wanted)
             for name, cursor in followed.cursors.items():
                 if left is not None:
                     followed.file.skip_to(cursor, left[name])
@@ -177,20 +181,24 @@ class Journal:
         self._finished.add(inode)
         self._followed.pop(inode).file.close()
 
-    def _find_values(self, followed: _Followed, ids: Collection[str]) -> None:
-        """Notice message ids that the file has only now."""
-        if followed.ids_field is None:
-            followed.ids_field = followed.file.find_field(b"MESSAGE_ID")
-        if followed.ids_field is None:
-            return
-        head = followed.file.head_of(followed.ids_field)
-        if head == followed.head:
-            return
-        for offset, raw in followed.file.values_of(followed.ids_field, followed.head):
-            value = raw.partition(b"=")[2].decode("ascii", "replace")
-            if value in ids:
-                followed.cursors.setdefault(value, Cursor(offset))
-        followed.head = head
+    def _find_values(self, followed: _Followed, wanted: Collection[str]) -> None:
+        """Notice values that the file has only now."""
+        for name in sorted({each.partition("=")[0] for each in wanted}):
+            known = followed.fields.get(name)
+            if known is None:
+                known = followed.file.find_field(name.encode())
+                if known is None:
+                    continue
+                followed.fields[name] = known
+            head = followed.file.head_of(known)
+            before = followed.heads.get(name, 0)
+            if head == before:
+                continue
+            for offset, raw in followed.file.values_of(known, before):
+                value = raw.decode("ascii", "replace")
+                if value in wanted:
+                    followed.cursors.setdefault(value, Cursor(offset))
+            followed.heads[name] = head
 
     def _read(self, followed: _Followed, offsets: list[int]) -> list[Message]:
         entries = (followed.file.read_entry(offset) for offset in offsets)
