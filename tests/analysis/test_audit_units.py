@@ -12,7 +12,7 @@ from nodescope.pictures.audit import findings_document, render_findings
 from nodescope.sources.systemd import happenings
 from nodescope.sources.systemd.journal import Message
 from nodescope.sources.systemd.survey import Survey
-from nodescope.sources.systemd.unit import Unit
+from nodescope.sources.systemd.unit import Check, Unit
 from nodescope.sources.task_exits import TaskExit
 from nodescope.sources.unit_insides import Inside, Insides, Process
 
@@ -39,8 +39,15 @@ def _survey(*units: Unit, told: list[happenings.Happening] | None = None) -> Sur
     return survey
 
 
-def _insides(*exits: TaskExit, listening: tuple[str, ...] = (), sees: bool = True) -> Insides:
-    inside = Inside("x.service", {10: _MAIN}, frozenset([10]), list(exits), listening)
+def _insides(
+    *exits: TaskExit,
+    listening: tuple[str, ...] = (),
+    holds: tuple[str, ...] | None = (),
+    cpu_us: int = 0,
+    sees: bool = True,
+) -> Insides:
+    running = frozenset([10])
+    inside = Inside("x.service", {10: _MAIN}, running, list(exits), listening, holds, cpu_us)
     return Insides({"x.service": inside}, 20 * _S, _NOW, sees, "" if sees else "not permitted")
 
 
@@ -234,9 +241,100 @@ def test_a_unit_that_somebody_needs_is_used(change: dict[str, Any]) -> None:
     assert _verdicts(_survey(replace(_PRESET, **change))) == []
 
 
-def test_a_unit_that_listens_or_cannot_be_looked_into_is_not_called_unused() -> None:
-    assert _verdicts(_survey(_PRESET), _insides(listening=("tcp:80",))) == []
-    assert _verdicts(_survey(_PRESET), Insides()) == []
+_VENDOR = replace(_RUNNING, vendor="vendor", preset="enabled")
+
+
+@pytest.mark.parametrize("unit", [_PRESET, _VENDOR, replace(_VENDOR, image_wants=True)])
+def test_a_unit_that_does_something_or_cannot_be_looked_into_is_not_called_unused(
+    unit: Unit,
+) -> None:
+    assert [each.verdict for each in _verdicts(_survey(unit))] == ["unused"]
+    assert _verdicts(_survey(unit), _insides(listening=("tcp:80",))) == []
+    assert _verdicts(_survey(unit), _insides(holds=("/run/crond.pid",))) == []
+    assert _verdicts(_survey(unit), _insides(holds=None)) == []
+    assert _verdicts(_survey(unit), Insides()) == []
+
+
+def test_a_unit_that_nobody_names_is_unused_only_if_it_never_worked() -> None:
+    worked = _insides(cpu_us=2 * _S)
+    (finding,) = _verdicts(_survey(_VENDOR))
+    assert "the presets' default" in finding.reason
+    assert _verdicts(_survey(_VENDOR), worked) == []
+    assert [each.verdict for each in _verdicts(_survey(_PRESET), worked)] == ["unused"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"vendor": "administrator"},
+        {"preset": "disabled"},
+        {"configured": True},
+        {"terminal": True},
+        {"bus_name": "org.example"},
+        {"type": "dbus"},
+        {"wanted_by": ("multi-user.target", "y.service")},
+        {"dependants": ("multi-user.target", "x.socket")},
+    ],
+)
+def test_a_unit_that_somebody_may_have_asked_for_is_used(change: dict[str, Any]) -> None:
+    assert _verdicts(_survey(replace(_VENDOR, **change))) == []
+
+
+def test_of_a_unit_that_goes_wrong_it_is_said_that_nobody_asked_for_it() -> None:
+    loops: dict[str, Any] = {"active": "activating", "sub": "auto-restart", "restarts": 6}
+    for unit, said in (
+        (_VENDOR, "; nothing but the presets' default asks for it"),
+        (_PRESET, "; nothing but the preset `enable x.service (/usr/lib/x.preset:1)` asks for it"),
+        (_RUNNING, ""),
+        (replace(_VENDOR, dependants=("y.service",)), ""),
+    ):
+        (finding,) = _verdicts(_survey(replace(unit, **loops), told=_crashes(6)))
+        assert finding.verdict == "looping"
+        assert finding.reason.endswith(f"ended with exit code 1{said}")
+        assert ("asked_by" in finding.evidence) == bool(said)
+    (hidden,) = _verdicts(_survey(_VENDOR), _insides(*[_exit("agent")] * 3))
+    assert (hidden.verdict, hidden.evidence["asked_by"]) == ("hidden_loop", "the presets' default")
+
+
+def test_giving_up_is_said_only_where_systemd_did() -> None:
+    failed = replace(_RUNNING, active="failed", exit_code="exited", exit_status=9)
+    told = _crashes(1)
+    told.append(happenings.started("x.service", _NOW - 5 * _S, "again"))
+    told.append(happenings.exited("x.service", _NOW - 4 * _S, "again", "exited", 9))
+    told.append(happenings.failed("x.service", _NOW - 4 * _S, "again", "exit-code"))
+    (finding,) = _verdicts(_survey(failed, told=told))
+    assert finding.reason == "failed: ended with exit code 9"
+    stopped = happenings.Happening("stopped", "x.service", _NOW - 3 * _S, ("stopped",))
+    (finding,) = _verdicts(_survey(failed, told=[*told, stopped]))
+    assert finding.reason == "failed when it was stopped: ended with exit code 9"
+    announced = happenings.restarted("x.service", _NOW - 3 * _S, "again", 2)
+    refused = happenings.start_failed("x.service", _NOW - 2 * _S, "7", "failed")
+    (finding,) = _verdicts(_survey(failed, told=[*told, announced, refused]))
+    assert finding.reason == "failed, and systemd gave up: ended with exit code 9"
+
+
+def test_a_loop_that_somebody_stopped_is_over() -> None:
+    unit = replace(_RUNNING, active="inactive", restarts=6, why_not_started="started")
+    assert [each.verdict for each in _verdicts(_survey(unit, told=_crashes(6)))] == ["looping"]
+    stopped = happenings.Happening("stopped", "x.service", _NOW - _S, ("stopped",))
+    assert _verdicts(_survey(unit, told=[*_crashes(6), stopped])) == []
+
+
+@pytest.mark.parametrize(
+    ("check", "named"),
+    [
+        (Check("ConditionVirtualization", "no", met=False), False),
+        (Check("ConditionPathExists", "/dev/tty0", met=False), False),
+        (Check("ConditionPathExists", "/etc/agent.conf", met=False), True),
+    ],
+)
+def test_a_vendors_unit_for_another_machine_is_not_held_back(check: Check, named: bool) -> None:
+    unit = replace(
+        _VENDOR, active="inactive", conditions=(check,), why_not_started=f"condition:{check}"
+    )
+    assert [each.verdict for each in _verdicts(_survey(unit))] == ["held_back"] * named
+    ours = replace(unit, vendor="administrator")
+    assert [each.verdict for each in _verdicts(_survey(ours))] == ["held_back"]
 
 
 def test_watching_ends_when_nothing_is_young() -> None:

@@ -26,6 +26,7 @@ def image(tmp_path: Path) -> Path:
     """A mounted image: no process, no bus, no journal."""
     root = tmp_path / "image"
     _enable(root, "healthy.service", _SERVICE)
+    (root / _ETC / "healthy.service").write_text(_SERVICE)  # of whoever made the image
     _enable(root, "preset.service", _SERVICE)
     preset = root / "usr/lib/systemd/system-preset/10-image.preset"
     preset.parent.mkdir(parents=True)
@@ -71,6 +72,103 @@ def test_the_journal_of_an_image_tells_how_its_units_fared(
     }
     assert "base.service" in found["held.service"]["reason"]
     assert "gave up" in found["limit.service"]["reason"]
+
+
+_DPKG = """\
+Package: agent
+Status: install ok installed
+Priority: {priority}
+Provides: some-agent (= 2), other
+{more}
+Package: reader
+Status: {status}
+Priority: optional
+Depends: libc6 (>= 2), nothing | {depends}:any (>= 1)
+"""
+
+
+def _packaged(root: Path, **values: str) -> None:
+    known = {"priority": "optional", "more": "", "status": "install ok installed"}
+    status = root / "var/lib/dpkg/status"
+    status.parent.mkdir(parents=True, exist_ok=True)
+    status.write_text(_DPKG.format(**{**known, "depends": "else", **values}))
+    files = root / "var/lib/dpkg/info/agent.list"
+    files.parent.mkdir(exist_ok=True)
+    files.write_text("/.\n/lib/systemd/system\n/lib/systemd/system/agent.service\n")
+
+
+def test_in_an_image_every_link_is_the_images(
+    image: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As a package enables its own unit: a link in /etc to a file of the vendor."""
+    (image / _USR / "preset.socket").write_text("[Socket]\nListenStream=80\n")
+    _enable(image, "agent.service", _SERVICE)
+    assert _audit(capsys, "--root", str(image)) == (1, {"agent.service": "unused"})
+    _packaged(image)
+    assert _audit(capsys, "--root", str(image)) == (1, {"agent.service": "unused"})
+
+
+@pytest.mark.parametrize(
+    "packaged",
+    [{"priority": "standard"}, {"depends": "agent"}, {"depends": "some-agent"}],
+)
+def test_what_other_packages_need_is_used(
+    image: Path, capsys: pytest.CaptureFixture[str], packaged: dict[str, str]
+) -> None:
+    (image / _USR / "preset.socket").write_text("[Socket]\nListenStream=80\n")
+    _enable(image, "agent.service", _SERVICE)
+    _packaged(image, **packaged)
+    assert _audit(capsys, "--root", str(image)) == (0, {})
+    if "depends" in packaged:
+        _packaged(image, **packaged, status="deinstall ok config-files")
+        assert _audit(capsys, "--root", str(image)) == (1, {"agent.service": "unused"})
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        (f"{_ETC}/agent.service.d/10-ours.conf", "[Service]\nNice=1\n"),
+        (f"{_USR}/agent.timer", "[Timer]\nOnBootSec=1\n"),
+        (f"{_USR}/user.service", "[Unit]\nAfter=agent.service\n[Service]\nExecStart=/bin/true\n"),
+        (f"{_USR}/agent.service", f"[Unit]\nBefore=time-sync.target\n{_SERVICE}"),
+        (f"{_USR}/agent.service", f"{_SERVICE}[Service]\nBusName=org.example\n"),
+        (f"{_USR}/agent.service", f"{_SERVICE}[Service]\nStandardInput=tty-force\n"),
+        (f"{_USR}/agent.service", f"{_SERVICE}[Service]\nType=oneshot\n"),
+        (f"{_USR}/agent.service", f"[Unit]\nConditionPathExists=/run/x\n{_SERVICE}"),
+        (f"{_USR}/called.socket", "[Socket]\nListenStream=80\n"),  # called.service is an alias
+    ],
+)
+def test_what_somebody_has_a_use_for_is_not_named(
+    image: Path, capsys: pytest.CaptureFixture[str], name: str, text: str
+) -> None:
+    (image / _USR / "preset.socket").write_text("[Socket]\nListenStream=80\n")
+    _enable(image, "agent.service", _SERVICE)
+    (image / _ETC / "called.service").symlink_to(f"/{_USR}/agent.service")
+    (image / name).parent.mkdir(exist_ok=True)
+    (image / name).write_text(text)
+    assert _audit(capsys, "--root", str(image)) == (0, {})
+
+
+def test_a_circle_of_units_is_told_of_each(image: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _enable(image, "first.service", f"[Unit]\nAfter=third.target\n{_SERVICE}")
+    _enable(image, "second.service", f"[Unit]\nBefore=third.target\n{_SERVICE}")
+    (image / _USR / "third.target").write_text("[Unit]\nDescription=x\n")
+    assert _audit(capsys, "--root", str(image)) == (1, {
+        "preset.service": "unused", "first.service": "unused",
+    })  # fmt: skip
+    (image / _USR / "first.service").write_text(
+        f"[Unit]\nAfter=third.target\nBefore=second.service\n{_SERVICE}"
+    )
+    main(["audit", "--json", "--root", str(image)])
+    told = {each["name"]: each for each in json.loads(capsys.readouterr().out)}
+    assert {name: each["verdict"] for name, each in told.items()} == {
+        "first.service": "held_back",
+        "second.service": "held_back",
+        "preset.service": "unused",
+    }
+    way = ["first.service", "third.target", "second.service", "first.service"]
+    assert told["first.service"]["evidence"]["cycle"] == way
+    assert f"({' after '.join(way)})" in told["first.service"]["reason"]
 
 
 def test_a_socket_makes_a_unit_used(image: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from nodescope.analysis.audit import Finding
 from nodescope.analysis.audit_inside import audit_inside
+from nodescope.analysis.audit_use import asked_by_default, find_unused
 from nodescope.quantities import format_duration
 from nodescope.sources.systemd.lives import LOOP_RESTARTS, LOOP_WITHIN_US, Life
 from nodescope.sources.systemd.survey import Survey
 from nodescope.sources.systemd.unit import Unit
+from nodescope.sources.systemd.why_not_started import find_cycle
 from nodescope.sources.unit_insides import Inside, Insides
 
 _JUST_US = 60_000_000
 _STARTING_US = 600_000_000
 _WAITING_US = 30_000_000
+_OF_MACHINES = frozenset(
+    f"Condition{name}"
+    for name in ("Virtualization", "Architecture", "Firmware", "KernelCommandLine", "KernelVersion",
+                 "Security", "Capability", "ACPower", "FirstBoot", "CPUFeature", "CPUs", "Memory",
+                 "ControlGroupController")
+)  # fmt: skip
+_MADE_BY_KERNEL = ("/dev/", "/proc/", "/sys/")
 _HELD = ("condition:", "assert:", "dependency:", "cycle_deleted")
 
 
@@ -36,15 +46,28 @@ def _audit(unit: Unit, survey: Survey, insides: Insides) -> Finding | None:
     if unit.suffix != "service":
         return _failed(unit, life) if unit.active == "failed" else None
     inside = insides.of.get(unit.name)
-    return (
+    wrong = (
         _looping(unit, life, survey.now_us)
         or _failed(unit, life)
         or _hidden(unit, inside, survey, insides)
         or _still_starting(unit, life, survey.now_us)
-        or _held_back(unit, survey)
-        or _held_by_journal(unit, survey)
-        or _unused(unit, survey, inside)
     )
+    if wrong is not None:
+        return _asked(wrong, unit)
+    return (
+        _held_back(unit, survey)
+        or _held_by_journal(unit, survey)
+        or find_unused(unit, survey, inside)
+    )
+
+
+def _asked(finding: Finding, unit: Unit) -> Finding:
+    """A finding on a unit that goes wrong, and whether anybody would miss it."""
+    by = asked_by_default(unit)
+    if by is None:
+        return finding
+    reason = f"{finding.reason}; nothing but {by} asks for it"
+    return replace(finding, reason=reason, evidence={**finding.evidence, "asked_by": by})
 
 
 # -- fails and loops -------------------------------------------------------
@@ -55,6 +78,8 @@ def _looping(unit: Unit, life: Life | None, now_us: int) -> Finding | None:
     count = unit.restarts if unit.restarts is not None else life.counter if life else None
     if unit.active == "failed" or (unit.active is None and life is not None and life.gave_up):
         return None  # systemd gave up: it fails
+    if life is not None and life.stopped:
+        return None  # it looped until somebody had it stopped
     told = life is not None and unit.restarts != 0 and life.is_looping(now_us)
     since = unit.active_since_us
     just = unit.active == "active" and since is not None and now_us - since < _JUST_US
@@ -84,10 +109,12 @@ def _failed(unit: Unit, life: Life | None) -> Finding | None:
     if life is not None and life.starts - life.restarts >= 2 and not life.successes:
         reason = f"tried {life.starts} times since boot, never with success: {_end(evidence)}"
         return Finding(unit.name, "never_succeeded", reason, evidence)
-    told = by_journal and life is not None and life.restarts > 0 and life.gave_up
-    limited = told or unit.why_not_started == "start_limit"
-    gave_up = ", and systemd gave up" if limited else ""
-    return Finding(unit.name, "failing", f"failed{gave_up}: {_end(evidence)}", evidence)
+    limited = unit.why_not_started == "start_limit" or (life is not None and life.refused)
+    how = ", and systemd gave up" if limited else ""
+    if life is not None and life.stopped and not limited:
+        how = " when it was stopped"
+        evidence["stopped"] = True
+    return Finding(unit.name, "failing", f"failed{how}: {_end(evidence)}", evidence)
 
 
 def _hidden(unit: Unit, inside: Inside | None, survey: Survey, insides: Insides) -> Finding | None:
@@ -108,34 +135,55 @@ def _still_starting(unit: Unit, life: Life | None, now_us: int) -> Finding | Non
     return Finding(unit.name, "never_succeeded", reason, _evidence(unit, life))
 
 
-# -- held back, and not needed ---------------------------------------------
+# -- held back ---------------------------------------------------------------
 
 
 def _held_back(unit: Unit, survey: Survey) -> Finding | None:
     why = unit.why_not_started or ""
     if not unit.enabled or not (why.startswith(_HELD) or _waits_long(why, survey)):
         return None
-    if why.startswith("condition:") and unit.vendor == "vendor" and unit.type == "oneshot":
-        return None  # meant to run only where there is something to do
+    if why.startswith("condition:") and unit.vendor == "vendor" and _is_meant(unit):
+        return None
     kind, _, what = why.partition(":")
     reason = {
         "condition": f"not started: its condition {what} is not met",
         "assert": f"not started: its assertion {what} is not met",
         "dependency": f"not started: it requires {what}, which does not run",
         "waiting_for": f"not started: it waits for {what}",
-        "cycle_deleted": "not started: it is ordered after itself, and systemd broke the circle",
+        "cycle_deleted": _circle(unit, survey),
     }[kind]
     evidence: dict[str, Any] = {
         "why_not_started": why,
         "file_state": unit.file_state,
         "wanted_by": list(unit.wanted_by),
     }
+    if kind == "cycle_deleted":
+        evidence["cycle"] = list(find_cycle(unit, survey.units))
     if kind == "dependency":
         evidence["dependency"] = _state_of(survey.units.get(what))
     life = survey.lives.of.get(unit.name)
     if life is not None and life.start_failures:
         evidence["start_failures"] = dict(life.start_failures)
     return Finding(unit.name, "held_back", reason, evidence)
+
+
+def _is_meant(unit: Unit) -> bool:
+    """Whether a vendor's condition tells where there is nothing to do, or of another machine."""
+    if unit.type == "oneshot":
+        return True
+    unmet = [check for check in unit.conditions if check.met is False] or unit.conditions
+    return all(
+        check.name in _OF_MACHINES or f"{check.parameter}/".startswith(_MADE_BY_KERNEL)
+        for check in unmet
+    )
+
+
+def _circle(unit: Unit, survey: Survey) -> str:
+    way = " after ".join(find_cycle(unit, survey.units))
+    shown = f" ({way})" if way else ""
+    if survey.live:
+        return f"not started: it is ordered after itself{shown}, and systemd left it out"
+    return f"may not start: it is ordered after itself{shown}, and systemd leaves one of them out"
 
 
 def _held_by_journal(unit: Unit, survey: Survey) -> Finding | None:
@@ -163,42 +211,6 @@ def _waits_long(why: str, survey: Survey) -> bool:
     other = survey.units.get(why.partition(":")[2])
     since = None if other is None else other.state_since_us
     return since is not None and survey.now_us - since > _WAITING_US
-
-
-def _unused(unit: Unit, survey: Survey, inside: Inside | None) -> Finding | None:
-    """Enabled by a preset that names it or by the image, and nothing needs or reaches it."""
-    wanted_by_image = unit.preset_rule is not None or unit.image_wants
-    if not wanted_by_image or unit.type in ("oneshot", "dbus") or unit.bus_name:
-        return None
-    if not (unit.enabled or unit.image_wants) or unit.active not in ("active", None):
-        return None
-    if any(not _is_own(name, unit) for name in unit.dependants):
-        return None
-    if survey.live and inside is None:
-        return None  # what it listens on cannot be seen: no verdict
-    if inside is not None and inside.listening:
-        return None
-    by = f"the preset `{unit.preset_rule}`" if unit.preset_rule else "a link of the image"
-    wanted = ", ".join(unit.wanted_by) or "nothing"
-    reason = f"enabled by {by}; nothing but {wanted} wants it, and it listens on nothing"
-    evidence = {
-        "preset": unit.preset_rule,
-        "vendor": unit.vendor,
-        "fragment": unit.fragment,
-        "wanted_by": list(unit.wanted_by),
-        "dependants": [],
-        "listening": [] if inside is not None else None,
-    }
-    if inside is None:
-        reason = f"enabled by {by}; nothing but {wanted} wants it, and no socket starts it"
-    return Finding(unit.name, "unused", reason, evidence)
-
-
-def _is_own(dependant: str, unit: Unit) -> bool:
-    """Whether a dependant is only the target that pulls it in, or what stops everything."""
-    return dependant == "shutdown.target" or (
-        dependant in unit.wanted_by and dependant.endswith(".target")
-    )
 
 
 # -- evidence --------------------------------------------------------------

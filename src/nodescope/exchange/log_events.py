@@ -14,7 +14,7 @@ from typing import Any
 from nodescope.exchange.parsed import Event
 from nodescope.exchange.text import clean_text
 from nodescope.sources.kernel_messages import Message, classify, join
-from nodescope.sources.systemd.happenings import MESSAGE_IDS, parse_message
+from nodescope.sources.systemd.happenings import CHOSEN, parse_message
 from nodescope.sources.systemd.journal import Message as Entry
 from nodescope.sources.systemd.lives import Lives
 
@@ -95,7 +95,7 @@ class UnitEvents:
     def add(self, events: list[Event], line: Event, field: Callable[[str], str]) -> None:
         """Add an entry of the journal, whose fields `field` gives."""
         happening = None
-        if field("MESSAGE_ID") in MESSAGE_IDS:
+        if any(field(name) in values for name, values in CHOSEN.items()):
             fields = {name: field(name)[:_MAX_FIELD] for name in _UNIT_FIELDS}
             fields = {name: text for name, text in fields.items() if text.isascii() and text}
             fields["MESSAGE"] = line.message

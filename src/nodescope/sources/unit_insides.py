@@ -16,6 +16,7 @@ from pathlib import Path
 from nodescope.errors import SourceError
 from nodescope.sources.cgroup_names import find_owner
 from nodescope.sources.cgroup_paths import find_default_hierarchy
+from nodescope.sources.holdings import read_holdings
 from nodescope.sources.listening import read_listening
 from nodescope.sources.places import Places
 from nodescope.sources.task_exits import TaskExit, TaskExits
@@ -35,6 +36,8 @@ class Process:
     comm: str
     started_us: int
     command: str
+    # Used so far, with its children that ended; no part of who it is.
+    cpu_us: int = field(default=0, compare=False)
 
 
 @dataclass(slots=True)
@@ -46,6 +49,8 @@ class Inside:
     running: frozenset[int] = frozenset()  # at the last look
     exits: list[TaskExit] = field(default_factory=list)
     listening: tuple[str, ...] = ()
+    holds: tuple[str, ...] | None = None  # None: it cannot be seen
+    cpu_us: int = 0  # of those that run, since they began
 
     @property
     def main(self) -> Process | None:
@@ -98,6 +103,9 @@ def watch_insides(
             exits.close()
     for inside in insides.of.values():
         inside.listening = read_listening(places.proc, inside.running)
+        inside.holds = read_holdings(places.proc, inside.running)
+        alive = (read_process(places.proc, pid) for pid in inside.running)
+        inside.cpu_us = sum(each.cpu_us for each in alive if each is not None)
     return insides
 
 
@@ -220,8 +228,16 @@ def parse_process(pid: int, stat: bytes, command: bytes, ticks: int) -> Process 
     """A process from its `stat` and `cmdline`; None if they are not what they should be."""
     head, _, rest = stat.rpartition(b")")
     fields = rest.split()
-    if len(fields) < 20 or not (fields[1].isdigit() and fields[19].isdigit()):
+    if len(fields) < 20 or not all(fields[at].isdigit() for at in (1, 11, 12, 13, 14, 19)):
         return None
     comm = head.partition(b"(")[2].decode("utf-8", "replace")
     words = command.rstrip(b"\0").replace(b"\0", b" ").decode("utf-8", "replace")
-    return Process(pid, int(fields[1]), comm, int(fields[19]) * 1_000_000 // ticks, words or comm)
+    cpu_ticks = sum(int(each) for each in fields[11:15])
+    return Process(
+        pid,
+        int(fields[1]),
+        comm,
+        int(fields[19]) * 1_000_000 // ticks,
+        words or comm,
+        cpu_ticks * 1_000_000 // ticks,
+    )

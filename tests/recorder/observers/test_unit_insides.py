@@ -12,7 +12,7 @@ from nodescope.recorder.observers.unit_insides import UnitInsides
 from nodescope.records import EVENT_KINDS
 from nodescope.sources.places import Places
 from nodescope.sources.task_exits import TaskExit
-from nodescope.sources.unit_insides import parse_service
+from nodescope.sources.unit_insides import parse_process, parse_service
 
 _AGENT, _SHIM = 100, 200
 
@@ -208,6 +208,17 @@ _ID = "0123456789abcdef" * 4
 def test_the_service_of_a_process(cgroups: str, service: str | None) -> None:
     found = parse_service(cgroups.encode())
     assert (None if found is None else found.name) == service
+
+
+def test_a_process_stays_the_same_while_it_works() -> None:
+    stat = "7 (agent) S 1 7 7 0 -1 0 0 0 0 0 {used} 3 0 0 20 0 1 0 500 0 0"
+    first, later = (
+        parse_process(7, stat.format(used=used).encode(), b"agent", 100) for used in (0, 250)
+    )
+    assert first is not None
+    assert later is not None
+    assert (first.cpu_us, later.cpu_us) == (30_000, 2_530_000)
+    assert {first: "known"}[later] == "known"
 
 
 def test_the_service_is_known_by_its_cgroup() -> None:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
 from nodescope.recorder.observation import SECOND_NS, Event
 from nodescope.recorder.observers.unit_lines import UnitLines
 from nodescope.records import EVENT_KINDS
 from nodescope.sources.places import Places
-from nodescope.sources.systemd.journal import Message
+from nodescope.sources.systemd.journal import Message, Wanted
 
 _ENDED = "Agent exited with code 1"
 
@@ -23,10 +21,12 @@ class Node:
         self._waiting: list[Message] = []
         self.observer = UnitLines(Places(), lambda _: self)
 
-    def take_new(self, wanted: Callable[[str], bool], most: int | None = None) -> list[Message]:
+    def take_new(self, wanted: Wanted, most: int | None = None) -> list[Message]:
         assert most == 100
+        chosen = wanted["_SYSTEMD_UNIT"]
+        assert callable(chosen)
         taken, self._waiting = self._waiting, []
-        return [each for each in taken if wanted(each.fields["_SYSTEMD_UNIT"])]
+        return [each for each in taken if chosen(each.fields["_SYSTEMD_UNIT"])]
 
     def close(self) -> None:
         pass

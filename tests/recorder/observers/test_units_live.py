@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -25,6 +26,7 @@ from nodescope.recorder.observation import Setting
 from nodescope.recorder.observers import catalogue
 from nodescope.recorder.observers.units import Units, make
 from nodescope.sources.places import Places
+from nodescope.sources.systemd.survey import read_survey
 
 pytestmark = [
     pytest.mark.root,
@@ -36,6 +38,7 @@ pytestmark = [
 
 _RESTART = "5eb03494b6584870a536b337290809b3"
 _EXIT = "98e322203f7a4ed290d09fe03c09fe15"
+_CIRCLES = (("circle-a.service", "circle-b.service"), ("circle-c.service", "circle-d.service"))
 _SLEEPS = "[Service]\nExecStart=/bin/sleep infinity\n"
 _ID = "3f2a" * 16
 _UNITS = {
@@ -57,13 +60,41 @@ _UNITS = {
     "dependant.service": f"[Unit]\nRequires=base.service\nAfter=base.service\n{_SLEEPS}",
     "conditioned.service": f"[Unit]\nConditionPathExists=/nowhere/at/all\n{_SLEEPS}",
     "healthy.service": _SLEEPS,
+    # systemd drops the start of one of the two
+    "circle-a.service": f"[Unit]\nAfter=circle-b.service\n{_SLEEPS}",
+    "circle-b.service": f"[Unit]\nAfter=circle-a.service\n{_SLEEPS}",
+    # and here, where the circle leads through a target
+    "circle-c.service": f"[Unit]\nAfter=circle.target\n{_SLEEPS}",
+    "circle-d.service": f"[Unit]\nAfter=circle-c.service\n{_SLEEPS}",
+    "circle.target": "[Unit]\nAfter=circle-d.service\n",
+    # restarted once, then told not to be; too often; and stopped by hand after a restart
+    "prevented.service": "[Service]\nRestart=on-failure\nRestartPreventExitStatus=9\n"
+    "ExecStart=/bin/sh -c 'test -e /run/prevented && exit 9; touch /run/prevented; exit 1'\n",
+    "limited.service": "[Service]\nExecStart=/bin/sh -c 'exit 1'\nRestart=on-failure\n",
+    "stubborn.service": "[Service]\nRestart=on-failure\n"
+    "ExecStart=/bin/sh -c 'test -e /run/stubborn || { touch /run/stubborn; exit 1; }; "
+    "trap \"exit 5\" TERM; touch /run/stubborn-runs; while :; do sleep 0.1; done'\n",
 }  # fmt: skip
 _OBSERVERS = ("units", "unit_insides", "unit_lines")
-_PRESET = f"{_SLEEPS}[Install]\nWantedBy=multi-user.target\n"
+_INSTALL = "[Install]\nWantedBy=multi-user.target\n"
+_VENDOR = "usr/lib/systemd/system"
 _FILES = {
     "etc/systemd/system-preset/10-image.preset": "enable preset-only.service\n",
-    "usr/lib/systemd/system/preset-only.service": _PRESET,
+    # what is required is not left out of a circle
+    "etc/systemd/system/multi-user.target.d/10.conf": "[Unit]\nRequires=circle.target\n",
+    # a circle that nobody asks for at boot
+    "etc/systemd/system/late.target": "[Unit]\nWants=late-a.service late-b.service\n",
+    "etc/systemd/system/late-a.service": f"[Unit]\nAfter=late-b.service\n{_SLEEPS}",
+    "etc/systemd/system/late-b.service": f"[Unit]\nAfter=late-a.service\n{_SLEEPS}",
+    f"{_VENDOR}/preset-only.service": f"{_SLEEPS}{_INSTALL}",
+    # no preset names them, and so `systemctl preset` enables them
+    f"{_VENDOR}/default-only.service": f"{_SLEEPS}{_INSTALL}",
+    f"{_VENDOR}/default-crash.service": "[Service]\nExecStart=/bin/sh -c 'exit 7'\n"
+    f"Restart=always\nRestartSec=2\n{_INSTALL}",
+    f"{_VENDOR}/default-works.service": "[Service]\n"
+    f"ExecStart=/bin/sh -c 'exec 9>/run/works.lock; exec sleep infinity'\n{_INSTALL}",
 }
+_BY_PRESET = [Path(name).name for name in _FILES if name.startswith(_VENDOR)]
 
 
 @pytest.fixture(scope="module")
@@ -72,12 +103,12 @@ def guest(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guest]:
     guest = Guest(tmp_path_factory.mktemp("guest"), _UNITS, _FILES)
     try:
         wait_for(lambda: _is_up(guest), "everything that can start has started")
-        guest.run("systemctl", "preset", "preset-only.service")
-        guest.run("systemctl", "start", "preset-only.service")
-        wait_for(
-            lambda: len(_restarts(guest, "crashing.service")) >= 3,
-            "the crashing unit restarted three times",
-        )
+        guest.run("systemctl", "preset", *_BY_PRESET)
+        guest.run("systemctl", "start", "--no-block", *_BY_PRESET)
+        for unit in ("crashing.service", "default-crash.service"):
+            wait_for(partial(_has_restarted, guest, unit), f"{unit} restarted three times")
+        wait_for((guest.root / "run/stubborn-runs").exists, "the stubborn unit runs again")
+        guest.run("systemctl", "stop", "stubborn.service")
         yield guest
     finally:
         guest.stop()
@@ -93,8 +124,12 @@ def _restarts(guest: Guest, unit: str) -> list[str]:
     return [each["INVOCATION_ID"] for each in guest.entries(unit, _RESTART)]
 
 
+def _has_restarted(guest: Guest, unit: str) -> bool:
+    return len(_restarts(guest, unit)) >= 3
+
+
 def _audit(guest: Guest, *options: str) -> tuple[int, dict[str, dict[str, object]]]:
-    where = ["--systemd-bus", guest.bus, "--journal", str(guest.journal)]
+    where = ["--systemd-bus", guest.bus, "--journal", str(guest.journal)]  # the last one counts
     done = subprocess.run(
         [sys.executable, "-m", "nodescope.cli.main", "audit", "--json", *where, *options],
         check=False,
@@ -108,8 +143,9 @@ def _audit(guest: Guest, *options: str) -> tuple[int, dict[str, dict[str, object
 
 def test_an_audit_says_of_each_unit_what_is_wrong_with_it(guest: Guest) -> None:
     code, found = _audit(guest, "--watch", "120s")
-    ours = {*_UNITS, "preset-only.service"}
+    ours = {*_UNITS, *_BY_PRESET}
     assert code == 1
+    pair, wide = (_deleted(guest, *circle) for circle in _CIRCLES)
     assert {name: each["verdict"] for name, each in found.items() if name in ours} == {
         "crashing.service": "looping",
         "quick.service": "looping",
@@ -119,6 +155,13 @@ def test_an_audit_says_of_each_unit_what_is_wrong_with_it(guest: Guest) -> None:
         "dependant.service": "held_back",
         "conditioned.service": "held_back",
         "preset-only.service": "unused",
+        "default-only.service": "unused",
+        "default-crash.service": "looping",
+        pair: "held_back",
+        wide: "held_back",
+        "prevented.service": "failing",
+        "limited.service": "failing",
+        "stubborn.service": "failing",
     }
     assert "dbus.service" not in found
     assert "exit code 3" in str(found["crashing.service"]["reason"])
@@ -126,6 +169,85 @@ def test_an_audit_says_of_each_unit_what_is_wrong_with_it(guest: Guest) -> None:
     assert "base.service" in str(found["dependant.service"]["reason"])
     assert "/nowhere/at/all" in str(found["conditioned.service"]["reason"])
     assert "10-image.preset:1" in str(found["preset-only.service"]["reason"])
+    by_default = "nothing but the presets' default asks for it"
+    assert by_default in str(found["default-crash.service"]["reason"])
+    assert "circle-a.service after circle-b.service" in str(found[pair]["reason"])
+    assert "circle.target after circle-d.service" in str(found[wide]["reason"])
+    said = {name: str(found[f"{name}.service"]["reason"]) for name in _FAILED}
+    assert said == _FAILED
+
+
+_FAILED = {
+    "prevented": "failed: ended with exit code 9",
+    "limited": "failed, and systemd gave up: ended with exit code 1",
+    "stubborn": "failed when it was stopped: ended with exit code 5",
+}
+
+
+def _deleted(guest: Guest, *circle: str) -> str:
+    """Which unit of a circle systemd left out."""
+    shown = guest.run("systemctl", "is-active", *circle, check=False).stdout.decode().split()
+    (name,) = [unit for unit, state in zip(circle, shown, strict=True) if state == "inactive"]
+    return name
+
+
+def test_what_systemd_says_of_a_circle_is_an_event_and_an_answer(
+    guest: Guest, tmp_path: Path
+) -> None:
+    """By its own line: nothing is known of the units' order without the bus."""
+    places = Places(systemd_bus="unix:path=/nowhere/bus", journal=guest.journal)
+    units = make(Setting(places, tmp_path))
+    told: list[observation.Event] = []
+
+    def look() -> bool:
+        said = units.observe(time.clock_gettime_ns(time.CLOCK_MONOTONIC))
+        told.extend(event for event in said.events if event.kind == "unit_start_failed")
+        return bool(told)
+
+    try:
+        look()
+        guest.run("systemctl", "start", "late.target")
+        wait_for(look, "systemd said which one it left out", 60)
+    finally:
+        units.close()
+    left_out = _deleted(guest, "late-a.service", "late-b.service")
+    assert [(event.subject, event.message) for event in told] == [
+        (left_out, "could not be started: ordering-cycle")
+    ]
+    survey = read_survey(Places(systemd_bus=guest.bus, journal=guest.journal))
+    assert survey.units[left_out].why_not_started == "cycle_deleted"
+
+
+def test_without_the_journal_an_audit_says_the_same_of_circles_and_limits(
+    guest: Guest, tmp_path: Path
+) -> None:
+    _, found = _audit(guest, "--watch", "1s", "--journal", str(tmp_path / "nowhere"))
+    for circle in _CIRCLES:
+        assert found[_deleted(guest, *circle)]["verdict"] == "held_back"
+    assert "gave up" in str(found["limited.service"]["reason"])
+    for name in ("prevented", "stubborn"):
+        assert "gave up" not in str(found[f"{name}.service"]["reason"])
+
+
+def test_the_files_alone_tell_of_circles_and_of_defaults(guest: Guest, tmp_path: Path) -> None:
+    """As of an image: nothing runs, and what is known is in the files."""
+    image = tmp_path / "image"
+    for relative in ("etc/systemd", "usr/lib/systemd/system"):
+        shutil.copytree(guest.root / relative, image / relative, symlinks=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "nodescope.cli.main", "audit", "--json", "--root", str(image)],
+        check=False, capture_output=True, timeout=300,
+    )  # fmt: skip
+    ours = {*_UNITS, *_BY_PRESET}
+    found = {each["name"]: each["verdict"] for each in json.loads(done.stdout)}
+    assert {name: verdict for name, verdict in found.items() if name in ours} == {
+        "circle-a.service": "held_back",
+        "circle-b.service": "held_back",
+        "circle-c.service": "held_back",
+        "circle-d.service": "held_back",
+        "conditioned.service": "held_back",
+        **dict.fromkeys(_BY_PRESET, "unused"),
+    }
 
 
 def test_a_recording_has_every_restart_with_its_time_and_exit_code(
@@ -180,6 +302,13 @@ def test_a_recording_has_every_restart_with_its_time_and_exit_code(
     assert rows["dependant.service"]["why_not_started"] == "dependency:base.service"
     assert rows["conditioned.service"]["why_not_started"].startswith("condition:")
     assert rows["healthy.service"]["why_not_started"] == "started"
+    for circle in _CIRCLES:
+        assert rows[_deleted(guest, *circle)]["why_not_started"] == "cycle_deleted"
+    assert {name: rows[f"{name}.service"]["why_not_started"] for name in _FAILED} == {
+        "prevented": "exec_failed:9",
+        "limited": "start_limit",
+        "stubborn": "exec_failed:5",
+    }
 
 
 def _recorded(

@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 
 FORMATS = ("compact", "regular")
-OURS = 64  # of the entries, those with a message id that we read
+OURS = 78  # of the entries, those with a message id that we read
 
 
 @cache

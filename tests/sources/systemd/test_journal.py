@@ -8,7 +8,7 @@ from tests.sources.systemd import journal_files
 
 from nodescope.errors import SourceAbsent, SourceDenied
 from nodescope.sources.places import Places
-from nodescope.sources.systemd.happenings import MESSAGE_IDS
+from nodescope.sources.systemd.happenings import CHOSEN
 from nodescope.sources.systemd.journal import Journal, read_boot_id
 from nodescope.sources.systemd.whereabouts import bus_addresses, journal_folders
 
@@ -21,7 +21,7 @@ def folder(tmp_path: Path) -> Path:
 
 def test_messages_come_in_order_with_the_time_of_who_logged_them(folder: Path) -> None:
     journal = Journal([folder], None, 1000)
-    messages = journal.take_new(MESSAGE_IDS)
+    messages = journal.take_new(CHOSEN)
     journal.close()
     times = [message.time_us for message in messages]
     assert len(messages) == journal_files.OURS
@@ -33,17 +33,17 @@ def test_messages_come_in_order_with_the_time_of_who_logged_them(folder: Path) -
 
 def test_what_was_taken_is_not_taken_again(folder: Path) -> None:
     journal = Journal([folder], None, 1000)
-    assert journal.take_new(MESSAGE_IDS)
-    assert journal.take_new(MESSAGE_IDS) == []
+    assert journal.take_new(CHOSEN)
+    assert journal.take_new(CHOSEN) == []
     journal.close()
 
 
 def test_a_file_that_comes_later_is_read_whole(folder: Path) -> None:
     journal = Journal([folder], None, 0)
-    assert journal.take_new(MESSAGE_IDS) == []  # no history was asked for
+    assert journal.take_new(CHOSEN) == []  # no history was asked for
     whole = next(folder.iterdir())
     shutil.copy(whole / "system.journal", whole / "system@later.journal")
-    assert len(journal.take_new(MESSAGE_IDS)) == journal_files.OURS
+    assert len(journal.take_new(CHOSEN)) == journal_files.OURS
     journal.close()
 
 
@@ -52,7 +52,7 @@ def test_history_is_bounded_over_all_files(folder: Path) -> None:
     shutil.copy(only / "system.journal", only / "system@older.journal")
     restarts = {"5eb03494b6584870a536b337290809b3"}
     journal = Journal([folder], None, 3)
-    assert len(journal.take_new(restarts)) == 3
+    assert len(journal.take_new({"MESSAGE_ID": restarts})) == 3
     journal.close()
 
 
@@ -64,14 +64,14 @@ def test_a_file_is_followed_until_it_is_archived(folder: Path) -> None:
         data[16] = state
         path.write_bytes(data)
         journal = Journal([folder], None, 1000)
-        journal.take_new(MESSAGE_IDS)
+        journal.take_new(CHOSEN)
         assert len(journal._followed) == open_files
         journal.close()
 
 
 def test_only_the_boot_that_runs_is_read(folder: Path) -> None:
     journal = Journal([folder], "00" * 16, 1000)
-    assert journal.take_new(MESSAGE_IDS) == []
+    assert journal.take_new(CHOSEN) == []
     journal.close()
 
 
@@ -84,7 +84,7 @@ def test_files_of_users_are_passed_over(tmp_path: Path) -> None:
 def test_a_damaged_file_is_named_and_the_others_are_read(folder: Path) -> None:
     (folder / "broken.journal").write_bytes(b"LPKSHHRH" + bytes(100))
     journal = Journal([folder], None, 1000)
-    assert len(journal.take_new(MESSAGE_IDS)) == journal_files.OURS
+    assert len(journal.take_new(CHOSEN)) == journal_files.OURS
     assert list(journal.damaged) == [str(folder / "broken.journal")]
     journal.close()
 
@@ -103,12 +103,12 @@ def test_the_latest_lines_of_a_unit_are_found(folder: Path) -> None:
 
 
 def test_entries_are_chosen_by_the_unit_that_wrote_them(folder: Path) -> None:
-    journal = Journal([folder], None, 1000, "_SYSTEMD_UNIT")
-    found = journal.take_new(lambda unit: unit == "inside.service", 3)
+    journal = Journal([folder], None, 1000)
+    found = journal.take_new({"_SYSTEMD_UNIT": "inside.service".__eq__}, 3)
     assert [line.fields["MESSAGE"] for line in found][:2] == ["Agent exited with code 4"] * 2
     assert len(found) == 3  # of more, the latest
     assert {line.fields["_SYSTEMD_UNIT"] for line in found} == {"inside.service"}
-    assert journal.take_new(lambda unit: unit == "inside.service", 3) == []
+    assert journal.take_new({"_SYSTEMD_UNIT": "inside.service".__eq__}, 3) == []
     journal.close()
 
 
@@ -116,8 +116,8 @@ def test_no_more_kinds_are_followed_than_is_bounded(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("nodescope.sources.systemd.journal._MAX_KINDS", 1)
-    journal = Journal([folder], None, 1000, "_SYSTEMD_UNIT")
-    found = journal.take_new(lambda unit: unit.endswith(".service"))
+    journal = Journal([folder], None, 1000)
+    found = journal.take_new({"_SYSTEMD_UNIT": lambda unit: unit.endswith(".service")})
     assert len({line.fields["_SYSTEMD_UNIT"] for line in found}) == 1
     journal.close()
 

@@ -8,7 +8,7 @@ import pytest
 from tests.sources.systemd import journal_files
 
 from nodescope.errors import MalformedSource, NodescopeError, SourceAbsent, SourceError
-from nodescope.sources.systemd.happenings import MESSAGE_IDS, parse_message
+from nodescope.sources.systemd.happenings import CHOSEN, parse_message
 from nodescope.sources.systemd.journal import Journal
 from nodescope.sources.systemd.journal_file import Cursor, JournalFile
 
@@ -97,7 +97,7 @@ def test_a_later_format_is_refused_by_name(tmp_path: Path) -> None:
 def _read_all(folder: Path) -> int:
     journal = Journal([folder], None, 1000)
     try:
-        told = [parse_message(message) for message in journal.take_new(MESSAGE_IDS)]
+        told = [parse_message(message) for message in journal.take_new(CHOSEN)]
         journal.read_lines("inside.service", 10)
         return len(told)
     finally:

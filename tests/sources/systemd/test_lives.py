@@ -5,7 +5,7 @@ from pathlib import Path
 from tests.sources.systemd import journal_files
 
 from nodescope.sources.systemd import happenings
-from nodescope.sources.systemd.happenings import MESSAGE_IDS, Happening, parse_message
+from nodescope.sources.systemd.happenings import CHOSEN, Happening, parse_message
 from nodescope.sources.systemd.journal import Journal, Message
 from nodescope.sources.systemd.lives import Lives
 
@@ -98,6 +98,38 @@ def test_what_only_looks_like_systemd_is_not_believed() -> None:
     assert told.details["restarts"] == 7
 
 
+def test_systemds_own_line_tells_whom_it_left_out_of_a_circle() -> None:
+    said = (
+        "b.service: Job a.service/start deleted to break ordering cycle starting with "
+        "b.service/start"
+    )
+    fields = {"UNIT": "b.service", "MESSAGE": said, "_PID": "1"}
+    told = parse_message(Message(5 * _S, 1, "", fields))
+    assert told is not None
+    assert (told.kind, told.unit, told.details) == (
+        "start_failed", "a.service", {"result": "ordering-cycle"}
+    )  # fmt: skip
+    lives = Lives()
+    assert lives.take([told]) == [told]
+    assert lives.of["a.service"].cycle_deleted
+    lives.take([happenings.started("a.service", 9 * _S, "run")])
+    assert not lives.of["a.service"].cycle_deleted
+    assert parse_message(Message(5 * _S, 1, "", {**fields, "_PID": "77"})) is None
+
+
+def test_a_stop_is_known_until_the_next_start_and_is_no_event() -> None:
+    fields = {"UNIT": "x.service", "MESSAGE_ID": "9d1aaa27d60140bd96365438aad20286"}
+    by_restart = Message(1, 1, "", {**fields, "JOB_TYPE": "restart"})
+    assert parse_message(by_restart) is None
+    stopped = parse_message(Message(1, 1, "", {**fields, "JOB_TYPE": "stop"}))
+    assert stopped is not None
+    lives = Lives()
+    assert lives.take([stopped]) == []
+    assert lives.of["x.service"].stopped
+    lives.take([happenings.started("x.service", 2, "run")])
+    assert not lives.of["x.service"].stopped
+
+
 def test_a_unit_that_was_skipped_did_not_start() -> None:
     """systemd says `started` of a unit whose condition is not met, but gives it no run."""
     fields = {
@@ -113,11 +145,12 @@ def test_a_real_journal_tells_the_lives_of_its_units(tmp_path: Path) -> None:
     journal_files.write(tmp_path, "regular")
     journal = Journal([tmp_path], None, 1000)
     lives = Lives()
-    told = (parse_message(message) for message in journal.take_new(MESSAGE_IDS))
+    told = (parse_message(message) for message in journal.take_new(CHOSEN))
     new = lives.take(each for each in told if each is not None)
     journal.close()
     limited = lives.of["limit.service"]
     assert (limited.starts, limited.failures, limited.restarts) == (5, 5, 5)
+    assert [name for name, life in lives.of.items() if life.refused] == ["limit.service"]
     assert lives.of["held.service"].start_failures == {"dependency": 1}
     assert lives.of["asserted.service"].start_failures == {"assert": 1}
     last = lives.of["noexec.service"].last

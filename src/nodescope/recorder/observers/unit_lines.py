@@ -20,7 +20,7 @@ from nodescope.analysis.audit_inside import FOR_OTHERS, tells_of_failure
 from nodescope.recorder.observation import SECOND_NS, Event, Observation, Setting
 from nodescope.sources.cgroup_pattern import name_pattern
 from nodescope.sources.places import Places
-from nodescope.sources.systemd.journal import Journal, Message
+from nodescope.sources.systemd.journal import Journal, Message, Wanted
 
 _UNIT = "_SYSTEMD_UNIT"
 _LINES = 100  # of one unit, at one look
@@ -35,7 +35,7 @@ _MAX_UNITS = 256
 class Lines(Protocol):
     """Who has the lines of units."""
 
-    def take_new(self, wanted: Callable[[str], bool], most: int | None = None) -> list[Message]: ...
+    def take_new(self, wanted: Wanted, most: int | None = None) -> list[Message]: ...
 
     def close(self) -> None: ...
 
@@ -76,7 +76,7 @@ def make(setting: Setting) -> UnitLines:
 
 
 def _open(places: Places) -> Lines:
-    return Journal.open(places, history=0, field=_UNIT)
+    return Journal.open(places, history=0)
 
 
 class UnitLines:
@@ -105,7 +105,7 @@ class UnitLines:
             self._journal = self._opening(self._places)
         self._looks += 1
         by_unit: defaultdict[str, list[Message]] = defaultdict(list)
-        for message in self._journal.take_new(_is_followed, _LINES):
+        for message in self._journal.take_new({_UNIT: _is_followed}, _LINES):
             by_unit[message.fields.get(_UNIT, "")].append(message)
         said = Observation()
         for name, messages in by_unit.items():

@@ -20,13 +20,13 @@ from nodescope.recorder.told import read_told_loops
 from nodescope.recorder.unit_rows import event_of, unit_row
 from nodescope.sources.node import read_text
 from nodescope.sources.systemd.control_groups import find_prefix
-from nodescope.sources.systemd.happenings import MESSAGE_IDS, Happening, parse_message
+from nodescope.sources.systemd.happenings import CHOSEN, Happening, parse_message
 from nodescope.sources.systemd.journal import Journal
 from nodescope.sources.systemd.lives import LOOP_RESTARTS, LOOP_WITHIN_US, Lives
 from nodescope.sources.systemd.unit import Unit
 from nodescope.sources.systemd.unit_files import UnitFiles, vendor_of
 from nodescope.sources.systemd.whereabouts import bus_addresses, unit_root
-from nodescope.sources.systemd.why_not_started import why_not_started
+from nodescope.sources.systemd.why_not_started import ORDERED, is_left_out, why_not_started
 
 if TYPE_CHECKING:
     from nodescope.sources.systemd.changes import Watched
@@ -67,6 +67,7 @@ class Units:
         self._prefix: str | None = None
         self._since_us: int | None = None
         self._told_loops: set[str] = set()  # by the recorder before this one
+        self._orders_read = False  # of units that are not services, too
         self._said: dict[str, dict[str, Any]] = {}
         self._dirty: set[str] = set()  # units whose row may have changed
         self._all_ns = 0  # when all rows are compared again
@@ -195,6 +196,8 @@ class Units:
             return []
         self._watched.learn(read.values())
         self._watched.unknown.difference_update(names)
+        if names and not self._to_read:
+            self._all_ns = 0  # now all is known that rows depend on
         return told
 
     def _note_reload(self, changes: Iterable[object]) -> None:
@@ -206,6 +209,7 @@ class Units:
         reloaded = any(isinstance(change, Reloaded) for change in changes)
         if reloaded or self._manager.bus.overflowed:
             self._manager.bus.overflowed = False
+            self._orders_read = False
             waiting = set(self._to_read)
             self._to_read += [
                 name
@@ -219,12 +223,13 @@ class Units:
         self._manager.close()
         self._manager = self._watched = None
         self._to_read = []
+        self._orders_read = False
         self._why_not["bus"] = error
 
     def _read_journal(self) -> list[Happening]:
         if self._journal is None:
             return []
-        messages = self._journal.take_new(MESSAGE_IDS)
+        messages = self._journal.take_new(CHOSEN)
         return [told for message in messages if (told := parse_message(message)) is not None]
 
     def _new(self, told: list[Happening]) -> list[Happening]:
@@ -288,21 +293,32 @@ class Units:
                 continue
             if unit.load == "not-found" or not _is_followed(name, unit.active):
                 continue
+            self._look_for_circle(unit)
             row = unit_row(self._complete(unit, units), self._lives.of.get(name))
             if self._said.get(name) != row:
                 self._said[name] = row
                 rows.append(row)
         return rows
 
+    def _look_for_circle(self, unit: Unit) -> None:
+        """Have the orders of targets and the like read, where they might explain something."""
+        if self._orders_read or self._watched is None or self._to_read:
+            return
+        if is_left_out(unit, self._watched.units):
+            self._orders_read = True
+            self._to_read += [name for name in self._watched.units if name.endswith(ORDERED)]
+
     def _complete(self, unit: Unit, units: Mapping[str, Unit]) -> Unit:
         cgroup = None
         if unit.control_group is not None and self._prefix is not None:
             cgroup = self._prefix + unit.control_group
+        life = self._lives.of.get(unit.name)
+        deleted = life is not None and life.cycle_deleted
         return replace(
             unit,
             cgroup=cgroup,
             vendor=unit.vendor or vendor_of(unit.fragment),
-            why_not_started=why_not_started(unit, units),
+            why_not_started=why_not_started(unit, units, cycle_deleted=deleted),
         )
 
 

@@ -6,6 +6,7 @@ Most keys are by `INVOCATION_ID`, which systemd gives to each run of a unit.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,9 +20,15 @@ _SUCCESS = "7ad2d189f7e94e70a38c781354912448"
 _FAILED = "d9b373ed55a64feb8242e02dbe79a49c"
 _RESTART = "5eb03494b6584870a536b337290809b3"
 _START_FAILED = "be02cf6855d2428ba40df7e9d022f03d"
+_STOPPED = "9d1aaa27d60140bd96365438aad20286"
 
-MESSAGE_IDS = frozenset((_STARTING, _STARTED, _EXIT, _SUCCESS, _FAILED, _RESTART, _START_FAILED))
-ORDER = ("started", "exit", "failed", "start_failed", "restart", "loop")
+_IDS = frozenset((_STARTING, _STARTED, _EXIT, _SUCCESS, _FAILED, _RESTART, _START_FAILED, _STOPPED))
+# Entries of the journal that tell of units. What systemd says of a circle of them has no
+# message id, but the function that says it.
+CHOSEN = {"MESSAGE_ID": _IDS, "CODE_FUNC": frozenset(("transaction_verify_order_one",))}
+CYCLE = "ordering-cycle"  # why a job was not run, in the words of its other results
+_DELETED = re.compile(r"Job (\S+)/(?:re)?start deleted to break ordering cycle")
+ORDER = ("started", "exit", "failed", "start_failed", "stopped", "restart", "loop")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +47,13 @@ def parse_message(message: Message) -> Happening | None:
     """What an entry of systemd says happened; None if that is nothing of ours."""
     fields = message.fields
     unit, invocation = fields.get("UNIT", ""), fields.get("INVOCATION_ID", "")
-    if not unit or fields.get("_PID", "1") != "1":
+    if fields.get("_PID", "1") != "1":
         return None  # anybody may log such lines: only systemd's own count
+    if deleted := _DELETED.search(fields.get("MESSAGE", "")):
+        # it names every unit of the circle as UNIT, and the one left out in words
+        return start_failed(deleted[1], message.time_us, f"at {message.time_us}", CYCLE)
+    if not unit:
+        return None
     message_id = fields.get("MESSAGE_ID", "")
     if message_id in (_STARTING, _STARTED):
         if not invocation or not unit.endswith(".service"):
@@ -59,6 +71,8 @@ def parse_message(message: Message) -> Happening | None:
     if message_id == _START_FAILED and fields.get("JOB_TYPE", "start") in ("start", "restart"):
         result = fields.get("JOB_RESULT") or "failed"
         return start_failed(unit, message.time_us, fields.get("JOB_ID", ""), result)
+    if message_id == _STOPPED and fields.get("JOB_TYPE") == "stop":
+        return Happening("stopped", unit, message.time_us, ("stopped", unit, invocation))
     return None
 
 

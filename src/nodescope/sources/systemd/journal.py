@@ -1,9 +1,8 @@
 """The journal's files of one system, followed as they grow and are rotated.
 
-Entries are chosen by the value of one field (their `MESSAGE_ID`, or the unit that
-wrote them), which the files list by themselves: whatever else is logged costs
-nothing. A file that is damaged is left out and named in `damaged`; the others are
-still read.
+Entries are chosen by values of fields (their `MESSAGE_ID`, or the unit that wrote them),
+which the files list by themselves: whatever else is logged costs nothing. A file that is
+damaged is left out and named in `damaged`; the others are still read.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from __future__ import annotations
 import os
 import time
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -27,6 +26,10 @@ _MAX_CACHED_BYTES = 512
 _LATE_US = 10_000_000  # journald may be behind the one who logs, but not by more
 
 
+# Which values of which fields: a set of them, or what says of each.
+Wanted = Mapping[str, Collection[str] | Callable[[str], bool]]
+
+
 @dataclass(frozen=True, slots=True)
 class Message:
     """One entry; the times are those of whoever logged it, where he said them."""
@@ -40,8 +43,8 @@ class Message:
 @dataclass(slots=True)
 class _Followed:
     file: JournalFile
-    kinds: int | None = None  # the object of the field by which entries are chosen
-    head: int = 0
+    fields: dict[str, int] = field(default_factory=dict)  # the objects of those looked at
+    heads: dict[str, int] = field(default_factory=dict)  # the newest value of each seen so far
     cursors: dict[str, Cursor] = field(default_factory=dict)
     cache: dict[int, bytes] = field(default_factory=dict)
 
@@ -57,20 +60,10 @@ def read_boot_id(proc: Path) -> str | None:
 class Journal:
     """Follows the journal; `close` it in the end."""
 
-    def __init__(
-        self,
-        folders: Collection[Path],
-        boot_id: str | None,
-        history: int,
-        field: str = "MESSAGE_ID",
-    ) -> None:
-        """Read the latest `history` entries of each kind, of that boot; None: of any.
-
-        The kind of an entry is the value of its `field`.
-        """
+    def __init__(self, folders: Collection[Path], boot_id: str | None, history: int) -> None:
+        """Read the latest `history` entries of each kind, of that boot; None: of any."""
         self._folders = tuple(folders)
         self._boot_id = boot_id
-        self._field = field.encode()
         self._history: int | None = history
         self._booted_us = 0 if boot_id is None else _boot_wall_us()
         self._followed: dict[int, _Followed] = {}
@@ -82,9 +75,9 @@ class Journal:
             self._complain()
 
     @classmethod
-    def open(cls, places: Places, history: int = 1000, field: str = "MESSAGE_ID") -> Journal:
+    def open(cls, places: Places, history: int = 1000) -> Journal:
         """The journal of a system; of its running boot, if it is the one that runs here."""
-        return cls(journal_folders(places), read_boot_id(places.proc), history, field)
+        return cls(journal_folders(places), read_boot_id(places.proc), history)
 
     def _complain(self) -> None:
         hint = "--journal DIR names another folder"
@@ -135,24 +128,22 @@ class Journal:
 
     # -- entries -----------------------------------------------------------
 
-    def take_new(
-        self, wanted: Collection[str] | Callable[[str], bool], most: int | None = None
-    ) -> list[Message]:
+    def take_new(self, wanted: Wanted, most: int | None = None) -> list[Message]:
         """The entries of the wanted kinds since the last call, in order.
 
-        Of each kind at most the latest `most`: of who logs more the rest is passed over.
+        A kind is a field with its value. Of each at most the latest `most`: of who logs
+        more the rest is passed over.
         """
-        chosen = wanted if callable(wanted) else wanted.__contains__
         messages: list[Message] = []
         history = self._history
         left = None if history is None else defaultdict[str, int](lambda: history)
         for inode, followed in self._latest_first():
-            messages += self._take(inode, followed, chosen, left, most)
+            messages += self._take(inode, followed, wanted, left, most)
         known = len(self._followed)
         self._look_for_files()
         if len(self._followed) != known:  # rotated: what came into the new file belongs here
             for inode, followed in self._latest_first():
-                messages += self._take(inode, followed, chosen, None, most)
+                messages += self._take(inode, followed, wanted, None, most)
         self._history = None
         messages.sort(key=lambda each: (each.wall_us, each.time_us))
         return messages
@@ -167,7 +158,7 @@ class Journal:
         self,
         inode: int,
         followed: _Followed,
-        chosen: Callable[[str], bool],
+        wanted: Wanted,
         left: dict[str, int] | None,
         most: int | None,
     ) -> list[Message]:
@@ -178,7 +169,7 @@ class Journal:
             if header.archived and header.tail_realtime_us < self._booted_us:
                 self._finish(inode)
                 return []
-            self._find_values(followed, chosen)
+            self._find_values(followed, wanted)
             for name, cursor in followed.cursors.items():
                 if left is not None:
                     followed.file.skip_to(cursor, left[name])
@@ -200,20 +191,22 @@ class Journal:
         self._finished.add(inode)
         self._followed.pop(inode).file.close()
 
-    def _find_values(self, followed: _Followed, chosen: Callable[[str], bool]) -> None:
+    def _find_values(self, followed: _Followed, wanted: Wanted) -> None:
         """Notice kinds that the file has only now."""
-        if followed.kinds is None:
-            followed.kinds = followed.file.find_field(self._field)
-        if followed.kinds is None:
-            return
-        head = followed.file.head_of(followed.kinds)
-        if head == followed.head:
-            return
-        for offset, raw in followed.file.values_of(followed.kinds, followed.head):
-            value = raw.partition(b"=")[2].decode("utf-8", "replace")
-            if len(followed.cursors) < _MAX_KINDS and chosen(value):
-                followed.cursors.setdefault(value, Cursor(offset))
-        followed.head = head
+        for name, values in wanted.items():
+            known = followed.fields.get(name) or followed.file.find_field(name.encode())
+            if known is None:
+                continue
+            followed.fields[name] = known
+            head, before = followed.file.head_of(known), followed.heads.get(name, 0)
+            if head == before:
+                continue
+            chosen = values if callable(values) else values.__contains__
+            for offset, raw in followed.file.values_of(known, before):
+                kind = raw.decode("utf-8", "replace")
+                if len(followed.cursors) < _MAX_KINDS and chosen(kind.partition("=")[2]):
+                    followed.cursors.setdefault(kind, Cursor(offset))
+            followed.heads[name] = head
 
     def _read(self, followed: _Followed, offsets: list[int]) -> list[Message]:
         entries = (followed.file.read_entry(offset) for offset in offsets)

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from nodescope.sources.systemd.happenings import ORDER, Happening
+from nodescope.sources.systemd.happenings import CYCLE, ORDER, Happening
 
 LOOP_RESTARTS = 3
 LOOP_WITHIN_US = 600_000_000
@@ -65,6 +65,10 @@ class Life:
     looping_since_us: int | None = None
     loop_told: bool = False
     gave_up: bool = False  # the last that was heard is that it could not be started
+    refused: bool = False  # it was to be restarted, and was not even tried: too often
+    cycle_deleted: bool = False  # its start was left out to break a circle of units
+    stopped: bool = False  # somebody had it stopped, and nobody started it since
+    restarting: bool = False  # a restart was announced, and it did not start yet
 
     @property
     def last(self) -> Run | None:
@@ -127,10 +131,14 @@ class Lives:
             life = self.of[happening.unit] = Life(happening.unit)
         if happening.kind == "restart":
             return self._restart(life, happening)
+        if happening.kind == "stopped":
+            life.stopped = True
+            return []
         return [_LIVED[happening.kind](life, happening)]
 
     def _restart(self, life: Life, happening: Happening) -> list[Happening]:
         life.restarts += 1
+        life.restarting = True
         life.counter = happening.details.get("restarts")
         life.restarted_us.append(happening.time_us)
         run = life.run(str(happening.details["invocation"]))
@@ -164,7 +172,7 @@ def _ordered(happenings: Iterable[Happening]) -> list[Happening]:
 
 def _started(life: Life, happening: Happening) -> Happening:
     life.starts += 1
-    life.gave_up = False
+    life.gave_up = life.refused = life.cycle_deleted = life.stopped = life.restarting = False
     invocation = str(happening.details["invocation"])
     known = life.run(invocation) or Run(invocation)
     life.put(replace(known, started_us=happening.time_us))
@@ -202,6 +210,8 @@ def _start_failed(life: Life, happening: Happening) -> Happening:
     result = str(happening.details["result"])
     life.start_failures[result] = life.start_failures.get(result, 0) + 1
     life.gave_up = True
+    life.refused |= life.restarting and result == "failed"
+    life.cycle_deleted |= result == CYCLE
     return happening
 
 

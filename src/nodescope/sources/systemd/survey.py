@@ -12,16 +12,17 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from nodescope.errors import SourceAbsent, SourceError
+from nodescope.sources.packages import read_needed_files
 from nodescope.sources.places import Places
 from nodescope.sources.systemd.control_groups import find_prefix
-from nodescope.sources.systemd.happenings import MESSAGE_IDS, parse_message
+from nodescope.sources.systemd.happenings import CHOSEN, parse_message
 from nodescope.sources.systemd.journal import Journal, Message, read_boot_id
 from nodescope.sources.systemd.lives import Lives
 from nodescope.sources.systemd.unit import Unit
 from nodescope.sources.systemd.unit_conditions import try_checks
 from nodescope.sources.systemd.unit_files import UnitFiles, vendor_of
 from nodescope.sources.systemd.whereabouts import journal_folders, unit_root
-from nodescope.sources.systemd.why_not_started import why_not_started
+from nodescope.sources.systemd.why_not_started import ORDERED, is_left_out, why_not_started
 
 _HISTORY = 5_000
 _LINES = 200
@@ -51,7 +52,11 @@ def read_survey(places: Places) -> Survey:
         hint = "--root, --systemd-bus and --journal say where to look"
         raise SourceAbsent(places.root, "; ".join(survey.missing), hint=hint)
     for name, unit in survey.units.items():
-        survey.units[name] = replace(unit, why_not_started=why_not_started(unit, survey.units))
+        life = survey.lives.of.get(name)
+        why = why_not_started(
+            unit, survey.units, cycle_deleted=life is not None and life.cycle_deleted
+        )
+        survey.units[name] = replace(unit, why_not_started=why)
     return survey
 
 
@@ -67,12 +72,15 @@ def _read_bus(places: Places, survey: Survey) -> None:
             if each.load != "not-found"
             and (each.name.endswith(".service") or each.active == "failed")
         )
+        for each in listed:
+            unit = Unit(each.name, load=each.load, active=each.active, sub=each.sub, job=each.job)
+            survey.units[each.name] = read.get(each.name, unit)
+        if any(is_left_out(unit, survey.units) for unit in read.values()):
+            ordered = (each.name for each in listed if each.name.endswith(ORDERED))
+            survey.units |= manager.read_units(ordered)
         prefix = find_prefix(places, manager.bus.peer_pid, ())
     finally:
         manager.close()
-    for each in listed:
-        unit = Unit(each.name, load=each.load, active=each.active, sub=each.sub, job=each.job)
-        survey.units[each.name] = read.get(each.name, unit)
     survey.live = True
     for name, unit in survey.units.items():
         if unit.control_group and prefix is not None:
@@ -86,12 +94,18 @@ def _read_files(places: Places, survey: Survey) -> None:
         raise SourceAbsent("unit files", "where that systemd has its root is not known")
     files = UnitFiles(root)
     found = {name: files.unit(name) for name in files.names()}
-    needed_by = _needed_by(found)
+    needed_by = _needed_by(files, found)
+    if not survey.live:
+        found = _as_image(root, found)
     for name, unit in found.items():
         known = survey.units.get(name)
         if known is not None:
             survey.units[name] = replace(
-                known, preset_rule=unit.preset_rule, image_wants=unit.image_wants
+                known,
+                preset_rule=unit.preset_rule,
+                image_wants=unit.image_wants,
+                configured=unit.configured,
+                terminal=unit.terminal,
             )
         elif files.alias_of(name) == name:
             survey.units[name] = _from_file(root, unit, needed_by.get(name, ()), survey.live)
@@ -110,18 +124,38 @@ def _from_file(root: Path, unit: Unit, needed_by: tuple[str, ...], live: bool) -
     )
 
 
-def _needed_by(units: dict[str, Unit]) -> dict[str, tuple[str, ...]]:
+def _as_image(root: Path, units: dict[str, Unit]) -> dict[str, Unit]:
+    """Units of an image: every link in it came with it, and orders hold both ways."""
+    fragments = {unit.fragment for unit in units.values() if unit.enabled and unit.fragment}
+    needed = read_needed_files(root, fragments)
+    after: dict[str, list[str]] = defaultdict(list)
+    for name, unit in units.items():
+        for other in unit.before:
+            after[other].append(name)
+    return {
+        name: replace(
+            unit,
+            image_wants=bool(unit.wanted_by),
+            package_needed=unit.fragment in needed,
+            after=tuple(dict.fromkeys((*unit.after, *after[name]))),
+        )
+        for name, unit in units.items()
+    }
+
+
+def _needed_by(files: UnitFiles, units: dict[str, Unit]) -> dict[str, tuple[str, ...]]:
     """Who names whom: the other direction of requiring and of waiting for."""
     needed_by: dict[str, list[str]] = defaultdict(list)
     for name, unit in units.items():
         for other in dict.fromkeys((*unit.requires, *unit.wants, *unit.after)):
-            needed_by[other].append(name)
+            needed_by[files.alias_of(other)].append(name)
         for other in unit.before:
             needed_by[name].append(other)
         for other in unit.wanted_by:
             needed_by[name].append(other)
         if unit.suffix in ("socket", "timer", "path"):
-            needed_by[unit.triggers or f"{name.rpartition('.')[0]}.service"].append(name)
+            started = unit.triggers or f"{name.rpartition('.')[0]}.service"
+            needed_by[files.alias_of(started)].append(name)
     return {name: tuple(dict.fromkeys(others)) for name, others in needed_by.items()}
 
 
@@ -136,7 +170,7 @@ def _add_missing(survey: Survey) -> None:
 def _read_journal(places: Places, survey: Survey) -> None:
     journal = Journal(journal_folders(places), None, _HISTORY)
     try:
-        messages = _of_last_boot(journal.take_new(MESSAGE_IDS))
+        messages = _of_last_boot(journal.take_new(CHOSEN))
         survey.missing += [f"{path}: {reason}" for path, reason in journal.damaged.items()]
         if not messages:
             return

@@ -47,6 +47,9 @@ class Unit:
     type: str | None = None
     restarts: int | None = None
     restart_policy: str | None = None
+    restart_wait_us: int | None = None
+    limit_burst: int | None = None  # so many starts within the interval are allowed; 0: any
+    limit_interval_us: int | None = None
     main_pid: int | None = None
     exit_code: str | None = None
     exit_status: int | None = None
@@ -58,8 +61,11 @@ class Unit:
     fragment: str | None = None
     wanted_by: tuple[str, ...] = ()
     image_wants: bool = False  # a link that came with the image wants it
+    configured: bool = False  # an administrator changed it by a drop-in
+    package_needed: bool = False  # its package is one that others need
     dependants: tuple[str, ...] = ()  # units that need it, wait for it or start it
     bus_name: str | None = None
+    terminal: bool = False  # it is for whoever sits at one
     control_group: str | None = None
     cgroup: str | None = None
     conditions: tuple[Check, ...] = ()
@@ -74,6 +80,7 @@ class Unit:
     job: int = 0
     active_since_us: int | None = None
     state_since_us: int | None = None
+    inactive_since_us: int | None = None
     main_started_us: int | None = None
     main_exited_us: int | None = None
     tried_us: int | None = None  # when its conditions were last tried

@@ -92,6 +92,7 @@ class UnitFiles:
         self._fragments: dict[str, _Fragment] = {}
         self._links: dict[str, list[_Link]] = {}
         self._dropins: dict[str, dict[str, str]] = {}
+        self._configured: set[str] = set()  # units with a drop-in of an administrator
         seen: set[str] = set()
         for relative, origin in _DIRECTORIES:
             directory = resolve_inside(root, relative)
@@ -112,6 +113,8 @@ class UnitFiles:
                 for each in _entries(entry.path):
                     if each.name.endswith(".conf"):
                         listed.setdefault(each.name, each.path)
+                        if origin == "administrator":
+                            self._configured.add(name[:-2])
             elif _is_unit(name) and len(self._fragments) < _MAX_UNITS:
                 fragment = _Fragment(entry.path, origin, entry.is_symlink())
                 self._fragments.setdefault(name, fragment)
@@ -245,8 +248,10 @@ class UnitFiles:
             vendor=fragment.origin if fragment else None,
             fragment=None if fragment is None else "/" + self._below(fragment.path),
             wanted_by=wanted_by,
+            configured=name in self._configured,
             image_wants=any(link.origin == "vendor" for link in self._links.get(name, ())),
             bus_name=settings.last("Service", "BusName"),
+            terminal=(settings.last("Service", "StandardInput") or "").startswith("tty"),
             control_group=cgroup if name.endswith(".service") else None,
             conditions=settings.checks("Condition"),
             asserts=settings.checks("Assert"),
