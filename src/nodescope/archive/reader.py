@@ -261,7 +261,9 @@ class Archive:
     def open(cls, path: str | Path) -> Archive:
         """Open a recording; says by name if there is none, or none we can read."""
         root = Path(path)
-        if root.is_dir() or not root.exists():
+        with translated(root):  # we may not be allowed even to look there
+            folder = root.is_dir() or not root.exists()
+        if folder:
             return cls(root, read_archive_info(root))
         bundle = open_bundle(root)
         info = parse_archive_info(bundle.where(ARCHIVE_FILE), bundle.read_json(ARCHIVE_FILE))
