@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from nodescope.analysis.window import Extent, Window
+from nodescope.archive.reader import Archive
+from nodescope.diagnosis.case import Case
 from nodescope.diagnosis.diagnose import BEFORE
 from nodescope.lab.catalogue import SCENARIOS
 from nodescope.lab.judging import judge, solve
@@ -36,3 +39,21 @@ def test_a_recorded_run_is_diagnosed_as_it_was(name: str) -> None:
 
 def test_no_bundle_is_of_a_scenario_that_is_gone() -> None:
     assert {path.stem for path in BUNDLES.glob("*.bundle")} <= RUNS.keys()
+
+
+def test_beside_an_innocent_that_loops_faster_only_what_the_leaker_leaves_is_never_released() -> (
+    None
+):
+    truth = read_truth(BUNDLES / "loop-beside-leak")
+    segments = Archive.open(BUNDLES / "loop-beside-leak.bundle").segments()
+    extent = Extent(segments)
+    case = Case(segments, Window(extent.from_ns, extent.to_ns))
+    made, unreleased = dict.fromkeys((*truth.roots, *truth.never), 0), dict[str, int]()
+    for row in sorted(case.rows("cgroup_churn", case.window), key=lambda row: row["time_ns"]):
+        if row["pattern"] in made:
+            made[row["pattern"]] += row["made"]
+            unreleased[row["pattern"]] = row["unreleased"]
+    (leaker,), (innocent,) = truth.roots, truth.never
+    assert made[innocent] > made[leaker] > 10
+    assert unreleased[leaker] >= 3
+    assert unreleased[innocent] == 0
