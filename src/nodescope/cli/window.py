@@ -219,10 +219,16 @@ def _days(extent: Extent, *, local: bool) -> Iterator[str]:
         yield (last.date() - timedelta(days=back)).isoformat()
 
 
-def choose_window(args: argparse.Namespace, extent: Extent, now_ns: int) -> Window:
-    """The window that the options ask for, cut to what was recorded."""
+def choose_window(
+    args: argparse.Namespace, extent: Extent, now_ns: int, history_ns: int | None = None
+) -> Window:
+    """The window that the options ask for, cut to what was recorded.
+
+    `history_ns`: what the node remembered from before goes back so far, and is asked for, too.
+    """
     from nodescope.analysis.window import Window
 
+    first_ns = extent.from_ns if history_ns is None else min(extent.from_ns, history_ns)
     kinds = [args.at is not None, args.last is not None, bool(args.start or args.end)]
     if sum(kinds) > 1:
         raise UsageError(
@@ -237,7 +243,7 @@ def choose_window(args: argparse.Namespace, extent: Extent, now_ns: int) -> Wind
     elif args.last is not None:
         asked = Window(extent.to_ns - args.last, extent.to_ns)
     else:
-        start_ns = parse_time_ns(args.start, extent, now_ns) if args.start else extent.from_ns
+        start_ns = parse_time_ns(args.start, extent, now_ns) if args.start else first_ns
         asked = Window(
             start_ns, parse_time_ns(args.end, extent, now_ns) if args.end else extent.to_ns
         )
@@ -246,9 +252,9 @@ def choose_window(args: argparse.Namespace, extent: Extent, now_ns: int) -> Wind
                 f"the window ends before it starts: {args.start!r} to {args.end!r}",
                 hint="--from is the earlier one",
             )
-    window = extent.clip(asked)
+    window = Window(max(asked.from_ns, first_ns), extent.clip(asked).to_ns)
     if window.to_ns <= window.from_ns:
-        covered = f"{format_moment(extent.from_ns)} to {format_moment(extent.to_ns)}"
+        covered = f"{format_moment(first_ns)} to {format_moment(extent.to_ns)}"
         until = f" to {_moment(asked.to_ns)}" if asked.to_ns > asked.from_ns else " on"
         raise UsageError(
             f"nothing was recorded from {_moment(asked.from_ns)}{until}",
@@ -295,11 +301,11 @@ class View:
         return with_progress(read_parts(self.segments, self.window), count)
 
 
-def open_view(args: argparse.Namespace) -> View:
-    """Open the archive and choose the window."""
+def open_view(args: argparse.Namespace, *, history: bool = False) -> View:
+    """Open the archive and choose the window; with `history`, also of before it was recorded."""
     import os
 
-    from nodescope.analysis.window import Extent
+    from nodescope.analysis.window import Extent, find_history_ns
     from nodescope.archive.memory import keep_memory
     from nodescope.archive.reader import Archive
     from nodescope.pictures.terminal import detect_terminal
@@ -315,11 +321,11 @@ def open_view(args: argparse.Namespace) -> View:
     segments = listing.segments
     if not segments:
         raise ArchiveError(path, "nothing is recorded in it", hint="see `nodescope status`")
-    extent = Extent(segments)
+    history_ns = find_history_ns(segments) if history else None
     return View(
         node=str(archive.info.node.get("name") or "node"),
         segments=segments,
-        window=choose_window(args, extent, time.time_ns()),
+        window=choose_window(args, Extent(segments), time.time_ns(), history_ns),
         terminal=detect_terminal(sys.stdout, os.environ),
         filter=describe_filter(args),
     )

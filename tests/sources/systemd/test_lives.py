@@ -111,9 +111,10 @@ def test_systemds_own_line_tells_whom_it_left_out_of_a_circle() -> None:
     )  # fmt: skip
     lives = Lives()
     assert lives.take([told]) == [told]
-    assert lives.of["a.service"].cycle_deleted
+    known = [lives.of["a.service"].cycle_deleted]
     lives.take([happenings.started("a.service", 9 * _S, "run")])
-    assert not lives.of["a.service"].cycle_deleted
+    known.append(lives.of["a.service"].cycle_deleted)
+    assert known == [True, False]
     assert parse_message(Message(5 * _S, 1, "", {**fields, "_PID": "77"})) is None
 
 
@@ -125,9 +126,10 @@ def test_a_stop_is_known_until_the_next_start_and_is_no_event() -> None:
     assert stopped is not None
     lives = Lives()
     assert lives.take([stopped]) == []
-    assert lives.of["x.service"].stopped
+    known = [lives.of["x.service"].stopped]
     lives.take([happenings.started("x.service", 2, "run")])
-    assert not lives.of["x.service"].stopped
+    known.append(lives.of["x.service"].stopped)
+    assert known == [True, False]
 
 
 def test_a_unit_that_was_skipped_did_not_start() -> None:
