@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -8,11 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.kernel_log import write_line
+from tests.recorder.observers.archived import keep
 from tests.waiting import wait_for
 
+from nodescope.analysis.window import read_serious_history
 from nodescope.archive.reader import Archive
 from nodescope.archive.writer import ArchiveWriter
 from nodescope.clock import SystemClock, read_pair
+from nodescope.recorder.observation import SECOND_NS as SECOND
+from nodescope.recorder.observation import Event, Observation
 from nodescope.recorder.observers.catalogue import NAMES
 from nodescope.records import EVENT_KINDS
 
@@ -71,6 +77,51 @@ def test_only_serious_ones(archive: Path, nodescope: Nodescope) -> None:
     ]
 
 
+@pytest.fixture
+def with_history(tmp_path: Path) -> Path:
+    """A recorder that found a line of a minute ago in the kernel's log when it started."""
+    started = 7_200 * SECOND
+    before = Event(started - 60 * SECOND, "nic_keepalive_lost", "eth0", "Keep alive watchdog")
+    older = Event(started - 3_600 * SECOND, "nic_tx_late", "eth0", "late")
+    own = Event(started + SECOND, "recorder_started", "recorder", "started")
+    keep(tmp_path / "history", Observation(events=[own, before, older]), started)
+    return tmp_path / "history"
+
+
+@pytest.mark.parametrize(
+    ("asked", "kinds"),
+    [
+        ((), ["nic_tx_late", "nic_keepalive_lost", "recorder_started"]),
+        (("--serious",), ["nic_keepalive_lost"]),
+        (("--kind", "nic_tx_late"), ["nic_tx_late"]),
+        (("--last", "30m"), ["nic_keepalive_lost", "recorder_started"]),
+        (("--from", "2023-11-15T00:12:00Z"), ["nic_keepalive_lost", "recorder_started"]),
+        (("--from", "2020-01-01T00:00:00Z", "--to", "2023-11-15T00:00:00Z"), ["nic_tx_late"]),
+        (("--from", "+0s"), ["recorder_started"]),  # from the recording's own start
+        (("--at", "2023-11-15T00:12:20Z", "--around", "1m"), ["nic_keepalive_lost"]),
+    ],
+)
+def test_what_the_log_remembered_from_before_is_among_them(
+    with_history: Path, nodescope: Nodescope, asked: tuple[str, ...], kinds: list[str]
+) -> None:
+    assert _kinds(nodescope, "--archive", with_history, *asked) == kinds
+
+
+def test_before_the_first_line_there_is_nothing(with_history: Path, nodescope: Nodescope) -> None:
+    said = nodescope("events", "--archive", with_history, "--to", "2023-11-14T00:00:00Z")
+    assert said.code == 2
+    assert "the recording covers 2023-11-14T23:13:20" in said.err
+    # other views are of what was recorded
+    assert nodescope("cores", "--archive", with_history, "--at", "2023-11-15T00:12:20Z").code == 2
+
+
+def test_serious_events_of_before_can_be_asked_for(with_history: Path, archive: Path) -> None:
+    (event,) = read_serious_history(Archive.open(with_history).segments())
+    assert (event.kind, event.subject) == ("nic_keepalive_lost", "eth0")
+    assert read_serious_history(Archive.open(archive).segments()) == []
+    assert read_serious_history([]) == []
+
+
 def test_the_core_has_a_column_and_details_a_line(archive: Path, nodescope: Nodescope) -> None:
     shown = nodescope("events", "--archive", archive, "--details").out.splitlines()
     assert shown[0].split()[-2:] == ["core", "message"]
@@ -108,6 +159,34 @@ def test_a_mark_wants_a_text_and_an_archive(
 
 def test_an_imported_kind_may_be_asked_for(archive: Path, nodescope: Nodescope) -> None:
     assert _kinds(nodescope, "--archive", archive, "--kind", "kernel") == []
+
+
+@pytest.mark.live
+@pytest.mark.root
+def test_a_line_from_before_a_real_recorder_is_shown(tmp_path: Path, nodescope: Nodescope) -> None:
+    archive = tmp_path / "archive"
+    text = f"nodescope-history-{os.getpid()}: ena 0000:90:00.0 eth9: Keep alive watchdog timeout."
+    write_line(text)
+    left_out = [f"--without={name}" for name in NAMES if name != "kernel_log"]
+    process = subprocess.Popen(
+        [sys.executable, "-c", MAIN, "record", "--archive", str(archive),
+         "--frequency", "1", "--flush", "200ms", *left_out],
+        stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+
+    def shown() -> list[str]:
+        said = nodescope("events", "--archive", archive, "--serious", "--json")
+        events = json.loads(said.out) if said.code == 0 else []
+        return [event["message"] for event in events if event["message"] == text]
+
+    try:
+        wait_for(shown, "the line among the events, from the open segment")
+    finally:
+        process.terminate()
+        process.wait()
+    assert shown() == [text]  # and from the sealed one
+    history = read_serious_history(Archive.open(archive).segments())
+    assert [event.message for event in history if event.message == text] == [text]
 
 
 @pytest.mark.live

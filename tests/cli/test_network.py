@@ -44,6 +44,7 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 (root / f"sys/class/net/ens5/queues/tx-{HELD}/tx_timeout").write_text("1\n")
                 reset = Event(clock.now, "nic_reset", "ens5", "Trigger reset is on")
                 log.add(reset)
+                setting.nic_reports.tell(clock.now, reset.kind, (reset.subject,))
             host.write()
             asked = [packets.observe(clock.now)]
             if second % 10 == 0 or second == 39:
@@ -77,7 +78,7 @@ def test_devices_queues_cores_and_what_went_wrong(nodescope: Nodescope, recordin
     starved = {core["cpu"]: core["starved_ns"] for core in document["cores"] if core["starved_ns"]}
     assert starved == {39: 7 * SECOND_NS}
     kinds = {event["kind"] for event in document["events"]}
-    assert {"core_starved", "nic_reset", "nic_stat_jump"} <= kinds
+    assert {"core_starved", "nic_reset", "nic_stat_jump", "nic_poll_starved"} <= kinds
 
 
 def test_a_window_counts_its_own_alone(nodescope: Nodescope, recording: Path) -> None:

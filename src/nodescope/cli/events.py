@@ -18,7 +18,8 @@ def add_parser(commands: options.Commands) -> None:
         summary="what happened, each at its time",
         description="List recorded, marked and imported events: what the kernel's log says of\n"
         "devices, cores and memory, services, containers, jobs, the recorder's own. The latest\n"
-        "stand last. docs/events.md lists the kinds.",
+        "stand last. What the kernel's log still had of the time before the recording is among\n"
+        "them. docs/events.md lists the kinds.",
         examples=[
             ("nodescope events --last 1h", "the last hour"),
             ("nodescope events --serious", "resets, lockups, kills, loops"),
@@ -54,7 +55,8 @@ def run(args: argparse.Namespace) -> int:
     limit = (0 if args.json else _LINES) if args.limit is None else args.limit
     kinds = _kinds(args)
     every = with_waiting(
-        list(read_events(view.segments, view.window)),
+        # a segment may tell of what was before the one before it
+        sorted(read_events(view.segments, view.window), key=lambda event: event.time_ns),
         read_waiting(options.archive_path(args)),
         view.window,
         to_now=args.end is None and args.at is None,

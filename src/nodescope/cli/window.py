@@ -225,6 +225,7 @@ def choose_window(
     """The window that the options ask for, cut to what was recorded, or from `since_ns` on."""
     from nodescope.analysis.window import Window
 
+    first_ns = extent.from_ns if history_ns is None else min(extent.from_ns, history_ns)
     kinds = [args.at is not None, args.last is not None, bool(args.start or args.end)]
     if sum(kinds) > 1:
         raise UsageError(
@@ -253,7 +254,7 @@ def choose_window(
     if since_ns is not None:
         window = Window(max(asked.from_ns, since_ns), window.to_ns)
     if window.to_ns <= window.from_ns:
-        covered = f"{format_moment(extent.from_ns)} to {format_moment(extent.to_ns)}"
+        covered = f"{format_moment(first_ns)} to {format_moment(extent.to_ns)}"
         until = f" to {_moment(asked.to_ns)}" if asked.to_ns > asked.from_ns else " on"
         raise UsageError(
             f"nothing was recorded from {_moment(asked.from_ns)}{until}",
