@@ -13,7 +13,6 @@ from tests.kernel_log import write_line
 from tests.recorder.observers.archived import keep
 from tests.waiting import wait_for
 
-from nodescope.analysis.window import read_serious_history
 from nodescope.archive.reader import Archive
 from nodescope.archive.writer import ArchiveWriter
 from nodescope.clock import SystemClock, read_pair
@@ -115,13 +114,6 @@ def test_before_the_first_line_there_is_nothing(with_history: Path, nodescope: N
     assert nodescope("cores", "--archive", with_history, "--at", "2023-11-15T00:12:20Z").code == 2
 
 
-def test_serious_events_of_before_can_be_asked_for(with_history: Path, archive: Path) -> None:
-    (event,) = read_serious_history(Archive.open(with_history).segments())
-    assert (event.kind, event.subject) == ("nic_keepalive_lost", "eth0")
-    assert read_serious_history(Archive.open(archive).segments()) == []
-    assert read_serious_history([]) == []
-
-
 def test_the_core_has_a_column_and_details_a_line(archive: Path, nodescope: Nodescope) -> None:
     shown = nodescope("events", "--archive", archive, "--details").out.splitlines()
     assert shown[0].split()[-2:] == ["core", "message"]
@@ -185,8 +177,6 @@ def test_a_line_from_before_a_real_recorder_is_shown(tmp_path: Path, nodescope: 
         process.terminate()
         process.wait()
     assert shown() == [text]  # and from the sealed one
-    history = read_serious_history(Archive.open(archive).segments())
-    assert [event.message for event in history if event.message == text] == [text]
 
 
 @pytest.mark.live
@@ -218,26 +208,10 @@ def test_a_running_recorder_takes_a_mark_in(tmp_path: Path, nodescope: Nodescope
     assert recorded()
 
 
-def test_what_the_kernel_remembered_from_before_the_recording_is_told(
-    tmp_path: Path, nodescope: Nodescope
+def test_a_diagnosis_counts_what_was_serious_before_it(
+    with_history: Path, nodescope: Nodescope
 ) -> None:
-    archive, clock = tmp_path / "archive", SystemClock()
-    now = read_pair(clock)
-    with ArchiveWriter.open(archive, node={"name": "hand"}, clock=clock, tick_ns=1000) as writer:
-        for kind, before_s in (("nic_reset", 60), ("recorder_started", 0)):
-            row = {"time_ns": now.monotonic_ns - before_s * 10**9, "kind": kind, "subject": "x",
-                   "message": "y", "cpu": None, "details": None}  # fmt: skip
-            writer.append("events", {name: [value] for name, value in row.items()})
-        counts = ("cpu_ns", "rss_bytes", "written_bytes", "samples", "lost", "late_ns")
-        beat = {"time_ns": now.monotonic_ns, "wall_ns": now.wall_ns, "frequency_hz": 97}
-        beat |= dict.fromkeys(counts, 0)
-        writer.append("heartbeats", {name: [value] for name, value in beat.items()})
-    where = ("--archive", archive)
-    assert _kinds(nodescope, *where) == ["nic_reset", "recorder_started"]
-    assert _kinds(nodescope, *where, "--serious") == ["nic_reset"]
-    assert _kinds(nodescope, *where, "--last", "30s") == ["recorder_started"]
-    assert _kinds(nodescope, *where, "--last", "2m") == ["nic_reset", "recorder_started"]
-    diagnosed = nodescope("diagnose", *where)
+    diagnosed = nodescope("diagnose", "--archive", with_history)
     assert diagnosed.code == 0
-    assert "1 × nic_reset" in diagnosed.out
+    assert "1 × nic_keepalive_lost" in diagnosed.out
     assert "nodescope events --serious --to" in diagnosed.out

@@ -20,7 +20,6 @@ import numpy as np
 from nodescope.analysis.cores import STATES, CoreReadings
 from nodescope.archive.columns import Columns
 from nodescope.archive.reader import Segment
-from nodescope.records import EVENT_KINDS
 
 SECOND_NS = 1_000_000_000
 NEIGHBOUR_NS = 10 * SECOND_NS  # a rate at the edge of a window needs the reading beyond it
@@ -128,31 +127,6 @@ def _remembers(segment: Segment, window: Window) -> bool:
     """Whether it may hold events of the window from before the recorder ran."""
     since = segment.description.wall_history_ns
     return since is not None and since < window.to_ns and window.from_ns < segment.wall_from_ns
-
-
-def find_history_ns(segments: Sequence[Segment]) -> int | None:
-    """When the first event was that the node remembered from before it was recorded; None: none.
-
-    The kernel's log reaches back to the boot. A segment tells it if it reaches back beyond
-    its own recorder's start, which need not be the first of the recording.
-    """
-    found = (segment.description.wall_history_ns for segment in segments)
-    return min((each for each in found if each is not None), default=None)
-
-
-def read_serious_history(segments: Sequence[Segment]) -> list[Event]:
-    """Serious events from before the first recorded moment, in the order of time.
-
-    Nobody looked at the node then, so nothing but their own words can explain them.
-    """
-    since_ns = find_history_ns(segments)
-    start_ns = Extent(segments).from_ns if segments else 0
-    if since_ns is None or since_ns >= start_ns:
-        return []
-    serious = {kind.name for kind in EVENT_KINDS.values() if kind.serious}
-    events = read_events(segments, Window(since_ns, start_ns))
-    found = [event for event in events if event.kind in serious]
-    return sorted(found, key=lambda event: event.time_ns)
 
 
 def _parse_details(text: str | None) -> dict[str, Any]:

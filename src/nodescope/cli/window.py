@@ -225,7 +225,7 @@ def choose_window(
     """The window that the options ask for, cut to what was recorded, or from `since_ns` on."""
     from nodescope.analysis.window import Window
 
-    first_ns = extent.from_ns if history_ns is None else min(extent.from_ns, history_ns)
+    first_ns = extent.from_ns if since_ns is None else since_ns
     kinds = [args.at is not None, args.last is not None, bool(args.start or args.end)]
     if sum(kinds) > 1:
         raise UsageError(
@@ -240,7 +240,6 @@ def choose_window(
     elif args.last is not None:
         asked = Window(extent.to_ns - args.last, extent.to_ns)
     else:
-        first_ns = extent.from_ns if since_ns is None else since_ns
         start_ns = parse_time_ns(args.start, extent, now_ns) if args.start else first_ns
         asked = Window(
             start_ns, parse_time_ns(args.end, extent, now_ns) if args.end else extent.to_ns
@@ -250,9 +249,7 @@ def choose_window(
                 f"the window ends before it starts: {args.start!r} to {args.end!r}",
                 hint="--from is the earlier one",
             )
-    window = extent.clip(asked)
-    if since_ns is not None:
-        window = Window(max(asked.from_ns, since_ns), window.to_ns)
+    window = Window(max(asked.from_ns, first_ns), extent.clip(asked).to_ns)
     if window.to_ns <= window.from_ns:
         covered = f"{format_moment(first_ns)} to {format_moment(extent.to_ns)}"
         until = f" to {_moment(asked.to_ns)}" if asked.to_ns > asked.from_ns else " on"
