@@ -31,6 +31,13 @@ def test_a_cause_comes_before_and_not_long_before(kind: str) -> None:
     assert not explains(HELD, report(kind, 106 + lag + 0.1))
 
 
+def test_what_is_only_counted_was_at_some_time_since_the_last_look() -> None:
+    assert explains(HELD, report("nic_reset", 106 + 5 + 10, within_s=10.0))
+    assert not explains(HELD, report("nic_reset", 106 + 5 + 10.1, within_s=10.0))
+    for nonsense in ("10", -5.0, 1e9, None):
+        assert not explains(HELD, report("nic_reset", 106 + 5.1, within_s=nonsense))
+
+
 def test_starvation_is_told_with_its_beginning() -> None:
     assert explains(HELD, report("core_starved", 99.5, seconds=6.0))
     assert not explains(HELD, report("core_starved", 90.0, seconds=6.0))

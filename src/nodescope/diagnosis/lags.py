@@ -43,6 +43,7 @@ LAGS = {
     "job_failed": Lag(20, "a job gives up sooner"),
 }
 
+COUNTED_WITHIN_S = 60.0  # counters that were read less often say too little of the time
 JOB_AFTER_NIC_NS = 120 * SECOND_NS  # connections time out one after the other
 JOB_EARLY_NS = 5 * SECOND_NS  # who notes a job may be quicker than who reads the kernel's log
 
@@ -69,7 +70,14 @@ def since_free_s(held: Window, report: Symptom) -> float:
 def explains(held: Window, report: Symptom) -> bool:
     """Whether a core that was held then may be why that was reported."""
     begun = held.from_ns < told_ns(report)
-    return begun and since_free_s(held, report) <= LAGS[report.kind].seconds
+    return begun and since_free_s(held, report) <= most_s(report)
+
+
+def most_s(report: Symptom) -> float:
+    """How long a core may have been free; what is only counted was at some time since a look."""
+    within = report.details.get("within_s")
+    known = isinstance(within, int | float) and 0 <= within <= COUNTED_WITHIN_S
+    return LAGS[report.kind].seconds + (float(within) if within and known else 0.0)
 
 
 def patience_s(report: Symptom) -> float:

@@ -18,6 +18,7 @@ from nodescope.diagnosis.lags import (
     JOB_EARLY_NS,
     LAGS,
     explains,
+    most_s,
     patience_s,
     since_free_s,
     told_ns,
@@ -49,7 +50,8 @@ def add_report(story: Story, incident: Incident) -> Symptom | None:
     if network:
         more = f" ({len(network)} messages)" if len(network) > 1 else ""
         statement, strength = f"{headline(gravest)}{more}", 5.0
-        refute = "no such line in the kernel's log"
+        counted = gravest.details.get("known_from") == "counters"
+        refute = "counters that did not rise" if counted else "no such line in the kernel's log"
     else:
         statement, strength, refute = gravest.statement, 4.0, "no such event"
     story.links.append(
@@ -185,13 +187,13 @@ def _against_patience(report: Symptom, held: Held) -> str:
 def _rule_out_by_time(held: Sequence[Held], report: Symptom) -> list[RuledOut]:
     """The closest core that was held too early, and the closest that was held too late."""
     lag = LAGS[report.kind]
-    early = [each for each in held if since_free_s(_window(each), report) > lag.seconds]
+    early = [each for each in held if since_free_s(_window(each), report) > most_s(report)]
     late = [each for each in held if each.from_ns >= told_ns(report)]
     found = []
     if early:
         core = max(early, key=lambda each: each.to_ns)
         when = f"until {since_free_s(_window(core), report):.0f} s before it"
-        why = f"that is over {lag.seconds} s: {lag.why}"
+        why = f"that is over {most_s(report):.0f} s: {lag.why}"
         found.append(_held_then(core, when, why, early, report))
     if late:
         core = min(late, key=lambda each: each.from_ns)
