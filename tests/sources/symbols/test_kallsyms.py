@@ -148,6 +148,9 @@ def test_refresh_sees_new_modules_but_not_too_often(tmp_path: Path) -> None:
     assert live.refresh()
     row = int(live.current.lookup(np.array([0xFFFFFFFFC0600000], np.uint64))[0])
     assert live.current.name(row) == "late"
+    known, now[0] = live.current, 62
+    assert live.refresh()
+    assert live.current is known  # nothing new: nothing moves in memory
 
 
 @pytest.mark.root

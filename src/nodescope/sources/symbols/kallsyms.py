@@ -72,6 +72,13 @@ class KernelSymbols:
             + self.names.nbytes + self.module_indexes.nbytes
         )  # fmt: skip
 
+    def same_as(self, other: KernelSymbols) -> bool:
+        """Whether the same functions lie at the same places."""
+        return self.modules == other.modules and all(
+            np.array_equal(getattr(self, name), getattr(other, name))
+            for name in ("starts", "ends", "name_offsets", "names", "module_indexes")
+        )
+
     def lookup(self, addresses: NDArray[np.uint64]) -> NDArray[np.int64]:
         """The row whose function covers each address, or -1."""
         rows = np.searchsorted(self.starts, addresses, side="right").astype(np.int64) - 1
@@ -114,7 +121,9 @@ class LiveKernelSymbols:
         if now - self._read_at < self._min_interval_s:
             return False
         self._read_at = now
-        self.current = read_kallsyms(self._proc_root)
+        found = read_kallsyms(self._proc_root)
+        if not found.same_as(self.current):  # else the old arrays stay where they are: the
+            self.current = found  # new ones lie at the heap's end and can be given back
         return True
 
 
