@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,6 +25,8 @@ from tests.web.browser.serving import Server
 import nodescope.web
 from nodescope.lab.synthetic import write_story
 
+PROJECT = Path(__file__).parents[3]
+
 
 @pytest.fixture(scope="session")
 def story(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -38,7 +43,8 @@ def served(story: Path, built: None) -> Iterator[Server]:
 
 @pytest.fixture(scope="session")
 def built() -> None:
-    """The page itself; without Node and without network it is not there."""
+    """The page of these sources; without Node and without network it is not there."""
+    subprocess.run([PROJECT / "tools" / "page"], env=os.environ | {"VENV": sys.prefix}, check=True)
     if not Path(nodescope.web.__file__).with_name("page").joinpath("index.html").exists():
         pytest.skip("the page is not built: make page says why")
 

@@ -44,10 +44,19 @@ def test_a_link_names_its_command_to_copy(served: Server, page: Page) -> None:
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     page.goto(served.link)
     link(page, "task").click()
-    page.get_by_role("button", name="Copy").click()
+    page.locator(".links").get_by_role("button", name="Copy").click()
     expect(page.get_by_role("status").filter(has_text="Copied")).to_be_visible()
     copied: str = page.evaluate("() => navigator.clipboard.readText()")
     assert copied.startswith("nodescope top --by comm --cpu 39 --from ")
+
+
+def test_what_stops_the_culprit_is_a_command_to_copy(served: Server, page: Page) -> None:
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.goto(served.link)
+    stopping = page.locator(".fixes .command").filter(has_text="systemctl").first
+    stopping.get_by_role("button", name="Copy").click()
+    copied: str = page.evaluate("() => navigator.clipboard.readText()")
+    assert copied.startswith("systemctl disable --now ecs.service")
 
 
 def test_reports_and_bundles_are_downloaded(served: Server, page: Page, tmp_path: Path) -> None:
