@@ -8,6 +8,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, TextIO
 
+from nodescope.archive.memory import use_one_allocator
 from nodescope.cli import options
 from nodescope.quantities import format_bytes, format_duration
 
@@ -154,6 +155,7 @@ def recorder_options(args: argparse.Namespace) -> RecorderOptions:
 def run(args: argparse.Namespace) -> int:
     """Record until the duration is over or a signal comes."""
     gc.disable()  # importing makes much and drops nothing; the recorder collects for itself
+    use_one_allocator()
     from nodescope.recorder.session import record
 
     wanted = recorder_options(args)

@@ -6,6 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from nodescope.archive.memory import use_one_allocator
 from nodescope.cli import options
 
 
@@ -43,6 +44,7 @@ def run(args: argparse.Namespace) -> int:
     """Serve until interrupted."""
     from nodescope.errors import UsageError
 
+    use_one_allocator()
     try:
         from nodescope.web.serving import Address, serve
     except ModuleNotFoundError as error:

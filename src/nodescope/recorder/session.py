@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from nodescope.archive.memory import use_one_allocator
 from nodescope.archive.retention import Retention
 from nodescope.archive.writer import ArchiveWriter
 from nodescope.clock import SystemClock
@@ -29,7 +28,6 @@ def record(
     """Record as asked; returns when the duration is over or a signal came."""
     check(options)
     footprint.keep_flat()
-    use_one_allocator()
     footprint.allow_files()
     clock = SystemClock()
     observers = make_observers(Setting(options.places, options.archive), options.without)

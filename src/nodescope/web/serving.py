@@ -15,7 +15,7 @@ from pathlib import Path
 
 import uvicorn
 
-from nodescope.archive.memory import share_heap, use_one_allocator
+from nodescope.archive.memory import share_heap
 from nodescope.errors import ArchiveError, UsageError
 from nodescope.web.app import Server, make_app
 from nodescope.web.recording import Recording
@@ -141,7 +141,6 @@ def serve(
 ) -> None:
     """Serve one recording until a signal ends it; `ready` is told the link."""
     share_heap()
-    use_one_allocator()
     safety = choose_safety(address)
     recording = Recording(path)
     recording.snapshot()  # says at once what is wrong with it
