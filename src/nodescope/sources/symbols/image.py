@@ -32,9 +32,6 @@ _BASE_BYTES = 8192
 _NAME_BYTES = 180
 """What a remembered name costs besides its characters."""
 
-_MAX_RECENT = 1024
-"""Offsets whose name is remembered, about 100 bytes each; hot code repeats itself."""
-
 _MAX_NAMES_BYTES = 1 << 20
 """Names are forgotten above this, and read again when needed."""
 
@@ -75,7 +72,6 @@ class Image:
         self._starts_tried = False
         self._names: dict[tuple[int, int], str] = {}
         self._names_bytes = 0
-        self._recent: dict[int, str] = {}
         self.reason = Reason.NO_FUNCTION
 
     @property
@@ -113,26 +109,10 @@ class Image:
         self._debug, self._starts = None, None
         self._tables, self._starts_tried = [], True
         self._names, self._names_bytes = {}, 0
-        self._recent = {}
         self.reason = Reason.EVICTED
 
     def resolve(self, file_offsets: NDArray[np.uint64], unresolved: Counter[Reason]) -> list[str]:
         """A name for each file offset; what stayed without is counted by reason."""
-        known = [self._recent.get(offset) for offset in file_offsets.tolist()]
-        names = [name for name in known if name is not None]
-        if len(names) == len(known):
-            unresolved[self.reason] += sum(name.startswith("+0x") for name in names)
-            return names
-        names = self._find_names(file_offsets, unresolved)
-        if len(self._recent) + len(names) > _MAX_RECENT:
-            self._recent.clear()
-        if len(names) <= _MAX_RECENT:
-            self._recent.update(zip(file_offsets.tolist(), names, strict=True))
-        return names
-
-    def _find_names(
-        self, file_offsets: NDArray[np.uint64], unresolved: Counter[Reason]
-    ) -> list[str]:
         if self._tables is None:
             self._tables = self._load_tables()
         addresses = self._map.addresses(file_offsets)
@@ -181,8 +161,11 @@ class Image:
                 self.reason = error.why
         if self._starts is None:
             return [offset_name(offset) for offset in file_offsets.tolist()]
+        try:
+            starts = self._starts.start_of(addresses).tolist()
+        except Unresolvable:  # its file has shrunk or is gone meanwhile
+            return [offset_name(offset) for offset in file_offsets.tolist()]
         names = []
-        starts = self._starts.start_of(addresses).tolist()
         for exact, address, start in zip(
             file_offsets.tolist(), addresses.tolist(), starts, strict=True
         ):
