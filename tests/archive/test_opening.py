@@ -10,9 +10,11 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow.parquet as pq
 import pytest
 
 import nodescope
+from nodescope.archive.columns import Columns
 from nodescope.archive.layout import FORMAT
 from nodescope.archive.lock import find_holder
 from nodescope.archive.reader import Archive
@@ -227,3 +229,22 @@ def test_an_archive_works_with_the_clock_of_the_machine(tmp_path: Path) -> None:
     with ArchiveWriter.open(tmp_path, node={}, clock=SystemClock(), tick_ns=1000) as writer:
         writer.append("events", dict(time_ns=[1], kind=["k"], subject=["s"], message=["m"]))
     assert len(Archive.open(tmp_path).segments()) == 1
+
+
+@pytest.mark.parametrize(
+    ("table", "referred", "column"),
+    [("samples", "profile", "profile"), ("profile", "stacks", "profile_stack"),
+     ("stacks", "frames", "frame")],
+)  # fmt: skip
+def test_rows_that_are_not_there_are_named_not_met_by_surprise(
+    sealed: Studio, table: str, referred: str, column: str
+) -> None:
+    first = _first(sealed)
+    path = first / f"{referred}.parquet"
+    pq.write_table(pq.read_table(path).slice(0, 1), path)
+    description = json.loads((first / "segment.json").read_text())
+    description["tables"][referred] = [1, path.stat().st_size]
+    (first / "segment.json").write_text(json.dumps(description))
+    segment = next(each for each in Archive.open(sealed.root).segments() if each.name == first.name)
+    with pytest.raises(CorruptSegment, match=f"{table}.parquet.*{referred} does not have"):
+        getattr(Columns(segment), column)

@@ -7,7 +7,7 @@ Sample columns are cut to a window of wall time; the dictionaries they refer to
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,7 @@ I64 = npt.NDArray[np.int64]
 Small = npt.NDArray[np.int16]
 I32 = npt.NDArray[np.int32]
 Bool = npt.NDArray[np.bool_]
+Rows = TypeVar("Rows", npt.NDArray[np.int32], npt.NDArray[np.int64])
 
 
 class Columns:
@@ -79,7 +80,8 @@ class Columns:
     @cached_property
     def profile(self) -> I64:
         """Row of `profile` of each sample."""
-        return self._cut(self._numbers("samples", "profile"))  # type: ignore[no-any-return]
+        rows = self._rows_in("profile", self._numbers("samples", "profile"), "samples")
+        return self._cut(rows)  # type: ignore[no-any-return]
 
     @cached_property
     def _cgroups(self) -> tuple[I64, list[str]]:
@@ -107,7 +109,7 @@ class Columns:
     @cached_property
     def profile_stack(self) -> I64:
         """Row of `stacks` of each row of `profile`."""
-        return _numbers(self._profile, "stack")
+        return self._rows_in("stacks", _numbers(self._profile, "stack"), "profile")
 
     @cached_property
     def profile_samples(self) -> I64:
@@ -150,7 +152,7 @@ class Columns:
     def frame(self) -> I32:
         """Row of `frames` of each row of `stacks`."""
         frame: I32 = self._stacks.column("frame").to_numpy()
-        return frame
+        return self._rows_in("frames", frame, "stacks")
 
     @cached_property
     def _frames(self) -> Any:
@@ -210,7 +212,7 @@ class Columns:
             Paths(
                 comm[function],
                 depth[function] - np.int16(1),
-                frame[function],
+                self._rows_in("frames", frame[function], "paths"),
                 samples[function],
             ),
             present,
@@ -231,6 +233,15 @@ class Columns:
     def rolled_comms(self) -> list[str]:
         """Names of threads, as the roll-up numbers them."""
         return self._rolled_up[2]
+
+    def _rows_in(self, table: str, rows: Rows, referring: str) -> Rows:
+        """`rows`, if the table has them all: a recording may be somebody else's making."""
+        extent = self.segment.description.tables.get(table)
+        count = 0 if extent is None else extent.rows
+        if len(rows) and not (rows.min() >= 0 and rows.max() < count):
+            path = f"{self.segment.directory}/{referring}.parquet"
+            raise CorruptSegment(path, f"it refers to rows that {table} does not have")
+        return rows
 
     def _numbers(self, table: str, name: str) -> I64:
         return _numbers(self.segment.read(table, [name]), name)
