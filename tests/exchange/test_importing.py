@@ -17,6 +17,7 @@ from nodescope.cli.main import main
 from nodescope.clock import SystemClock
 from nodescope.errors import MalformedSource, NodescopeError, UsageError
 from nodescope.exchange import import_journal, importing, perf_data
+from nodescope.exchange.formats import find_format
 from nodescope.exchange.import_journal import read_imports
 from nodescope.exchange.importing import import_files
 
@@ -213,6 +214,14 @@ def test_what_is_no_capture_is_refused_by_name(
     assert "picture.png" in said
     assert "hint: expected one of: perf.data" in said
     assert not (tmp_path / "archive").exists()
+
+
+def test_a_bundle_needs_no_import_and_is_told_so(tmp_path: Path) -> None:
+    path = tmp_path / "node.bundle"
+    path.write_bytes(b"PK\x03\x04" + bytes(100))
+    with pytest.raises(MalformedSource) as raised:
+        find_format(path)
+    assert raised.value.hint == f"a bundle is read as it is: nodescope diagnose --archive {path}"
 
 
 def test_the_command_reports_and_exits_by_what_came_of_it(

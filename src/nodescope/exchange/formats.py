@@ -181,6 +181,9 @@ def find_format(path: Path) -> Format:
     for known in all_formats():
         if known.detect(head, path):
             return known
+    if head.startswith(b"PK\x03\x04"):
+        hint = f"a bundle is read as it is: nodescope diagnose --archive {path}"
+        raise MalformedSource(path, "not a capture but a zip file", hint=hint)
     expected = ", ".join(known.name for known in all_formats())
     begins = "it is empty" if not head else f"it begins with {head[:16]!r}"
     raise MalformedSource(path, f"not a capture: {begins}", hint=f"expected one of: {expected}")
