@@ -33,7 +33,7 @@ import numpy.typing as npt
 
 from benchmarks.load import many_short_processes
 from nodescope.archive.layout import name_segment
-from nodescope.exchange.perf_header import NRCPUS, SAMPLE_TIME
+from nodescope.exchange.perf_data.header import NRCPUS, SAMPLE_TIME
 
 U64 = npt.NDArray[np.uint64]
 I64 = npt.NDArray[np.int64]

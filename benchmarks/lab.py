@@ -10,7 +10,7 @@ runs each once, all at small strength; what has to be recorded for long before i
 not let the lab have its core (the kernel's account of the lab's own process says how much)
 is not counted, but told, and made again.
 All chains that were told, also those not ranked first, calibrate
-confidence (`nodescope.diagnosis.calibration`): the fit is shown with what it stands on.
+confidence (`nodescope.diagnosis.rules.calibration`): the fit is shown with what it stands on.
 Recordings are made by `lab_runs.py` and stay, with NODESCOPE_BENCH_LAB_KEEP=FOLDER, where it
 says: a run that is interrupted goes on from there, and one made earlier is diagnosed by
 the code of now.
@@ -37,11 +37,11 @@ from pathlib import Path
 from benchmarks.lab_runs import Recording, record_quiet, record_scenario
 from benchmarks.machine import read_commit
 from benchmarks.results import Bar, Grid, Options, Result
-from nodescope.diagnosis.calibration import OFFSET, SLOPE, calibrated
-from nodescope.lab.calibrating import fit
+from nodescope.diagnosis.rules.calibration import OFFSET, SLOPE, calibrated
+from nodescope.lab.calibrate import fit
 from nodescope.lab.catalogue import SCENARIOS
 from nodescope.lab.ground import clean
-from nodescope.lab.judging import blames_another, is_true, judge, solve
+from nodescope.lab.score import blames_another, is_true, judge, solve
 
 RUNS = int(os.environ.get("NODESCOPE_BENCH_LAB_RUNS", "20"))
 KEEP = os.environ.get("NODESCOPE_BENCH_LAB_KEEP")

@@ -189,12 +189,13 @@ def _replay(archive: Path, feed: _Feed) -> dict[str, Any]:
     from nodescope.archive import writer
     from nodescope.archive.seal import seal
     from nodescope.errors import SourceError
-    from nodescope.recorder import core_times, intake, session
+    from nodescope.perf.decode import Chunk, split
+    from nodescope.perf.event import Sampler
+    from nodescope.recorder import session
     from nodescope.recorder.options import RecorderOptions
-    from nodescope.recorder.sampling import Followed
-    from nodescope.sources.perf.decode import Chunk, split
-    from nodescope.sources.perf.event import Sampler
-    from nodescope.sources.proc_stat import read_cores
+    from nodescope.recorder.samples import core_times, intake
+    from nodescope.recorder.samples.rings import Followed
+    from nodescope.sources.node.proc_stat import read_cores
 
     readable, other = os.pipe()
     os.write(other, b"\0")  # always ready: the loop never sleeps

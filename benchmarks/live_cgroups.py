@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from nodescope.sources.cgroup_tree import UNIFIED, read_hierarchies
+from nodescope.sources.cgroups.hierarchies import UNIFIED, read_hierarchies
 from nodescope.sources.places import Places
 
 NAME = "nodescope-bench"

@@ -2,7 +2,7 @@
 stripped Go program, a C++ and a Rust one are named in a real recording.
 
 The load, the lookup and what counts as the same name are those of
-`tests/sources/symbols/test_perf_agreement.py`: every distinct (process,
+`tests/symbols/test_perf_agreement.py`: every distinct (process,
 address) pair that perf names is looked up through our tables, while the
 process is stopped but alive; frames of the few that ended in the meantime are
 left out, and counted. The three programs are built here with names no
@@ -36,10 +36,10 @@ from pathlib import Path
 
 import numpy as np
 from tests.recorder.test_recording import record, stacks_of
-from tests.sources.symbols import test_perf_agreement as agreement
+from tests.symbols import test_perf_agreement as agreement
 
 from benchmarks.results import Bar, Grid, Options, Result
-from nodescope.sources.symbols import read_kallsyms
+from nodescope.symbols import read_kallsyms
 
 MOVED_BYTES = 4096
 

@@ -2,7 +2,7 @@
 
 Two captures are taken with the recorder's own `Sampling`: one of about a
 hundred lasting processes of a dozen kinds (those of
-`tests/sources/symbols/test_perf_agreement.py`), at a high rate so that there
+`tests/symbols/test_perf_agreement.py`), at a high rate so that there
 is variety, and one of the load of many short processes, at 97 Hz. Then all of
 them are stopped, but kept alive, so that `/proc` still tells what they mapped.
 
@@ -30,14 +30,14 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-from tests.sources.symbols import test_perf_agreement as agreement
+from tests.symbols import test_perf_agreement as agreement
 
 from benchmarks.load import many_short_processes
 from benchmarks.measured import find_descendants
-from nodescope.recorder.profiler import Profiler
-from nodescope.recorder.sampling import Sampling
-from nodescope.sources.node import read_core_lives
-from nodescope.sources.perf.decode import COMM, EXIT, FORK, MMAP2, SAMPLE, Chunk
+from nodescope.perf.decode import COMM, EXIT, FORK, MMAP2, SAMPLE, Chunk
+from nodescope.recorder.samples.profiler import Profiler
+from nodescope.recorder.samples.rings import Sampling
+from nodescope.sources.node.identity import read_core_lives
 
 Mapping = tuple[int, int, int, tuple[int, int], int, str]
 Place = tuple[str, int]  # a file and an offset in it

@@ -298,7 +298,7 @@ def _truth(bars: list[Bar], paths: list[Path], folder: Path) -> None:
     """What real captures hold, beside what perf script says."""
     from tests.exchange import test_perf_capture as reading
     from tests.exchange.rows import count, read_rows
-    from tests.sources.symbols.test_perf_agreement import same
+    from tests.symbols.test_perf_agreement import same
 
     different = samples = named = 0
     wrong: Counter[tuple[str, str, str]] = Counter()

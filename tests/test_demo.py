@@ -13,7 +13,7 @@ from types import ModuleType
 import pytest
 
 from nodescope.lab import limits
-from nodescope.lab.serving import CONSENT
+from nodescope.lab.in_service import CONSENT
 
 DEMO = Path(__file__).parents[1] / "demo" / "run"
 CAUSE = "cause: unit leaky.service"

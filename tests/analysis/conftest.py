@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nodescope.archive.columns import Columns
 from nodescope.archive.interning import Interner
 from nodescope.archive.reader import Archive
 from nodescope.archive.writer import ArchiveWriter
+from nodescope.recording.sample_columns import SampleColumns
 
 SECOND = 1_000_000_000
 START = 1_700_000_000 * SECOND
@@ -138,8 +138,8 @@ def archive(tmp_path: Path) -> Archive:
 
 
 @pytest.fixture
-def parts(archive: Archive) -> list[Columns]:
-    return [Columns(segment) for segment in archive.segments()]
+def parts(archive: Archive) -> list[SampleColumns]:
+    return [SampleColumns(segment) for segment in archive.segments()]
 
 
 def count(samples: Sequence[Sample], key: str) -> Counter[object]:

@@ -22,8 +22,8 @@ from nodescope.analysis.compare import (
 )
 from nodescope.analysis.features import Block, Vocabulary, Windows
 from nodescope.analysis.filter import Filter
-from nodescope.archive.columns import Columns
 from nodescope.archive.reader import Archive
+from nodescope.recording.sample_columns import SampleColumns
 
 COMMS, FUNCTIONS, KUBELET = 60, 25, 12
 HERTZ, WINDOW_S = 49, 5.0
@@ -147,9 +147,9 @@ def run_compare(
     def place(seconds: tuple[float, float]) -> tuple[int, int]:
         return int(START + seconds[0] * SECOND), int(START + seconds[1] * SECOND)
 
-    def parts(between: tuple[int, int]) -> list[functools.partial[Columns]]:
+    def parts(between: tuple[int, int]) -> list[functools.partial[SampleColumns]]:
         return [
-            functools.partial(Columns, segment, *between)
+            functools.partial(SampleColumns, segment, *between)
             for segment in archive.segments()
             if segment.wall_from_ns < between[1] and segment.wall_to_ns >= between[0]
         ]

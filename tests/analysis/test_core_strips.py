@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from nodescope.analysis.core_strips import SHOWN, Strip, find_peaks, join_strips, make_strip
-from nodescope.analysis.cores import STATES
-from nodescope.analysis.tree import I64
+from nodescope.analysis.stack_rows import I64
+from nodescope.recording.core_readings import STATES
 
 SECOND = 1_000_000_000
 

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from nodescope.analysis.counters import Array, Counters, SegmentTables, groups, latest_rows
-from nodescope.analysis.window import Window
 from nodescope.archive.reader import Archive
 from nodescope.archive.writer import ArchiveWriter
 from nodescope.lab.synthetic import HandClock
+from nodescope.recording.window import Window
 
 
 class Rows:

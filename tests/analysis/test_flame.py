@@ -7,19 +7,19 @@ from collections import Counter
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.analysis.test_tree import callers, trees
+from tests.analysis.test_stack_rows import callers, trees
 
 from nodescope.analysis.flame import (
+    FlameRows,
     Level,
-    Rows,
     _levels,
     _walk_up,
     merge,
     widest,
 )
+from nodescope.analysis.stack_rows import I64, Tree
 from nodescope.analysis.top import function_totals
-from nodescope.analysis.tree import I64, Tree
-from nodescope.archive.trie import find_paths
+from nodescope.archive.function_paths import find_paths
 
 
 def paths_of(levels: list[Level]) -> Counter[tuple[int, ...]]:
@@ -88,7 +88,7 @@ def test_a_function_counts_once_per_stack(tree: Tree, seed: int) -> None:
 
 def test_the_widest_rows_bring_their_callers() -> None:
     path, caller = np.array([5, 3, 9, 4], np.uint64), np.array([0, 5, 3, 5], np.uint64)
-    rows = Rows(path, caller, path, np.array([7, 7, 7, 2]))
+    rows = FlameRows(path, caller, path, np.array([7, 7, 7, 2]))
     for count in range(5):
         kept = widest(rows, count)
         assert len(kept.path) == count
@@ -97,6 +97,6 @@ def test_the_widest_rows_bring_their_callers() -> None:
 
 def test_many_parts_sum_as_one() -> None:
     ids = np.array([1, 2], np.uint64)
-    one = Rows(ids, ids, ids, np.array([5, 7]))
+    one = FlameRows(ids, ids, ids, np.array([5, 7]))
     assert merge([one] * 9).total.tolist() == [45, 63]
     assert merge([]).total.tolist() == []

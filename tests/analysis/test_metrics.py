@@ -11,7 +11,7 @@ from tests.analysis.conftest import SECOND, START, Sample, write_archive
 
 from nodescope.analysis.epochs import F64
 from nodescope.analysis.metrics import read_metrics
-from nodescope.analysis.window import Window
+from nodescope.recording.window import Window
 
 _BEGIN = 1_000 * SECOND  # of the monotonic clock: the first second of the window
 _LENGTH = 120

@@ -7,8 +7,8 @@ from tests.analysis.conftest import SAMPLES, SECOND, Sample, write_archive
 
 from nodescope.analysis.filter import Filter
 from nodescope.analysis.names import find_named, is_within
-from nodescope.archive.columns import Columns
 from nodescope.archive.reader import Archive
+from nodescope.recording.sample_columns import SampleColumns
 
 POD = "/kubepods/burstable/pod1"
 RAN = [
@@ -28,12 +28,12 @@ NAMES: dict[str, list[object]] = {
 
 
 @pytest.fixture
-def named(tmp_path: Path) -> Columns:
+def named(tmp_path: Path) -> SampleColumns:
     archive = write_archive(tmp_path / "a", [RAN], {"cgroup_names": NAMES})
-    return Columns(archive.segments()[0])
+    return SampleColumns(archive.segments()[0])
 
 
-def _pids(columns: Columns, *texts: str) -> list[int]:
+def _pids(columns: SampleColumns, *texts: str) -> list[int]:
     passing = Filter(cgroups=texts).samples(columns)
     return sorted(columns.pid[passing].tolist())
 
@@ -52,12 +52,12 @@ def _pids(columns: Columns, *texts: str) -> list[int]:
     ],
 )
 def test_samples_by_the_name_of_a_pod_or_container(
-    named: Columns, text: str, pids: list[int]
+    named: SampleColumns, text: str, pids: list[int]
 ) -> None:
     assert _pids(named, text) == pids
 
 
-def test_any_of_several(named: Columns) -> None:
+def test_any_of_several(named: SampleColumns) -> None:
     assert _pids(named, "app", "kubelet") == [1, 4]
 
 

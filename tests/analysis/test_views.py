@@ -9,13 +9,14 @@ import pytest
 from tests.analysis.conftest import LATER, SAMPLES, SECOND, START, Sample, count
 
 from nodescope.analysis import flame
-from nodescope.analysis.cores import STATES, CoreReadings, derive_shares
+from nodescope.analysis.cores import derive_shares
 from nodescope.analysis.filter import Filter
-from nodescope.analysis.flame import Group, Names, flame_rows, merge, prune, to_tree, whole
+from nodescope.analysis.flame import FlameNames, Group, flame_rows, merge, prune, to_tree, whole
 from nodescope.analysis.heatmap import make_heatmap
 from nodescope.analysis.top import rank
-from nodescope.archive.columns import Columns
 from nodescope.archive.reader import Archive
+from nodescope.recording.core_readings import STATES, CoreReadings
+from nodescope.recording.sample_columns import SampleColumns
 
 ALL = SAMPLES + LATER
 
@@ -47,9 +48,9 @@ def expected(samples: list[Sample], *, inverted: bool, group: Group) -> Counter[
 @pytest.mark.parametrize("inverted", [False, True])
 @pytest.mark.parametrize("group", ["none", "comm", "cpu", "cgroup", "pid"])
 def test_a_flame_graph_is_the_sum_of_its_samples(
-    parts: list[Columns], inverted: bool, group: Group
+    parts: list[SampleColumns], inverted: bool, group: Group
 ) -> None:
-    names = Names()
+    names = FlameNames()
     rows = merge(
         flame_rows(part, Filter(), names, inverted=inverted, group=group) for part in parts
     )
@@ -59,15 +60,15 @@ def test_a_flame_graph_is_the_sum_of_its_samples(
 
 
 def test_a_part_of_a_segment_reads_samples_and_not_the_roll_up(archive: Archive) -> None:
-    cut = Columns(archive.segments()[0], START, START + 2 * SECOND)
+    cut = SampleColumns(archive.segments()[0], START, START + 2 * SECOND)
     assert not cut.whole
-    names = Names()
+    names = FlameNames()
     rows = flame_rows(cut, Filter(), names, group="none")
     assert paths(to_tree(rows, names, 4)) == expected(SAMPLES[:4], inverted=False, group="none")
 
 
-def test_pruning_keeps_callers_and_the_total(parts: list[Columns]) -> None:
-    names = Names()
+def test_pruning_keeps_callers_and_the_total(parts: list[SampleColumns]) -> None:
+    names = FlameNames()
     rows = merge(flame_rows(part, Filter(), names) for part in parts)
     pruned = prune(rows, 0.3)
     assert set(paths(to_tree(pruned, names, 8))) == {
@@ -97,18 +98,20 @@ def test_pruning_keeps_callers_and_the_total(parts: list[Columns]) -> None:
         ),
     ],
 )
-def test_filters(parts: list[Columns], chosen: Filter, passes: Any) -> None:
+def test_filters(parts: list[SampleColumns], chosen: Filter, passes: Any) -> None:
     wanted = [sample for sample in ALL if passes(sample)]
     assert 0 < len(wanted) < len(ALL)
     for by, key in (("comm", "comm"), ("cpu", "cpu"), ("pid", "pid"), ("cgroup", "cgroup")):
         found = {entry.name: entry.samples for entry in rank(parts, chosen, by)}  # type: ignore[arg-type]
         assert found == {str(name): number for name, number in count(wanted, key).items()}
-    names = Names()
+    names = FlameNames()
     rows = merge(flame_rows(part, chosen, names, group="none") for part in parts)
     assert paths(to_tree(rows, names, 0)) == expected(wanted, inverted=False, group="none")
 
 
-def test_functions_count_once_per_stack_however_often_they_recur(parts: list[Columns]) -> None:
+def test_functions_count_once_per_stack_however_often_they_recur(
+    parts: list[SampleColumns],
+) -> None:
     found = {entry.name: entry for entry in rank(parts, Filter(), "function")}
     assert found["work"].samples == 3
     assert found["work"].own == 2
@@ -117,7 +120,7 @@ def test_functions_count_once_per_stack_however_often_they_recur(parts: list[Col
     assert found["main"].share == pytest.approx(7 / 8)
 
 
-def test_the_heatmap_places_samples_within_their_second(parts: list[Columns]) -> None:
+def test_the_heatmap_places_samples_within_their_second(parts: list[SampleColumns]) -> None:
     made = make_heatmap(parts, Filter(), START, START + 240 * SECOND, rows=4)
     assert made.counts.shape == (240, 4)
     assert made.counts.sum() == len(ALL)
@@ -128,7 +131,7 @@ def test_the_heatmap_places_samples_within_their_second(parts: list[Columns]) ->
 def test_nothing_recorded_is_nothing_shown() -> None:
     assert make_heatmap([], Filter(), START, START + SECOND).counts.sum() == 0
     assert rank([], Filter(), "comm") == []
-    assert to_tree(flame.merge([]), Names(), 0)["children"] == []
+    assert to_tree(flame.merge([]), FlameNames(), 0)["children"] == []
 
 
 def test_core_shares() -> None:

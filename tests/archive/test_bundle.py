@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from nodescope.archive.bundling import write_bundle
+from nodescope.archive.bundle_writer import write_bundle
 from nodescope.archive.reader import Archive
 from nodescope.archive.status import summarise
 from nodescope.errors import ArchiveError, CorruptSegment, NewerFormat, UsageError

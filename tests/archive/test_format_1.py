@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 from nodescope.analysis.filter import Filter
-from nodescope.analysis.flame import Names, flame_of, whole
+from nodescope.analysis.flame import FlameNames, flame_of, whole
 from nodescope.analysis.top import rank
-from nodescope.analysis.window import Extent, Window, read_cores, read_events, read_parts
-from nodescope.archive.bundling import write_bundle
+from nodescope.archive.bundle_writer import write_bundle
 from nodescope.archive.reader import Archive
+from nodescope.recording.window import TimeExtent, Window, read_cores, read_events, read_parts
 from nodescope.records import SEALED_TABLES
 
 BUNDLE = Path(__file__).parent / "format-1.nodescope"
@@ -33,7 +33,7 @@ def archive(request: pytest.FixtureRequest, tmp_path: Path) -> Archive:
 
 
 def everything(archive: Archive) -> Window:
-    extent = Extent(archive.segments())
+    extent = TimeExtent(archive.segments())
     return Window(extent.from_ns, extent.to_ns)
 
 
@@ -50,9 +50,9 @@ def test_samples(archive: Archive) -> None:
     assert entries == {"app": 4, "kubelet": 2, "kworker/0:1": 1, "python3": 1}
     functions = {entry.name: entry.samples for entry in rank(parts, Filter(), "function")}
     assert functions["walk"] == 2
-    assert whole(flame_of(parts, Filter(), Names(), count=len(parts))) == 8
+    assert whole(flame_of(parts, Filter(), FlameNames(), count=len(parts))) == 8
     # As if there were many segments: they have no roll-up of paths, and need none.
-    assert whole(flame_of(parts, Filter(), Names(), count=360)) == 8
+    assert whole(flame_of(parts, Filter(), FlameNames(), count=360)) == 8
 
 
 def test_what_later_formats_added_is_missing_and_not_zero(archive: Archive) -> None:

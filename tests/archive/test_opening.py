@@ -14,12 +14,12 @@ import pyarrow.parquet as pq
 import pytest
 
 import nodescope
-from nodescope.archive.columns import Columns
 from nodescope.archive.layout import FORMAT
 from nodescope.archive.lock import find_holder
 from nodescope.archive.reader import Archive
 from nodescope.archive.writer import ArchiveWriter
 from nodescope.errors import ArchiveBusy, ArchiveError, CorruptSegment, NewerFormat
+from nodescope.recording.sample_columns import SampleColumns
 
 if TYPE_CHECKING:
     from tests.archive.conftest import Studio, Toolbox
@@ -247,4 +247,4 @@ def test_rows_that_are_not_there_are_named_not_met_by_surprise(
     (first / "segment.json").write_text(json.dumps(description))
     segment = next(each for each in Archive.open(sealed.root).segments() if each.name == first.name)
     with pytest.raises(CorruptSegment, match=f"{table}.parquet.*{referred} does not have"):
-        getattr(Columns(segment), column)
+        getattr(SampleColumns(segment), column)

@@ -9,7 +9,7 @@ from tests.cli.conftest import Nodescope
 
 from nodescope.lab import ground, limits, synthetic
 from nodescope.lab.catalogue import SCENARIOS
-from nodescope.lab.serving import CONSENT
+from nodescope.lab.in_service import CONSENT
 from nodescope.lab.synthetic import Shape
 
 

@@ -14,8 +14,8 @@ from xml.etree import ElementTree
 import pytest
 from tests.analysis.conftest import LATER, SAMPLES, SECOND, START, HandClock, Sample, write_archive
 
-from nodescope.analysis.cores import STATES
 from nodescope.archive.writer import ArchiveWriter
+from nodescope.recording.core_readings import STATES
 
 Nodescope = Callable[..., Any]
 HOSTILE = [

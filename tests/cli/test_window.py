@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from tests.analysis.conftest import SAMPLES, HandClock, write_archive
 from tests.analysis.conftest import _append as append_samples
 
-from nodescope.analysis.window import Extent, Window
 from nodescope.archive.writer import ArchiveWriter
 from nodescope.cli.window import choose_window, parse_time_ns, with_progress
 from nodescope.errors import UsageError
+from nodescope.recording.window import TimeExtent, Window
 
 Nodescope = Callable[..., Any]
 SECOND = 1_000_000_000
@@ -36,8 +36,8 @@ class Recorded:
         return Window(max(window.from_ns, self.from_ns), min(window.to_ns, self.to_ns))
 
 
-def extent(from_ns: int = NOON - HOUR, to_ns: int = NOON + HOUR) -> Extent:
-    return cast(Extent, Recorded(from_ns, to_ns))
+def extent(from_ns: int = NOON - HOUR, to_ns: int = NOON + HOUR) -> TimeExtent:
+    return cast(TimeExtent, Recorded(from_ns, to_ns))
 
 
 def ask(**options: object) -> Window:

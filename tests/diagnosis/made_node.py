@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from nodescope.analysis.window import SECOND_NS, Event, Window
 from nodescope.diagnosis.case import Case
+from nodescope.recording.window import SECOND_NS, Event, Window
 
 NOW = 100_000 * SECOND_NS
 SLICE = "/system.slice"

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from nodescope.analysis.window import Extent, Window
 from nodescope.archive.reader import Archive
 from nodescope.diagnosis.case import Case
 from nodescope.diagnosis.diagnose import BEFORE
 from nodescope.lab.catalogue import SCENARIOS
-from nodescope.lab.judging import judge, solve
+from nodescope.lab.score import judge, solve
 from nodescope.lab.truth_file import read_truth
+from nodescope.recording.window import TimeExtent, Window
 
 BUNDLES = Path(__file__).parent / "bundles"
 RUNS = {f"{name}{'-healthy' * healthy}": (name, healthy) for name in SCENARIOS
@@ -46,7 +46,7 @@ def test_beside_an_innocent_that_loops_faster_only_what_the_leaker_leaves_is_nev
 ):
     truth = read_truth(BUNDLES / "loop-beside-leak")
     segments = Archive.open(BUNDLES / "loop-beside-leak.bundle").segments()
-    extent = Extent(segments)
+    extent = TimeExtent(segments)
     case = Case(segments, Window(extent.from_ns, extent.to_ns))
     made, unreleased = dict.fromkeys((*truth.roots, *truth.never), 0), dict[str, int]()
     for row in sorted(case.rows("cgroup_churn", case.window), key=lambda row: row["time_ns"]):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from nodescope.analysis.window import Window
 from nodescope.diagnosis.case import Case
+from nodescope.recording.window import Window
 
 
 class _Asked(Case):

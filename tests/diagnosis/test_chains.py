@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from nodescope.analysis.window import Window
 from nodescope.diagnosis.case import Case, Held
 from nodescope.diagnosis.chains import _to_owner
 from nodescope.diagnosis.finding import Link
 from nodescope.diagnosis.story import Story
+from nodescope.recording.window import Window
 
 
 class _Recorded(Case):

@@ -11,17 +11,17 @@ from typing import Any
 
 import pytest
 
-from nodescope.analysis.window import Event, Extent, Window
 from nodescope.archive.reader import Archive
 from nodescope.cli.main import main
 from nodescope.diagnosis.case import Case
 from nodescope.diagnosis.diagnose import _choose
-from nodescope.diagnosis.document import diagnosis_document
 from nodescope.diagnosis.finding import Diagnosis, Symptom
-from nodescope.diagnosis.incidents import Incident
-from nodescope.diagnosis.report import render_markdown, render_text
-from nodescope.lab.judging import judge, solve
+from nodescope.diagnosis.report.document import diagnosis_document
+from nodescope.diagnosis.report.text import render_markdown, render_text
+from nodescope.diagnosis.symptoms.incidents import Incident
+from nodescope.lab.score import judge, solve
 from nodescope.lab.synthetic import SECOND, Shape, story_truth, write_story
+from nodescope.recording.window import Event, TimeExtent, Window
 
 SHAPE = Shape().small()
 
@@ -282,7 +282,7 @@ def test_the_moment_is_the_one_given_also_at_the_end_of_a_recording(
 
     monkeypatch.setattr("nodescope.diagnosis.diagnose.diagnose", ask)
     assert main(["diagnose", "--archive", str(story), "--at", "+1180s"]) == 0
-    assert asked == [Extent(Archive.open(story).segments()).from_ns + 1180 * SECOND]
+    assert asked == [TimeExtent(Archive.open(story).segments()).from_ns + 1180 * SECOND]
 
 
 def test_names_in_a_report_are_never_markup(story: Path) -> None:
@@ -304,6 +304,6 @@ def test_every_command_shown_is_one_of_ours(story: Path) -> None:
 
 
 def test_times_of_the_story_are_as_told(story: Path) -> None:
-    extent = Extent(Archive.open(story).segments())
+    extent = TimeExtent(Archive.open(story).segments())
     length = (extent.to_ns - extent.from_ns) / SECOND
     assert SHAPE.seconds - 2 < length < SHAPE.seconds + 2

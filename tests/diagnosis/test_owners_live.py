@@ -11,7 +11,7 @@ from tests.recorder.test_recording import recording
 from tests.systemd_guest import Guest, skip_without_namespaces
 from tests.waiting import wait_for
 
-from nodescope.lab.judging import solve
+from nodescope.lab.score import solve
 
 pytestmark = [
     pytest.mark.root,

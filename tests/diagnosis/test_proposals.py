@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from nodescope.analysis.window import Window
 from nodescope.diagnosis.case import Case
 from nodescope.diagnosis.finding import Link, Root
 from nodescope.diagnosis.proposals import propose
+from nodescope.recording.window import Window
 
 TASK = Link("task", "kubelet", "kubelet had it", 4.0, "nodescope top")
 SOURCE = Link("source", "agent", "agent ended", 2.0, "nodescope events")

@@ -10,10 +10,8 @@ from typing import Any
 import pytest
 from tests.diagnosis.test_diagnose import SHAPE
 
-from nodescope.analysis.window import Window
 from nodescope.cli.main import main
 from nodescope.diagnosis.case import Case
-from nodescope.diagnosis.document import diagnosis_document
 from nodescope.diagnosis.finding import (
     Chain,
     Diagnosis,
@@ -25,10 +23,12 @@ from nodescope.diagnosis.finding import (
     Step,
     Symptom,
 )
-from nodescope.diagnosis.mechanism import Mechanism, load_mechanisms
-from nodescope.diagnosis.page import render_page
-from nodescope.diagnosis.report import render_markdown, render_text
+from nodescope.diagnosis.report.document import diagnosis_document
+from nodescope.diagnosis.report.html import render_page
+from nodescope.diagnosis.report.text import render_markdown, render_text
+from nodescope.diagnosis.rules.mechanism import Mechanism, load_mechanisms
 from nodescope.lab.synthetic import write_story
+from nodescope.recording.window import Window
 
 
 @pytest.fixture(scope="module")

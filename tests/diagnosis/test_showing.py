@@ -13,9 +13,9 @@ from tests.diagnosis.test_diagnose import SHAPE
 from nodescope.cli.main import build_parser, main
 from nodescope.diagnosis.case import Held
 from nodescope.diagnosis.finding import RuledOut
+from nodescope.diagnosis.links.states import _SUSPECTS
+from nodescope.diagnosis.rules.suspects import with_show
 from nodescope.diagnosis.showing import on_archive
-from nodescope.diagnosis.states import _SUSPECTS
-from nodescope.diagnosis.suspects import with_show
 from nodescope.lab.synthetic import write_story
 
 BUNDLES = Path(__file__).parent / "bundles"

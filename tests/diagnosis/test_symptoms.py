@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from nodescope.analysis.window import Extent, Window
 from nodescope.archive.reader import Archive
 from nodescope.diagnosis.diagnose import diagnose
 from nodescope.diagnosis.finding import Diagnosis
-from nodescope.diagnosis.lags import LAGS
+from nodescope.diagnosis.symptoms.lags import LAGS
 from nodescope.lab import synthetic
 from nodescope.lab.synthetic import SECOND, Shape, write_story
+from nodescope.recording.window import TimeExtent, Window
 
 SHAPE = replace(Shape().small(), seconds=960, resets=(900,))
 AT = SHAPE.resets[0]
@@ -66,7 +66,7 @@ def forget(path: Path, table: str) -> None:
 
 def ask(path: Path, at_s: float | None = None) -> Diagnosis:
     segments = Archive.open(path).segments()
-    extent = Extent(segments)
+    extent = TimeExtent(segments)
     window = Window(extent.from_ns, extent.to_ns)
     at_ns = None if at_s is None else extent.from_ns + round(at_s * SECOND)
     return diagnose(segments, window, at_ns)

@@ -10,9 +10,9 @@ import pytest
 from tests.diagnosis.test_diagnose import SHAPE, without
 
 from nodescope.cli.main import main
-from nodescope.diagnosis.report import render_text
+from nodescope.diagnosis.report.text import render_text
 from nodescope.lab import synthetic
-from nodescope.lab.judging import solve
+from nodescope.lab.score import solve
 
 LEAKY, INNOCENT = "slow-leaker.service", "innocent.service"
 EVERY_S = {LEAKY: 150, INNOCENT: 2}

@@ -12,7 +12,7 @@ from tests.exchange.rows import read_rows
 
 from nodescope.errors import MalformedSource
 from nodescope.exchange.glance import is_capture, read_glance
-from nodescope.exchange.importing import import_files
+from nodescope.exchange.import_files import import_files
 
 CLOCK = make.Event()
 T0 = 5_000_000_000_000

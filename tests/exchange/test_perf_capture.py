@@ -16,10 +16,10 @@ from pathlib import Path
 
 import pytest
 from tests.exchange.rows import Row, count, read_rows
-from tests.sources.symbols.test_perf_agreement import same
+from tests.symbols.test_perf_agreement import same
 
 from nodescope.errors import MalformedSource
-from nodescope.exchange.importing import import_files
+from nodescope.exchange.import_files import import_files
 
 pytestmark = [pytest.mark.root, pytest.mark.live, pytest.mark.debian("linux-perf")]
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.exchange import perf_files as make
 
 from nodescope.errors import NodescopeError
-from nodescope.exchange.importing import import_files
+from nodescope.exchange.import_files import import_files
 
 CLOCK = make.Event()
 FAULTS = make.Event(make.PAGE_FAULTS, ids=(8, 9), name="page-faults")

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from nodescope.archive.reader import Archive
-from nodescope.exchange.formats import ImportReport
-from nodescope.exchange.importing import import_files
-from nodescope.exchange.parsed import Frame, Samples
+from nodescope.exchange.import_files import import_files
+from nodescope.ingest.parsed import ParsedFrame, ParsedSamples
+from nodescope.ingest.sink import ImportReport
 
 
 @dataclass(frozen=True)
@@ -83,18 +83,18 @@ class Parsed:
     tid: int
     comm: str
     kernel: bool
-    frames: tuple[Frame, ...]
+    frames: tuple[ParsedFrame, ...]
 
     @property
     def stack(self) -> tuple[str, ...]:
         return tuple(frame.name for frame in self.frames)
 
 
-def parsed(batches: Iterable[Samples]) -> list[Parsed]:
+def parsed(batches: Iterable[ParsedSamples]) -> list[Parsed]:
     return list(_parsed(batches))
 
 
-def _parsed(batches: Iterable[Samples]) -> Iterator[Parsed]:
+def _parsed(batches: Iterable[ParsedSamples]) -> Iterator[Parsed]:
     for batch in batches:
         for row in range(len(batch)):
             yield Parsed(

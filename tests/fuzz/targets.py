@@ -15,35 +15,30 @@ import numpy as np
 from tests.exchange import perf_files
 
 from nodescope.errors import NodescopeError
-from nodescope.exchange import (
-    folded,
-    journal,
-    kernel_log,
-    mpstat,
-    perf_data,
-    perf_script,
-    pprof,
-    sar,
-)
-from nodescope.exchange.formats import Capture, SampleRows
-from nodescope.exchange.formats import Names as SampleNames
+from nodescope.exchange.core_times import mpstat, sar
 from nodescope.exchange.glance import read_glance
-from nodescope.exchange.parsed import (
+from nodescope.exchange.logs import journal, kernel_log
+from nodescope.exchange.perf_data import importer as perf_data
+from nodescope.exchange.perf_script import text as perf_script
+from nodescope.exchange.profiles import folded, pprof
+from nodescope.exchange.profiles.spread import spread
+from nodescope.ingest.clean_text import MAX_LINE_BYTES
+from nodescope.ingest.parsed import (
     MAX_TIME_NS,
     Event,
-    Names,
     Notes,
+    ParsedNames,
+    ParsedSamples,
     Reading,
-    Samples,
 )
-from nodescope.exchange.spread import spread
-from nodescope.exchange.text import MAX_LINE_BYTES
+from nodescope.ingest.sink import Capture, SampleRows
+from nodescope.ingest.sink import ImportNames as SampleNames
 from nodescope.records import EVENT_KINDS
 
 NOWHERE = Path("fuzzed")
 
 
-def check_samples(samples: Samples) -> None:
+def check_samples(samples: ParsedSamples) -> None:
     """What every archive relies on."""
     names = samples.names
     for column in (samples.cpu, samples.pid, samples.tid, samples.comm, samples.path):
@@ -100,7 +95,7 @@ def fuzz_perf_script(data: bytes) -> None:
 
 
 def fuzz_folded(data: bytes) -> None:
-    notes, names = Notes(), Names()
+    notes, names = Notes(), ParsedNames()
     folded.looks_like_folded(data)
     counted = folded.parse_folded([data], names, notes)
     if counted:
@@ -109,7 +104,7 @@ def fuzz_folded(data: bytes) -> None:
 
 
 def fuzz_pprof(data: bytes) -> None:
-    notes, names = Notes(), Names()
+    notes, names = Notes(), ParsedNames()
     pprof.looks_like_pprof(data)
     try:
         counted = pprof.count_stacks(pprof.parse_profile(data, notes), names, notes, NOWHERE)

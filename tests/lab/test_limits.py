@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from nodescope.errors import UsageError
-from nodescope.lab import holding
+from nodescope.lab import decoy_scenarios
 from nodescope.lab.catalogue import SCENARIOS
+from nodescope.lab.in_service import CONSENT
 from nodescope.lab.limits import check, count_fitting
-from nodescope.lab.serving import CONSENT
 from nodescope.sources.places import Places
 
 ZOMBIES = replace(SCENARIOS["zombies"], require=lambda: None)
@@ -83,7 +83,7 @@ def test_without_huge_pages_none_can_be_filled(
     node: Places, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     setting = tmp_path / "enabled"
-    monkeypatch.setattr(holding, "_HUGE_PAGES", setting)
+    monkeypatch.setattr(decoy_scenarios, "_HUGE_PAGES", setting)
     for text in ("always madvise [never]\n", None):
         setting.write_text(text) if text else setting.unlink()
         with pytest.raises(UsageError, match="no transparent huge pages"):

@@ -9,18 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from nodescope.analysis.window import SECOND_NS, Extent, Window
 from nodescope.archive.reader import Archive
 from nodescope.archive.status import find_gaps
 from nodescope.diagnosis.case import Case
-from nodescope.diagnosis.mechanism import classify
+from nodescope.diagnosis.rules.mechanism import classify
 from nodescope.errors import NodescopeError
 from nodescope.lab.catalogue import SCENARIOS
-from nodescope.lab.judging import judge, solve
 from nodescope.lab.limits import check
 from nodescope.lab.scenario import Truth
-from nodescope.lab.small import run_small, small_strength
+from nodescope.lab.score import judge, solve
+from nodescope.lab.small_scenarios import run_small, small_strength
 from nodescope.lab.truth_file import truth_path
+from nodescope.recording.window import SECOND_NS, TimeExtent, Window
 
 pytestmark = [pytest.mark.root, pytest.mark.live]
 
@@ -57,7 +57,7 @@ EVIDENCE: dict[str, Callable[[Case, Truth], None]] = {
 
 def open_case(archive: Path) -> Case:
     segments = Archive.open(archive).segments()
-    extent = Extent(segments)
+    extent = TimeExtent(segments)
     return Case(segments, Window(extent.from_ns, extent.to_ns))
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from nodescope.lab.simulated import GIVEN_UP_S, NIC, reset_lines
 from nodescope.lab.steered_traffic import render_mask
-from nodescope.sources.kernel_messages.classify import classify
+from nodescope.sources.kernel_log.messages.classify import classify
 
 
 def test_the_drivers_lines_are_heard_as_the_real_ones_are() -> None:

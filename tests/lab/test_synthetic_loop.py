@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 
-from nodescope.analysis.audit_inside import tells_of_failure
-from nodescope.lab.synthetic_loop import SECOND, Loop
+from nodescope.judgement.unit_insides import tells_of_failure
+from nodescope.lab.synthetic_loop import SECOND, SyntheticLoop
 from nodescope.records import EVENT_KINDS, TABLES
 
 
-def _loop() -> Loop:
-    return Loop(21, 68_000, lambda second: round(second * SECOND), 1_780_000_000 * SECOND)
+def _loop() -> SyntheticLoop:
+    return SyntheticLoop(21, 68_000, lambda second: round(second * SECOND), 1_780_000_000 * SECOND)
 
 
 def test_what_stays_is_a_running_count_of_all_removed_a_while_ago() -> None:

@@ -10,10 +10,10 @@ from tests.nodes.recorded import GUEST, HYBRID, KUBELET_V1, WHOLE, WITH_PODS, No
 
 from nodescope.recorder.observers.cgroup_names import NamesObserver
 from nodescope.recorder.observers.cgroups import CgroupsObserver
-from nodescope.sources.cgroup_names import Owner, find_owner
-from nodescope.sources.cgroup_tree import read_hierarchies, walk
-from nodescope.sources.cgroup_usage import UsageReader
-from nodescope.sources.pressure import read_pressure_file
+from nodescope.sources.cgroups.hierarchies import read_hierarchies, walk
+from nodescope.sources.cgroups.owner_by_path import CgroupOwner, find_owner
+from nodescope.sources.cgroups.usage import UsageReader
+from nodescope.sources.node.pressure import read_pressure_file
 
 TICKS = 100
 
@@ -136,7 +136,7 @@ def test_services_are_units(node: Node) -> None:
     paths = {path for path, _ in walk(node.memory.mount)}
     for path, unit in running.items():
         assert path in paths
-        assert find_owner(path) == Owner("unit", "systemd", unit)
+        assert find_owner(path) == CgroupOwner("unit", "systemd", unit)
 
 
 @pytest.mark.parametrize("node", [HYBRID, KUBELET_V1], indirect=True)

@@ -7,7 +7,6 @@ import re
 import pytest
 from tests.nodes.recorded import GUEST, HYBRID, WHOLE, WITH_NICS, Node
 
-from nodescope.sources.meminfo import read_meminfo
 from nodescope.sources.memory_cgroups.facts import read_uptime_ns
 from nodescope.sources.network.affinity import read_affinity
 from nodescope.sources.network.interrupts import QueueInterrupt, assign, read_names
@@ -15,10 +14,11 @@ from nodescope.sources.network.irq_counts import EachCount, TableCounts, parse_c
 from nodescope.sources.network.nics import list_nics, read_device, read_nic
 from nodescope.sources.network.softirqs import parse_softirqs
 from nodescope.sources.network.softnet_stat import parse_softnet
-from nodescope.sources.node import read_node, read_online_cpus
-from nodescope.sources.pressure import read_pressure
-from nodescope.sources.proc_stat import read_cores
-from nodescope.sources.vmstat import read_vmstat
+from nodescope.sources.node.identity import read_node, read_online_cpus
+from nodescope.sources.node.meminfo import read_meminfo
+from nodescope.sources.node.pressure import read_pressure
+from nodescope.sources.node.proc_stat import read_cores
+from nodescope.sources.node.vmstat import read_vmstat
 
 RX, TX = r"-(rx-|input\.)0$", r"-(tx-|output\.)0$"
 UP = {"UP": True, "UNKNOWN": True, "DOWN": False}

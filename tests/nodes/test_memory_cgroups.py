@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from tests.nodes.recorded import EVERY, GUEST, HYBRID, KUBELET_V1, PLAIN_GUEST, Node
 
-from nodescope.sources.memory_cgroups.counting import Count, Counting
-from nodescope.sources.memory_cgroups.looking import take_look
+from nodescope.sources.memory_cgroups.counts import Count, Counting
 from nodescope.sources.memory_cgroups.residual import read_parents
+from nodescope.sources.memory_cgroups.survey import take_look
 
 PAGE = 4096
 LAG_BYTES = 2 * 64 * PAGE  # what the kernel's sums of two cores may lag behind

@@ -5,9 +5,9 @@ import io
 import numpy as np
 import pytest
 
-from nodescope.analysis.cores import STATES, CoreShares
+from nodescope.analysis.cores import CoreShares
 from nodescope.analysis.heatmap import Heatmap
-from nodescope.analysis.top import Entry
+from nodescope.analysis.top import TopEntry
 from nodescope.pictures.colour import NIGHT, PAPER, nearest_of_256, ramp
 from nodescope.pictures.cores import find_hottest, render_cores, worst_of
 from nodescope.pictures.documents import cores_document
@@ -15,6 +15,7 @@ from nodescope.pictures.flame import draw_flame, render_flame
 from nodescope.pictures.heatmap import render_heatmap
 from nodescope.pictures.tables import render_top
 from nodescope.pictures.terminal import Terminal, bar, detect_terminal
+from nodescope.recording.core_readings import STATES
 
 SECOND = 1_000_000_000
 NOON = 1_777_636_800 * SECOND
@@ -216,14 +217,14 @@ def test_a_flame_graph_of_any_depth_is_drawn() -> None:
 
 
 def test_a_table_without_colour() -> None:
-    entries = [Entry("kubelet", 1500, 0.75), Entry("python3", 500, 0.25)]
+    entries = [TopEntry("kubelet", 1500, 0.75), TopEntry("python3", 500, 0.25)]
     assert render_top(entries, "comm", PLAIN, left=3).splitlines() == [
         "  samples   share  comm",
         "    1,500  75.0 %  kubelet  ████████████████████████████████",
         "      500  25.0 %  python3  ██████████▋",
         "… 3 more: --limit 0 shows all",
     ]
-    entries = [Entry("walk", 1500, 0.75, own=1400, module="[kernel]")]
+    entries = [TopEntry("walk", 1500, 0.75, own=1400, module="[kernel]")]
     assert render_top(entries, "function", PLAIN).splitlines() == [
         "    total     self   share  function  module",
         "    1,500    1,400  75.0 %  walk      [kernel]",

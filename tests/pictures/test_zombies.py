@@ -5,14 +5,14 @@ from pathlib import Path
 import pytest
 from tests.sources.memory_cgroups.trees import PAGE, V1Tree
 
-from nodescope.analysis.zombie_history import History
-from nodescope.analysis.zombie_makers import Maker
-from nodescope.analysis.zombie_report import Report, assess
+from nodescope.judgement.zombie_history import History
+from nodescope.judgement.zombie_makers import Maker
+from nodescope.judgement.zombie_report import Report, assess
 from nodescope.pictures.zombies import group_files, render_report, report_document
+from nodescope.sources.cgroups.watch import Heard
 from nodescope.sources.memory_cgroups.hierarchy import find_memory_hierarchy
-from nodescope.sources.memory_cgroups.looking import take_look
 from nodescope.sources.memory_cgroups.pins import PinningFile, PinSearch
-from nodescope.sources.memory_cgroups.watching import Heard
+from nodescope.sources.memory_cgroups.survey import take_look
 
 MINUTE = 60_000_000_000
 

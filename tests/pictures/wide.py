@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 from tests.analysis.conftest import SECOND, HandClock
 
-from nodescope.analysis.cores import STATES
 from nodescope.archive.writer import ArchiveWriter
+from nodescope.recording.core_readings import STATES
 
 CPUS = 96
 

@@ -19,7 +19,7 @@ from tests.kernel_log import write_line
 
 from nodescope.archive.reader import Archive, Segment
 from nodescope.archive.retention import read_frozen
-from nodescope.recorder.freezing import AROUND_NS
+from nodescope.recorder.freeze import AROUND_NS
 
 pytestmark = pytest.mark.root
 

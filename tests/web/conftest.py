@@ -10,8 +10,8 @@ from starlette.testclient import TestClient
 
 from nodescope.lab.synthetic import END_WALL_NS, Shape, write_story
 from nodescope.web.app import Server, make_app
-from nodescope.web.recording import Recording
 from nodescope.web.security import Safety
+from nodescope.web.snapshot import Recording
 
 SMALL = Shape().small()
 TO_MS = END_WALL_NS / 1e6

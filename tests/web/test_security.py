@@ -10,7 +10,7 @@ from tests.web.conftest import open_client
 
 from nodescope.errors import UsageError
 from nodescope.web.security import CONTENT_POLICY, Safety
-from nodescope.web.serving import Address, choose_safety, is_loopback, read_token
+from nodescope.web.server import Address, choose_safety, is_loopback, read_token
 
 TOKEN = "correct horse battery staple"
 

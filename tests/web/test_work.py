@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from nodescope.web.question import Abandoned, Reply
-from nodescope.web.work import MOST_WAITING, Task, TooBusy, Work
+from nodescope.web.work import MOST_WAITING, PendingAnswer, TooBusy, Work
 
 
 @pytest.fixture
@@ -17,8 +17,8 @@ def work() -> Work:
     return Work(quick=1, slow=1)
 
 
-def until(begun: threading.Event, go: threading.Event) -> Callable[[Task], Reply]:
-    def job(task: Task) -> Reply:
+def until(begun: threading.Event, go: threading.Event) -> Callable[[PendingAnswer], Reply]:
+    def job(task: PendingAnswer) -> Reply:
         begun.set()
         while not go.wait(0.01):
             task.check()
@@ -65,7 +65,7 @@ def test_what_still_waits_in_the_queue_is_not_begun(work: Work) -> None:
         begun, go, ran = threading.Event(), threading.Event(), []
         holding = work.begin("a", until(begun, go))
 
-        def job(task: Task) -> Reply:
+        def job(task: PendingAnswer) -> Reply:
             ran.append(task)
             return Reply(b"")
 

@@ -36,6 +36,7 @@ from nodescope.analysis.features import (
     sum_totals,
 )
 from nodescope.analysis.filter import Filter
+from nodescope.analysis.stack_rows import I64, U64, Bool
 from nodescope.analysis.statistics import (
     F64,
     adjust,
@@ -44,9 +45,8 @@ from nodescope.analysis.statistics import (
     overdispersion,
     predictive_overdispersion,
 )
-from nodescope.analysis.tree import I64, U64, Bool
-from nodescope.archive.columns import Columns
 from nodescope.archive.reader import Segment
+from nodescope.recording.sample_columns import SampleColumns
 
 Status = Literal["new", "grown", "shrunk", "gone"]
 Method = Literal["negative binomial", "exact conditional", "none"]
@@ -64,7 +64,7 @@ _REFERENCE = 256  # features that tell what overdispersion is usual
 _NEIGHBOURS_NS = SECOND_NS  # segments this close are one recording
 THREADS = 2  # decoding leaves the interpreter's lock; more gain nothing
 
-Parts = Sequence[Callable[[], Columns]]
+Parts = Sequence[Callable[[], SampleColumns]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +134,7 @@ def compare(
 def _count(
     parts: Parts, chosen: Filter, windows: Windows, wanted: U64, threads: int
 ) -> list[Block]:
-    def one(make: Callable[[], Columns]) -> Block | None:
+    def one(make: Callable[[], SampleColumns]) -> Block | None:
         return count_part(make(), chosen, windows, wanted)
 
     if len(parts) < 2 or threads < 2:

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from nodescope.analysis.cores import STATES
-from nodescope.analysis.tree import I64
+from nodescope.analysis.stack_rows import I64
+from nodescope.recording.core_readings import STATES
 
 U8 = npt.NDArray[np.uint8]
 F32 = npt.NDArray[np.float32]

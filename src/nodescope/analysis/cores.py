@@ -8,19 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from nodescope.analysis.tree import I64
+from nodescope.analysis.stack_rows import I64
+from nodescope.recording.core_readings import STATES, CoreReadings
 
-STATES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
 F64 = npt.NDArray[np.float64]
-
-
-@dataclass(frozen=True, slots=True)
-class CoreReadings:
-    """Counters of `/proc/stat` as recorded: rows sorted by core and time."""
-
-    cpu: I64
-    time_ns: I64  # wall
-    ticks: I64  # rows × STATES
 
 
 @dataclass(frozen=True, slots=True)

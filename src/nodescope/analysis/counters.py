@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from nodescope.analysis.window import Window
 from nodescope.archive.reader import Segment
+from nodescope.recording.window import Window
 
 Key = tuple[Any, ...]
 Array = npt.NDArray[Any]

@@ -19,9 +19,9 @@ import numpy as np
 import numpy.typing as npt
 
 from nodescope.analysis.filter import Filter
-from nodescope.analysis.tree import I64, U64, Bool, mix
-from nodescope.archive.columns import Columns
-from nodescope.archive.trie import Leaves, Pieces, Small
+from nodescope.analysis.stack_rows import I64, U64, Bool, mix
+from nodescope.archive.function_paths import Leaves, Pieces, Small
+from nodescope.recording.sample_columns import SampleColumns
 
 Kind = Literal["comm", "function", "kernel", "core"]
 KINDS: tuple[Kind, ...] = ("comm", "function", "kernel", "core")
@@ -97,7 +97,7 @@ class Windows:
         return len(self.used)
 
 
-def count_part(part: Columns, chosen: Filter, windows: Windows, wanted: U64) -> Block | None:
+def count_part(part: SampleColumns, chosen: Filter, windows: Windows, wanted: U64) -> Block | None:
     """Count one segment's samples; None if none fall into a window."""
     window = (part.time_ns - windows.from_ns) // windows.width_ns
     inside = (window >= 0) & (window < len(windows))
@@ -128,7 +128,7 @@ def count_part(part: Columns, chosen: Filter, windows: Windows, wanted: U64) -> 
 class _Folder:
     """Folds counts by row of `profile` into counts by feature."""
 
-    def __init__(self, part: Columns, by_row: I64, wanted: U64) -> None:
+    def __init__(self, part: SampleColumns, by_row: I64, wanted: U64) -> None:
         self.part = part
         self.by_row = by_row
         self.row_total = by_row.sum(axis=0)
@@ -244,7 +244,7 @@ def _id(kind: Kind, *parts: U64) -> U64:
     return result
 
 
-def _functions(part: Columns) -> tuple[list[str], I64, Bool]:
+def _functions(part: SampleColumns) -> tuple[list[str], I64, Bool]:
     """Names of functions, which of them each frame is, and whether it is the kernel's."""
     binaries = [f"[{module.rpartition('/')[2]}]" for module in part.modules]
     named = [

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from nodescope.analysis.names import find_named, is_within
-from nodescope.analysis.tree import I64, Bool, Tree
-from nodescope.archive.columns import Columns
+from nodescope.analysis.stack_rows import I64, Bool, Tree
+from nodescope.recording.sample_columns import SampleColumns
 
 _DENSE = 1 << 23  # numbers so far apart are counted in a table, not sorted
 
@@ -35,7 +35,7 @@ class Filter:
         """Whether roll-ups cannot answer."""
         return self.cpus is not None or self.pids is not None or bool(self.cgroups)
 
-    def rows(self, columns: Columns) -> Bool:
+    def rows(self, columns: SampleColumns) -> Bool:
         """Which rows of `profile` pass, cores and processes aside."""
         passing = np.ones(len(columns.profile_stack), bool)
         if self.comms:
@@ -53,7 +53,7 @@ class Filter:
                     passing &= has[columns.profile_stack] == wanted
         return passing
 
-    def samples(self, columns: Columns) -> Bool | None:
+    def samples(self, columns: SampleColumns) -> Bool | None:
         """Which samples pass; None if all do."""
         passing: Bool | None = None
         if self != Filter(cpus=self.cpus, pids=self.pids, cgroups=self.cgroups):
@@ -72,7 +72,7 @@ class Filter:
     def _fits(self, path: str, named: tuple[str, ...]) -> bool:
         return any(text in path for text in self.cgroups) or is_within(path, named)
 
-    def counts(self, columns: Columns) -> I64:
+    def counts(self, columns: SampleColumns) -> I64:
         """Samples that pass, by row of `profile`: from the roll-up where it can answer."""
         if columns.whole and not self.by_sample:
             return np.where(self.rows(columns), columns.profile_samples, 0)

@@ -20,10 +20,10 @@ import numpy.typing as npt
 
 from nodescope.analysis.filter import Filter, count_values, number_values
 from nodescope.analysis.names import name_pods
-from nodescope.analysis.tree import I64, U64, Integers, Tree, identify_frames, mix
-from nodescope.archive.columns import Columns
-from nodescope.archive.sealing import NARROW as NARROW
-from nodescope.archive.trie import Paths, find_paths, find_wide_callers
+from nodescope.analysis.stack_rows import I64, U64, Integers, Tree, identify_frames, mix
+from nodescope.archive.function_paths import FunctionPaths, find_paths, find_wide_callers
+from nodescope.archive.sealed_tables import NARROW as NARROW
+from nodescope.recording.sample_columns import SampleColumns
 
 Group = Literal["none", "comm", "cpu", "cgroup", "pod", "pid"]
 SEEN = 1 / 4000  # of the whole: half a pixel on a wide screen
@@ -32,7 +32,7 @@ FEW = 8  # segments: so many are summed to the last sample
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class FlameRows:
     """Paths with their samples; a path's callers stand in the rows as well."""
 
     path: U64
@@ -41,20 +41,20 @@ class Rows:
     total: I64
     rest: int = 0  # samples of groups that are not among the rows
 
-    def chosen(self, kept: npt.NDArray[Any]) -> Rows:
+    def chosen(self, kept: npt.NDArray[Any]) -> FlameRows:
         """Some of them, with all their callers."""
-        rows = Rows(self.path[kept], self.caller[kept], self.frame[kept], self.total[kept])
+        rows = FlameRows(self.path[kept], self.caller[kept], self.frame[kept], self.total[kept])
         return replace(rows, rest=whole(self) - whole(rows))
 
 
 @dataclass
-class Names:
+class FlameNames:
     """What frame ids stand for."""
 
     of: dict[int, tuple[str, str, bool]] = field(default_factory=dict)
     groups: dict[str, int] = field(default_factory=dict)
 
-    def learn(self, columns: Columns, used: I64) -> U64:
+    def learn(self, columns: SampleColumns, used: I64) -> U64:
         """Remember functions by their row of `frames`; returns the id of each."""
         texts, modules = columns.frame_names, columns.modules
         names = list(map(texts.__getitem__, used.tolist()))
@@ -78,14 +78,14 @@ class Names:
 
 
 def flame_of(
-    parts: Iterable[Columns],
+    parts: Iterable[SampleColumns],
     chosen: Filter,
-    names: Names,
+    names: FlameNames,
     *,
     inverted: bool = False,
     group: Group = "comm",
     count: int = 1,
-) -> Rows:
+) -> FlameRows:
     """The flame graph of a window of `count` segments."""
     least = 0.0 if count <= FEW else NARROW
     return merge(
@@ -95,14 +95,14 @@ def flame_of(
 
 
 def flame_rows(
-    columns: Columns,
+    columns: SampleColumns,
     chosen: Filter,
-    names: Names,
+    names: FlameNames,
     *,
     inverted: bool = False,
     group: Group = "comm",
     least: float = 0.0,
-) -> Rows:
+) -> FlameRows:
     """The flame graph of one segment's part of a window, without what is below `least` of it."""
     if group == "comm" and not inverted and least >= NARROW and _rolled_up(columns, chosen):
         present = columns.process_samples
@@ -127,23 +127,28 @@ def flame_rows(
     return _with_roots(found, _learn_roots(texts, wide, names), present, wide, columns, names)
 
 
-def _rolled_up(columns: Columns, chosen: Filter) -> bool:
+def _rolled_up(columns: SampleColumns, chosen: Filter) -> bool:
     return columns.whole and chosen == Filter() and "paths" in columns.segment.description.tables
 
 
-def _learn_roots(texts: Sequence[str], wide: I64, names: Names) -> U64:
+def _learn_roots(texts: Sequence[str], wide: I64, names: FlameNames) -> U64:
     roots = np.zeros(len(texts), np.uint64)
     roots[wide] = [names.learn_text(texts[at]) for at in wide.tolist()]
     return roots
 
 
 def _with_roots(
-    found: Sequence[Level], roots: U64, present: I64, wide: I64, columns: Columns, names: Names
-) -> Rows:
+    found: Sequence[Level],
+    roots: U64,
+    present: I64,
+    wide: I64,
+    columns: SampleColumns,
+    names: FlameNames,
+) -> FlameRows:
     """Rows of paths and of the groups they start from, and how much the other groups have."""
     groups = mix(np.zeros(len(roots), np.uint64), roots)
     rows = _identified(found, groups, columns, names)
-    return Rows(
+    return FlameRows(
         path=np.concatenate((rows.path, groups[wide])),
         caller=np.concatenate((rows.caller, np.zeros(len(wide), np.uint64))),
         frame=np.concatenate((rows.frame, roots[wide])),
@@ -153,7 +158,7 @@ def _with_roots(
 
 
 def _grouped_counts(
-    columns: Columns, chosen: Filter, group: Group, fold: float
+    columns: SampleColumns, chosen: Filter, group: Group, fold: float
 ) -> tuple[I64, I64, I64, list[str]]:
     """Samples by stack and group: (row of `stacks`, group, count) and the groups' names.
 
@@ -182,7 +187,7 @@ def _grouped_counts(
     return stacks[pairs % len(stacks)], pairs // len(stacks), count, texts
 
 
-def _keys(columns: Columns, group: Group) -> tuple[I64, list[str] | None]:
+def _keys(columns: SampleColumns, group: Group) -> tuple[I64, list[str] | None]:
     """What samples are grouped by, and the names of these numbers if they are codes."""
     if group == "cgroup":
         return columns.cgroup, columns.cgroups
@@ -195,7 +200,7 @@ def _keys(columns: Columns, group: Group) -> tuple[I64, list[str] | None]:
     return keys, None
 
 
-def _folded(columns: Columns, profile: I64, fold: float) -> tuple[I64, I64]:
+def _folded(columns: SampleColumns, profile: I64, fold: float) -> tuple[I64, I64]:
     """The stacks to count by, and which of them each row of `profile` is counted as."""
     if not fold:
         return columns.profile_stack, np.arange(len(columns.profile_stack))
@@ -215,7 +220,7 @@ class Level:
     total: I64
 
 
-def _levels(paths: Paths) -> list[Level]:
+def _levels(paths: FunctionPaths) -> list[Level]:
     """Paths by length."""
     # In 16 bits numpy sorts by radix.
     order = np.argsort(paths.depth.astype(np.uint16), kind="stable")
@@ -260,7 +265,9 @@ def _order(major: Integers, minor: Integers) -> I64:
     return order[np.argsort(major[order].astype(np.uint16), kind="stable")]
 
 
-def _identified(levels: Sequence[Level], groups: U64, columns: Columns, names: Names) -> Rows:
+def _identified(
+    levels: Sequence[Level], groups: U64, columns: SampleColumns, names: FlameNames
+) -> FlameRows:
     """Give paths their ids, which hold in every segment."""
     if not levels:
         return _joined([])
@@ -280,15 +287,15 @@ def _identified(levels: Sequence[Level], groups: U64, columns: Columns, names: N
     return _joined(found)
 
 
-def _joined(found: list[tuple[U64, U64, U64, I64]]) -> Rows:
+def _joined(found: list[tuple[U64, U64, U64, I64]]) -> FlameRows:
     if not found:
         empty = np.empty(0, np.uint64)
-        return Rows(empty, empty, empty, np.empty(0, np.int64))
+        return FlameRows(empty, empty, empty, np.empty(0, np.int64))
     path, caller, frame, total = (np.concatenate(column) for column in zip(*found, strict=True))
-    return Rows(path, caller, frame, total)
+    return FlameRows(path, caller, frame, total)
 
 
-def merge(parts: Iterable[Rows], *, seen: float = SEEN) -> Rows:
+def merge(parts: Iterable[FlameRows], *, seen: float = SEEN) -> FlameRows:
     """Sum the rows of several segments; narrow ones go as soon as rows become many."""
     merged, waiting, rows = _joined([]), [], 0
     for part in parts:
@@ -300,7 +307,7 @@ def merge(parts: Iterable[Rows], *, seen: float = SEEN) -> Rows:
     return _sum([merged, *waiting])
 
 
-def _sum(parts: Sequence[Rows]) -> Rows:
+def _sum(parts: Sequence[FlameRows]) -> FlameRows:
     path = np.concatenate([part.path for part in parts])
     rest = sum(part.rest for part in parts)
     if not len(path):
@@ -309,7 +316,7 @@ def _sum(parts: Sequence[Rows]) -> Rows:
     path = path[order]
     first = np.flatnonzero(np.append(True, path[1:] != path[:-1]))
     chosen = order[first]
-    return Rows(
+    return FlameRows(
         path[first],
         np.concatenate([part.caller for part in parts])[chosen],
         np.concatenate([part.frame for part in parts])[chosen],
@@ -318,23 +325,23 @@ def _sum(parts: Sequence[Rows]) -> Rows:
     )
 
 
-def whole(rows: Rows) -> int:
+def whole(rows: FlameRows) -> int:
     """All samples: the sum of what nobody called."""
     return int(rows.total[rows.caller == 0].sum()) + rows.rest
 
 
-def prune(rows: Rows, seen: float = SEEN) -> Rows:
+def prune(rows: FlameRows, seen: float = SEEN) -> FlameRows:
     """Without what is narrower than `seen` of the whole; callers are never narrower."""
     return rows.chosen(rows.total >= max(1.0, whole(rows) * seen))
 
 
-def widest(rows: Rows, count: int) -> Rows:
+def widest(rows: FlameRows, count: int) -> FlameRows:
     """The `count` widest rows; callers are never narrower, and go before the called."""
     depth = _depths(rows)
     return rows.chosen(np.lexsort((depth, -rows.total))[:count])
 
 
-def _depths(rows: Rows) -> I64:
+def _depths(rows: FlameRows) -> I64:
     depth = np.zeros(len(rows.path), np.int64)
     order = np.argsort(rows.path)
     level = np.flatnonzero(rows.caller == 0)
@@ -353,7 +360,7 @@ def _depths(rows: Rows) -> I64:
     return depth
 
 
-def to_tree(rows: Rows, names: Names, total: int, *, root: str = "all") -> dict[str, Any]:
+def to_tree(rows: FlameRows, names: FlameNames, total: int, *, root: str = "all") -> dict[str, Any]:
     """Nested `{name, value, children}`, widest first; `module` and `kernel` where known.
 
     `total` is what the root shows: all samples, also those of paths pruned away.

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from nodescope.analysis.filter import Filter
-from nodescope.analysis.tree import I64
-from nodescope.archive.columns import Columns
-from nodescope.errors import UsageError
-
-if TYPE_CHECKING:
-    from nodescope.exchange.glance import Glance
+from nodescope.analysis.stack_rows import I64
+from nodescope.recording.sample_columns import SampleColumns
 
 SECOND_NS = 1_000_000_000
 MAX_COLUMNS = 20_000  # five and a half hours; a longer window is shown in wider columns
@@ -29,25 +24,8 @@ class Heatmap:
     counts: I64
 
 
-def choose_glanced(glance: Glance, chosen: Filter, from_ns: int, to_ns: int) -> I64:
-    """When the samples of a file were taken that pass; refuses what only an import can tell."""
-    if chosen != Filter(cpus=chosen.cpus, pids=chosen.pids, kernel=chosen.kernel):
-        raise UsageError(
-            "a file that is not imported has no names, cgroups or functions to choose by",
-            hint="first run `nodescope import FILE --archive DIR`",
-        )
-    passing = (glance.time_ns >= from_ns) & (glance.time_ns < to_ns)
-    if chosen.cpus is not None:
-        passing &= np.isin(glance.cpu, sorted(chosen.cpus))
-    if chosen.pids is not None:
-        passing &= np.isin(glance.pid, sorted(chosen.pids))
-    if chosen.kernel is not None:
-        passing &= glance.kernel == chosen.kernel
-    return glance.time_ns[passing]
-
-
 def make_heatmap(
-    parts: Iterable[Columns],
+    parts: Iterable[SampleColumns],
     chosen: Filter,
     from_ns: int,
     to_ns: int,
@@ -63,7 +41,7 @@ def make_heatmap(
 
 
 def make_split_heatmap(
-    parts: Iterable[Columns],
+    parts: Iterable[SampleColumns],
     chosen: Filter,
     from_ns: int,
     to_ns: int,

@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from nodescope.analysis.window import SECOND_NS, Window, overlapping
 from nodescope.archive.reader import Segment
-from nodescope.records import TABLES, Kind
-from nodescope.sources.network.statistics import classify_statistic
+from nodescope.recording.window import SECOND_NS, Window, overlapping
+from nodescope.records import TABLES, ColumnKind
+from nodescope.sources.network.driver_statistics import classify_statistic
 
 F64 = npt.NDArray[np.float64]
 I64 = npt.NDArray[np.int64]
@@ -142,7 +142,11 @@ class _Reading:
         gauge = np.array([self._is_gauge(name, kind) for name in self._names], bool)[metric]
         for number, rows in _split(metric, np.flatnonzero(gauge & ~np.isnan(values))):
             self._levels.setdefault((number, column), []).append((second[rows], values[rows]))
-        rise = np.nan_to_num(values) if kind is Kind.COUNT else self._rises(column, subject, values)
+        rise = (
+            np.nan_to_num(values)
+            if kind is ColumnKind.COUNT
+            else self._rises(column, subject, values)
+        )
         for number, rows in _split(metric, np.flatnonzero(~gauge & (rise != 0))):
             steps = self._steps.get((number, column))
             if steps is None:
@@ -152,11 +156,11 @@ class _Reading:
             np.add.at(steps, start, rate)
             np.add.at(steps, second[rows] + 1, -rate)
 
-    def _is_gauge(self, name: str, kind: Kind) -> bool:
+    def _is_gauge(self, name: str, kind: ColumnKind) -> bool:
         """`memory` holds both: what vmstat counts is written small, and no number of something."""
         if self._source.table == "memory":
             return not name[:1].islower() or name.startswith("nr_")
-        return kind is Kind.GAUGE
+        return kind is ColumnKind.GAUGE
 
     def _rises(self, column: str, subject: I64, values: F64) -> F64:
         """How much each row is above the one before of its subject; a fall says nothing."""

@@ -14,14 +14,15 @@ from itertools import pairwise
 
 import numpy as np
 
-from nodescope.analysis.cores import CoreReadings, derive_shares
+from nodescope.analysis.cores import derive_shares
 from nodescope.analysis.filter import Filter
-from nodescope.analysis.tree import I64, Bool, Tree
-from nodescope.analysis.window import Window
-from nodescope.archive.columns import Columns
+from nodescope.analysis.stack_rows import I64, Bool, Tree
 from nodescope.archive.description import CLOCK_STEP_NS, Description, Gap
 from nodescope.archive.gaps import add_pause, merge_gaps, same_run
 from nodescope.archive.reader import Segment
+from nodescope.recording.core_readings import CoreReadings
+from nodescope.recording.sample_columns import SampleColumns
+from nodescope.recording.window import Window
 
 DEEPEST = 127  # kernel.perf_event_max_stack: a deeper stack is cut there
 _THROTTLED = "throttled"
@@ -87,7 +88,7 @@ def _share(part: int, whole: int) -> float | None:
 
 
 def assess(
-    parts: Iterable[Columns],
+    parts: Iterable[SampleColumns],
     segments: Sequence[Segment],
     readings: Iterable[CoreReadings],
     window: Window,
@@ -121,7 +122,7 @@ def unresolved(names: Sequence[str]) -> Bool:
     return np.fromiter((name.startswith(("+0x", "[unknown")) for name in names), bool, len(names))
 
 
-def _count_samples(part: Columns, chosen: Filter, quality: Quality) -> None:
+def _count_samples(part: SampleColumns, chosen: Filter, quality: Quality) -> None:
     counts = chosen.counts(part)
     rows = np.flatnonzero(counts)
     stacks, weight = part.profile_stack[rows], counts[rows]

@@ -10,15 +10,15 @@ from typing import Literal
 import numpy as np
 
 from nodescope.analysis.filter import Filter, count_values
-from nodescope.analysis.tree import I64, Integers
-from nodescope.archive.columns import Columns
-from nodescope.archive.trie import Leaves, Small
+from nodescope.analysis.stack_rows import I64, Integers
+from nodescope.archive.function_paths import Leaves, Small
+from nodescope.recording.sample_columns import SampleColumns
 
 By = Literal["comm", "cpu", "cgroup", "pid", "function"]
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class TopEntry:
     """One line: for functions, `samples` is the total and `own` what it ran itself."""
 
     name: str
@@ -28,7 +28,7 @@ class Entry:
     module: str | None = None
 
 
-def rank(parts: Iterable[Columns], chosen: Filter, by: By) -> list[Entry]:
+def rank(parts: Iterable[SampleColumns], chosen: Filter, by: By) -> list[TopEntry]:
     """All entries, most samples first."""
     if by == "function":
         return _rank_functions(parts, chosen)
@@ -37,10 +37,10 @@ def rank(parts: Iterable[Columns], chosen: Filter, by: By) -> list[Entry]:
         totals.update(_count(part, chosen, by))
     whole = max(1, totals.total())
     ordered = sorted(totals.items(), key=lambda item: (-item[1], item[0]))
-    return [Entry(name, count, count / whole) for name, count in ordered]
+    return [TopEntry(name, count, count / whole) for name, count in ordered]
 
 
-def _rank_functions(parts: Iterable[Columns], chosen: Filter) -> list[Entry]:
+def _rank_functions(parts: Iterable[SampleColumns], chosen: Filter) -> list[TopEntry]:
     number_of: dict[tuple[str, str], int] = {}
     totals = own = np.zeros(0, np.int64)
     whole = 0
@@ -58,7 +58,7 @@ def _rank_functions(parts: Iterable[Columns], chosen: Filter) -> list[Entry]:
         key=lambda each: (-each[0], each[1]),
     )
     return [
-        Entry(name, total, total / whole, self_samples, module)
+        TopEntry(name, total, total / whole, self_samples, module)
         for total, (name, module), self_samples in ordered
         if total
     ]
@@ -70,7 +70,7 @@ def _added(before: I64, numbers: I64, sums: I64, size: int) -> I64:
     return more
 
 
-def _count(part: Columns, chosen: Filter, by: By) -> Counter[str]:
+def _count(part: SampleColumns, chosen: Filter, by: By) -> Counter[str]:
     if by == "comm":
         counts = chosen.counts(part)
         sums = np.bincount(part.profile_comm, counts, len(part.comms)).astype(np.int64)
@@ -100,7 +100,7 @@ def function_totals(depth: Small, function: Integers, leaf: I64, count: I64, fun
     return np.bincount(found, total.take(piece), functions).astype(np.int64)
 
 
-def _count_functions(part: Columns, counts: I64) -> tuple[I64, I64]:
+def _count_functions(part: SampleColumns, counts: I64) -> tuple[I64, I64]:
     """Samples by row of `frames`: of stacks with that function, and of its own."""
     rows = np.flatnonzero(counts)
     leaf, count = part.profile_stack[rows], counts[rows]

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from nodescope.analysis.tree import I64
+from nodescope.analysis.stack_rows import I64
 from nodescope.archive.reader import Segment
 
 F64 = npt.NDArray[np.float64]
@@ -101,14 +101,14 @@ def read_tracks(segment: Segment) -> dict[str, Readings]:
         if track.table not in segment.description.tables:
             continue
         if track.table not in tables:
-            tables[track.table] = _Table(segment, track.table)
+            tables[track.table] = _TrackTable(segment, track.table)
         readings = tables[track.table].read(track)
         if readings is not None:
             found[track.name] = readings
     return found
 
 
-class _Table:
+class _TrackTable:
     """One table of a segment, its columns read once for all of its tracks."""
 
     def __init__(self, segment: Segment, name: str) -> None:
@@ -136,7 +136,7 @@ class _Table:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class TrackLine:
     """`most` and `mean` of each column; NaN where nothing is known."""
 
     most: F64
@@ -145,11 +145,11 @@ class Line:
 
 def draw_line(
     parts: Sequence[Readings], kind: str, from_ns: int, column_ns: int, columns: int
-) -> Line:
+) -> TrackLine:
     """A track in columns; one between two readings takes the later one."""
     most, mean = np.full(columns, np.nan), np.full(columns, np.nan)
     if not parts:
-        return Line(most, mean)
+        return TrackLine(most, mean)
     times = np.concatenate([part.time_ns for part in parts])
     values = np.concatenate([part.value for part in parts])
     order = np.argsort(times, kind="stable")
@@ -162,7 +162,7 @@ def draw_line(
         counts = np.diff(np.append(starts, len(inside)))
         mean[found] = np.add.reduceat(values[inside], starts) / counts
     _fill(most, mean, begin, times, values, from_ns, column_ns)
-    return Line(most, mean)
+    return TrackLine(most, mean)
 
 
 def _steps(times: I64, values: F64, kind: str) -> tuple[I64, I64, F64]:

@@ -42,7 +42,7 @@ class Start:
 
 
 @dataclass(frozen=True, slots=True)
-class Extent:
+class TableExtent:
     """Rows and bytes of one table of a sealed segment."""
 
     rows: int
@@ -87,7 +87,7 @@ class Description:
     wall_from_ns: int
     wall_to_ns: int
     clock: tuple[tuple[int, int], ...]  # (monotonic from when on, what to add)
-    tables: Mapping[str, Extent]
+    tables: Mapping[str, TableExtent]
     cost: RecorderCost | None = None
     gaps: tuple[Gap, ...] = field(default=())
     wall_history_ns: int | None = None  # of the first event from before the recorder ran
@@ -139,7 +139,7 @@ def clock_pairs(start: Start, heartbeats: Any) -> tuple[tuple[int, int], ...]:
 def describe(
     start: Start,
     tables: Mapping[str, Any],
-    extents: Mapping[str, Extent],
+    extents: Mapping[str, TableExtent],
     clock: tuple[tuple[int, int], ...] | None = None,
 ) -> Description:
     """Describe a segment from its sealed tables; a part of one keeps the whole one's clock."""
@@ -320,12 +320,12 @@ def _description(content: Mapping[str, Any]) -> Description:
     clock = tuple(_pair(pair) for pair in _field(content, "clock", list))
     if not clock:
         raise ValueError("'clock' has no pair")
-    tables: dict[str, Extent] = {}
+    tables: dict[str, TableExtent] = {}
     for name, extent in _field(content, "tables", dict).items():
         rows, size = _pair(extent)
         if rows < 0 or size < 0 or name not in TABLES:
             raise ValueError("'tables' names a table that does not exist, or less than nothing")
-        tables[name] = Extent(rows, size)
+        tables[name] = TableExtent(rows, size)
     cost = content.get("cost")
     return Description(
         start=_start(_field(content, "start", dict)),

@@ -22,8 +22,8 @@ from pyarrow._parquet import ParquetReader
 from nodescope.archive.bundle import Bundle, open_bundle
 from nodescope.archive.description import (
     Description,
-    Extent,
     Start,
+    TableExtent,
     describe,
     parse_description,
     read_description,
@@ -125,7 +125,7 @@ class Segment:
             raise CorruptSegment(path, f"{len(content)} rows where {extent.rows} were sealed")
         return content
 
-    def _open(self, table: str, extent: Extent) -> Any:
+    def _open(self, table: str, extent: TableExtent) -> Any:
         """What Parquet reads the table from: a path, or bytes."""
         path = f"{self.directory}/{table}.parquet"
         check_file(path, extent)
@@ -166,7 +166,7 @@ class BundledSegment(Segment):
         for table, extent in description.tables.items():
             self._check(table, extent)
 
-    def _check(self, table: str, extent: Extent) -> None:
+    def _check(self, table: str, extent: TableExtent) -> None:
         name = f"{self._folder}/{table}.parquet"
         member = self._bundle.members.get(name)
         if member is None:
@@ -177,7 +177,7 @@ class BundledSegment(Segment):
         if extent.rows > MAX_ROWS:
             raise CorruptSegment(self._bundle.where(name), f"{extent.rows} rows: not a segment")
 
-    def _open(self, table: str, extent: Extent) -> Any:
+    def _open(self, table: str, extent: TableExtent) -> Any:
         self._check(table, extent)
         return pa.BufferReader(self._bundle.read(f"{self._folder}/{table}.parquet"))
 
@@ -210,7 +210,7 @@ class OpenSegment(Segment):
             return Segment(self._sealed_directory, read_description(self._sealed_directory))
         sizes["stacks"] = sizes.pop("calls")
         extents = {
-            name: Extent(len(table), sizes.get(name, 0))
+            name: TableExtent(len(table), sizes.get(name, 0))
             for name, table in tables.items()
             if len(table)
         }
@@ -228,7 +228,7 @@ class OpenSegment(Segment):
         return content[1][table].select(names)
 
 
-def check_file(path: str, extent: Extent) -> None:
+def check_file(path: str, extent: TableExtent) -> None:
     """Hold a file against what its segment says of it."""
     try:
         status = os.lstat(path)

@@ -16,8 +16,8 @@ from typing import Any
 
 from nodescope.archive.description import (
     Description,
-    Extent,
     Start,
+    TableExtent,
     describe,
     description_to_json,
     read_description,
@@ -36,7 +36,7 @@ from nodescope.archive.files import (
 )
 from nodescope.archive.layout import SEALED_DIRECTORY
 from nodescope.archive.memory import give_memory_back
-from nodescope.archive.sealing import derive_sealed
+from nodescope.archive.sealed_tables import derive_sealed
 from nodescope.archive.streams import read_stream
 from nodescope.errors import ArchiveError
 from nodescope.records import OPEN_TABLES
@@ -75,7 +75,7 @@ def _write_sealed(target: Path, start: Start, tables: dict[str, Any]) -> Descrip
                 shutil.rmtree(temporary)
         make_directory(temporary)
         extents = {
-            name: Extent(
+            name: TableExtent(
                 len(table),
                 _write_file(temporary / f"{name}.parquet", encode_table(name, table, level)),
             )

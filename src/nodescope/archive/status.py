@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 
-from nodescope.archive.description import CLOCK_STEP_NS, Description, Extent, Gap
+from nodescope.archive.description import CLOCK_STEP_NS, Description, Gap, TableExtent
 from nodescope.archive.gaps import add_pause, merge_gaps, same_run
 from nodescope.archive.layout import ARCHIVE_FILE
 from nodescope.archive.lock import Holder, find_holder
@@ -45,7 +45,7 @@ class Summary:
     segments: int
     gaps: tuple[Gap, ...]
     recorder: RecorderSummary
-    tables: dict[str, Extent]
+    tables: dict[str, TableExtent]
     sources: tuple[SourceCost, ...]
     frozen: tuple[Frozen, ...]
     frozen_bytes: int  # of segments that retention spares
@@ -141,10 +141,10 @@ def summarise_cost(descriptions: list[Description]) -> RecorderSummary:
     )
 
 
-def _tables(descriptions: list[Description]) -> dict[str, Extent]:
-    totals: dict[str, Extent] = {}
+def _tables(descriptions: list[Description]) -> dict[str, TableExtent]:
+    totals: dict[str, TableExtent] = {}
     for description in descriptions:
         for name, extent in description.tables.items():
-            total = totals.get(name, Extent(0, 0))
-            totals[name] = Extent(total.rows + extent.rows, total.bytes + extent.bytes)
+            total = totals.get(name, TableExtent(0, 0))
+            totals[name] = TableExtent(total.rows + extent.rows, total.bytes + extent.bytes)
     return totals

@@ -12,8 +12,8 @@ from nodescope.cli import options
 from nodescope.errors import UsageError
 
 if TYPE_CHECKING:
-    from nodescope.analysis.audit import Verdict
-    from nodescope.sources.containers.container import Happening
+    from nodescope.judgement.verdict import AuditVerdict
+    from nodescope.sources.containers.container import ContainerHappening
     from nodescope.sources.places import Places
 
 _WATCH_NS = 20_000_000_000
@@ -76,12 +76,12 @@ def run(args: argparse.Namespace) -> int:
         return _show_recorded(args)
     if args.unit:
         raise UsageError("--unit needs --at", hint="an audit names what is wrong by itself")
-    from nodescope.analysis.audit import sort_findings
     from nodescope.errors import SourceAbsent
+    from nodescope.judgement.verdict import sort_findings
     from nodescope.pictures.audit import findings_document, render_findings
 
     places = options.places(args)
-    found: list[Verdict] = []
+    found: list[AuditVerdict] = []
     absent: list[SourceAbsent] = []
     looks = (partial(_units, places, args.watch), partial(_containers, places, args))
     for look in looks:
@@ -104,7 +104,10 @@ def run(args: argparse.Namespace) -> int:
 def _show_recorded(args: argparse.Namespace) -> int:
     """What a recording knew at a moment; nothing of this node is looked at."""
     from nodescope.cli.window import open_moment
-    from nodescope.diagnosis.recorded import read_recorded_units, render_recorded_units
+    from nodescope.diagnosis.report.recorded_facts import (
+        read_recorded_units,
+        render_recorded_units,
+    )
 
     case, at_ns = open_moment(args)
     units = read_recorded_units(case, at_ns, args.unit)
@@ -121,12 +124,12 @@ def _show_recorded(args: argparse.Namespace) -> int:
     return 0
 
 
-def _units(places: Places, watch_ns: int) -> list[Verdict]:
+def _units(places: Places, watch_ns: int) -> list[AuditVerdict]:
     """Verdicts on units."""
-    from nodescope.analysis.audit_inside import cgroups_to_watch, is_settled
-    from nodescope.analysis.audit_units import audit_units
+    from nodescope.judgement.unit_insides import cgroups_to_watch, is_settled
+    from nodescope.judgement.units import audit_units
     from nodescope.sources.systemd.survey import read_survey
-    from nodescope.sources.unit_insides import watch_insides
+    from nodescope.sources.systemd.unit_processes import watch_insides
 
     survey = read_survey(places)
     for missing in survey.missing:
@@ -135,10 +138,10 @@ def _units(places: Places, watch_ns: int) -> list[Verdict]:
     return list(audit_units(survey, insides))
 
 
-def _containers(places: Places, args: argparse.Namespace) -> list[Verdict]:
+def _containers(places: Places, args: argparse.Namespace) -> list[AuditVerdict]:
     """Verdicts on containers; `SourceAbsent` where no runtime is."""
-    from nodescope.analysis.audit_containers import audit_containers
-    from nodescope.analysis.container_loops import LOOK_BACK_NS
+    from nodescope.judgement.container_loops import LOOK_BACK_NS
+    from nodescope.judgement.containers import audit_containers
     from nodescope.sources.containers.runtimes import Runtimes
 
     now_ns = time.time_ns()
@@ -154,7 +157,7 @@ def _containers(places: Places, args: argparse.Namespace) -> list[Verdict]:
         runtimes.close()
 
 
-def _recorded(args: argparse.Namespace, now_ns: int) -> list[Happening]:
+def _recorded(args: argparse.Namespace, now_ns: int) -> list[ContainerHappening]:
     """What a recording of this node has of its containers: not every runtime remembers."""
     if args.root is not None and args.archive is None:
         return []  # another system's
@@ -162,9 +165,9 @@ def _recorded(args: argparse.Namespace, now_ns: int) -> list[Happening]:
     if args.archive is None and not path.exists():
         return []
 
-    from nodescope.analysis.audit_containers import read_happenings
     from nodescope.archive.reader import Archive
     from nodescope.errors import ArchiveError
+    from nodescope.judgement.containers import read_happenings
 
     try:
         return read_happenings(Archive.open(path).segments(), now_ns)

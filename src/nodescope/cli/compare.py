@@ -12,7 +12,7 @@ from nodescope.cli import window as windows
 from nodescope.errors import UsageError
 
 if TYPE_CHECKING:
-    from nodescope.analysis.window import Extent, Window
+    from nodescope.recording.window import TimeExtent, Window
 
 DEFAULT_BASELINE_NS = 30 * 60 * 1_000_000_000
 DEFAULT_LIMIT = 20
@@ -59,20 +59,20 @@ def add_parser(commands: options.Commands) -> None:
 def run(args: argparse.Namespace) -> int:
     """Compare and show."""
     from nodescope.analysis.compare import compare
-    from nodescope.analysis.window import Extent, overlapping
-    from nodescope.archive.columns import Columns
     from nodescope.pictures.compare import compare_document, render_comparison
+    from nodescope.recording.sample_columns import SampleColumns
+    from nodescope.recording.window import TimeExtent, overlapping
 
     if not (args.at or args.last or args.start or args.end):
         raise UsageError(
             "which window is to be compared?", hint="as in --at 12:00:05 --around 5s, or --last 30s"
         )
     view = windows.open_view(args)
-    against = _against(args, view.window, Extent(view.segments))
+    against = _against(args, view.window, TimeExtent(view.segments))
 
-    def parts(window: Window) -> list[functools.partial[Columns]]:
+    def parts(window: Window) -> list[functools.partial[SampleColumns]]:
         return [
-            functools.partial(Columns, segment, window.from_ns, window.to_ns)
+            functools.partial(SampleColumns, segment, window.from_ns, window.to_ns)
             for segment in overlapping(view.segments, window)
         ]
 
@@ -97,8 +97,8 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _against(args: argparse.Namespace, window: Window, extent: Extent) -> Window:
-    from nodescope.analysis.window import Window
+def _against(args: argparse.Namespace, window: Window, extent: TimeExtent) -> Window:
+    from nodescope.recording.window import Window
 
     if args.against_from is None and args.against_to is None:
         return Window(window.from_ns - (args.baseline or DEFAULT_BASELINE_NS), window.from_ns)

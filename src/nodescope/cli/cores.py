@@ -50,8 +50,8 @@ def add_parser(commands: options.Commands) -> None:
 def run(args: argparse.Namespace) -> int:
     """Derive shares, and show them."""
     from nodescope.analysis.cores import derive_shares, keep_cores
-    from nodescope.analysis.window import count_cores, overlapping, read_cores
     from nodescope.pictures import cores, documents
+    from nodescope.recording.window import count_cores, overlapping, read_cores
 
     view = window.open_view(args)
     known = count_cores(view.segments, view.window) if args.cpu is None else len(args.cpu)

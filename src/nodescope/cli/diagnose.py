@@ -47,18 +47,18 @@ def add_parser(commands: options.Commands) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Diagnose, and say it."""
-    from nodescope.analysis.window import Extent
     from nodescope.diagnosis.diagnose import AROUND_NS, diagnose
-    from nodescope.diagnosis.document import diagnosis_document
-    from nodescope.diagnosis.report import render_markdown, render_text
+    from nodescope.diagnosis.report.document import diagnosis_document
+    from nodescope.diagnosis.report.text import render_markdown, render_text
     from nodescope.diagnosis.showing import with_archive
+    from nodescope.recording.window import TimeExtent
 
     if args.at is not None and args.around is None:
         args.around = AROUND_NS
     view = window.open_view(args)
     at_ns = None
     if args.at is not None:
-        at_ns = window.parse_time_ns(args.at, Extent(view.segments), time.time_ns())
+        at_ns = window.parse_time_ns(args.at, TimeExtent(view.segments), time.time_ns())
     diagnosis = diagnose(view.segments, view.window, at_ns)
     archive = options.archive_path(args)
     if archive != options.DEFAULT_ARCHIVE:
@@ -79,7 +79,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _page(view: window.View, diagnosis: Diagnosis) -> str:
     from nodescope.diagnosis.case import Case
-    from nodescope.diagnosis.page import render_page
+    from nodescope.diagnosis.report.html import render_page
 
     return render_page(diagnosis, Case(view.segments, view.window), view.node)
 

@@ -58,11 +58,11 @@ def add_parser(commands: options.Commands) -> None:
 def run(args: argparse.Namespace) -> int:
     """Check, print, and say by the exit code whether all is well."""
     from nodescope.recorder.observation import Setting
+    from nodescope.recorder.observer_trial import try_observers
     from nodescope.recorder.options import RecorderOptions
-    from nodescope.recorder.trying import try_observers
     from nodescope.sources.access import check_access
     from nodescope.sources.access.privileges import read_privileges
-    from nodescope.sources.node import read_online_cpus
+    from nodescope.sources.node.identity import read_online_cpus
 
     archive = options.archive_path(args)
     wanted = RecorderOptions(archive, ring_bytes=args.ring_size)

@@ -47,9 +47,9 @@ def add_parser(commands: options.Commands) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Read, and show."""
-    from nodescope.analysis.marks import read_waiting, with_waiting
-    from nodescope.analysis.window import read_events
     from nodescope.pictures import documents, tables
+    from nodescope.recording.pending_marks import read_waiting, with_waiting
+    from nodescope.recording.window import read_events
 
     view = window.open_view(args, history=True)
     limit = (0 if args.json else _LINES) if args.limit is None else args.limit

@@ -19,8 +19,8 @@ from nodescope.errors import UsageError
 from nodescope.quantities import format_bytes
 
 if TYPE_CHECKING:
-    from nodescope.exchange.exporting.stacks import Part
-    from nodescope.pictures.rows import Rows
+    from nodescope.exchange.export.stacks import Part
+    from nodescope.pictures.rows import ViewRows
 
 FORMATS = {
     "pprof": "profile.proto, gzipped: `go tool pprof`, Grafana, Parca",
@@ -143,9 +143,9 @@ def _span(from_ns: int, to_ns: int) -> dict[str, object]:
 
 
 def _bundle(args: argparse.Namespace) -> int:
-    from nodescope.analysis.window import Extent
-    from nodescope.archive.bundling import write_bundle
+    from nodescope.archive.bundle_writer import write_bundle
     from nodescope.archive.reader import Archive
+    from nodescope.recording.window import TimeExtent
 
     filtered = [name for name in _FILTERS if getattr(args, name)]
     if filtered:
@@ -163,7 +163,7 @@ def _bundle(args: argparse.Namespace) -> int:
     segments = archive.segments()
     if not segments:
         raise UsageError("nothing is recorded in the archive", hint="see `nodescope status`")
-    window = windows.choose_window(args, Extent(segments), time.time_ns())
+    window = windows.choose_window(args, TimeExtent(segments), time.time_ns())
     show = _show_progress if sys.stderr.isatty() else lambda done, total: None
     made = write_bundle(archive, path, window.from_ns, window.to_ns, time.time_ns(), show=show)
     for error in made.damaged:
@@ -189,8 +189,8 @@ def _show_progress(done: int, total: int) -> None:
 
 
 def _write(args: argparse.Namespace, view: windows.View) -> int:
-    from nodescope.analysis.window import overlapping
-    from nodescope.exchange.exporting import chrome, firefox, folded, pprof, speedscope, tables
+    from nodescope.exchange.export import chrome, firefox, folded, pprof, speedscope, tables
+    from nodescope.recording.window import overlapping
 
     window = view.window
     span = f"{format_moment(window.from_ns)} to {format_moment(window.to_ns)}"
@@ -221,18 +221,18 @@ def _write(args: argparse.Namespace, view: windows.View) -> int:
 
 
 def _parts(args: argparse.Namespace, view: windows.View) -> Iterator[Part]:
-    from nodescope.exchange.exporting.stacks import Part
+    from nodescope.exchange.export.stacks import Part
 
     chosen = windows.build_filter(args)
     return (Part(columns, chosen.samples(columns)) for columns in view.parts())
 
 
-def _rows(args: argparse.Namespace, view: windows.View) -> Rows:
+def _rows(args: argparse.Namespace, view: windows.View) -> ViewRows:
     from nodescope.analysis.cores import derive_shares
     from nodescope.analysis.heatmap import make_heatmap
     from nodescope.analysis.top import rank
-    from nodescope.analysis.window import SECOND_NS, read_cores, read_events
     from nodescope.pictures import rows
+    from nodescope.recording.window import SECOND_NS, read_cores, read_events
 
     window, chosen = view.window, windows.build_filter(args)
     if args.table is not None:

@@ -45,12 +45,12 @@ def add_parser(commands: options.Commands) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Sum up, prune, and show."""
-    from nodescope.analysis.flame import Names, flame_of, widest
-    from nodescope.analysis.window import overlapping
+    from nodescope.analysis.flame import FlameNames, flame_of, widest
     from nodescope.pictures import documents, flame
+    from nodescope.recording.window import overlapping
 
     chosen, view = window.build_filter(args), window.open_view(args)
-    names = Names()
+    names = FlameNames()
     rows = flame_of(
         view.parts(),
         chosen,

@@ -51,7 +51,8 @@ def add_parser(commands: options.Commands) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Count, and show."""
-    from nodescope.analysis.heatmap import choose_glanced, count_times, make_heatmap
+    from nodescope.analysis.heatmap import count_times, make_heatmap
+    from nodescope.exchange.glance import choose_glanced
     from nodescope.pictures import documents, heatmap
 
     if args.file and args.archive:

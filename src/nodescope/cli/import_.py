@@ -16,8 +16,8 @@ from nodescope.quantities import format_bytes, format_duration
 
 if TYPE_CHECKING:
     from nodescope.errors import SourceError
-    from nodescope.exchange.formats import ImportReport
-    from nodescope.exchange.importing import Found
+    from nodescope.exchange.import_files import Found
+    from nodescope.ingest.sink import ImportReport
 
 _BAR = 24
 _SHOW_EVERY_S = 0.2
@@ -47,7 +47,7 @@ def add_parser(commands: options.Commands) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Import, and say of what quality it is."""
-    from nodescope.exchange.importing import import_files
+    from nodescope.exchange.import_files import import_files
     from nodescope.recorder import footprint
 
     archive = options.archive_path(args)

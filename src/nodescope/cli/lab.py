@@ -70,7 +70,7 @@ def _run(args: argparse.Namespace) -> int:
 
     from nodescope.errors import UsageError
     from nodescope.lab.catalogue import find_scenario
-    from nodescope.lab.running import run as run_scenario
+    from nodescope.lab.run import run as run_scenario
     from nodescope.lab.truth_file import truth_path
 
     if args.scenario is None or args.record is None:

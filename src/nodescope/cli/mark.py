@@ -47,7 +47,7 @@ def add_parser(commands: options.Commands) -> None:
 def run(args: argparse.Namespace) -> int:
     """Leave the mark, and say when it is."""
     from nodescope.archive.marks import write_mark
-    from nodescope.recorder.marking import make_mark
+    from nodescope.recorder.mark import make_mark
 
     if not args.text.strip():
         raise UsageError("a mark without a text", hint="say in a few words what happened")

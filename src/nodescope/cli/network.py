@@ -85,7 +85,7 @@ def _look(args: argparse.Namespace) -> Network:
 def _read(args: argparse.Namespace) -> tuple[Network, str]:
     from nodescope.analysis.counters import SegmentTables
     from nodescope.analysis.network import derive_network
-    from nodescope.analysis.window import overlapping, read_events
+    from nodescope.recording.window import overlapping, read_events
 
     view = window.open_view(args)
     segments = overlapping(view.segments, view.window)

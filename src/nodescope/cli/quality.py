@@ -44,7 +44,7 @@ def add_parser(commands: options.Commands) -> None:
 def run(args: argparse.Namespace) -> int:
     """Assess and print."""
     from nodescope.analysis.quality import assess
-    from nodescope.analysis.window import overlapping, read_cores
+    from nodescope.recording.window import overlapping, read_cores
 
     view = windows.open_view(args)
     quality = assess(

@@ -46,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
 
     use_one_allocator()
     try:
-        from nodescope.web.serving import Address, serve
+        from nodescope.web.server import Address, serve
     except ModuleNotFoundError as error:
         raise UsageError(
             f"the page needs {error.name}", hint="pip install 'nodescope[web]'"

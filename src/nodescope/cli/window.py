@@ -25,12 +25,12 @@ from nodescope.quantities import format_cpu_list, format_duration, parse_duratio
 
 if TYPE_CHECKING:
     from nodescope.analysis.filter import Filter
-    from nodescope.analysis.window import Extent, Window
-    from nodescope.archive.columns import Columns
     from nodescope.archive.reader import Segment
     from nodescope.diagnosis.case import Case
     from nodescope.exchange.glance import Glance
     from nodescope.pictures.terminal import Terminal
+    from nodescope.recording.sample_columns import SampleColumns
+    from nodescope.recording.window import TimeExtent, Window
 
 DEFAULT_AROUND_NS = 5_000_000_000
 _PROGRESS_AFTER_S = 2.0
@@ -188,7 +188,7 @@ def _pattern(option: str, text: str | None) -> re.Pattern[str] | None:
 # -- the window ---------------------------------------------------------------
 
 
-def parse_time_ns(text: str, extent: Extent, now_ns: int) -> int:
+def parse_time_ns(text: str, extent: TimeExtent, now_ns: int) -> int:
     """A moment, also relative to the recording."""
     stripped = text.strip()
     if stripped.startswith("+"):
@@ -207,7 +207,7 @@ def parse_time_ns(text: str, extent: Extent, now_ns: int) -> int:
     return latest
 
 
-def _days(extent: Extent, *, local: bool) -> Iterator[str]:
+def _days(extent: TimeExtent, *, local: bool) -> Iterator[str]:
     """The days of a recording, last first."""
     first, last = (
         datetime.fromtimestamp(ns // 1_000_000_000, UTC) for ns in (extent.from_ns, extent.to_ns)
@@ -220,10 +220,10 @@ def _days(extent: Extent, *, local: bool) -> Iterator[str]:
 
 
 def choose_window(
-    args: argparse.Namespace, extent: Extent, now_ns: int, since_ns: int | None = None
+    args: argparse.Namespace, extent: TimeExtent, now_ns: int, since_ns: int | None = None
 ) -> Window:
     """The window that the options ask for, cut to what was recorded, or from `since_ns` on."""
-    from nodescope.analysis.window import Window
+    from nodescope.recording.window import Window
 
     first_ns = extent.from_ns if since_ns is None else since_ns
     kinds = [args.at is not None, args.last is not None, bool(args.start or args.end)]
@@ -290,9 +290,9 @@ class View:
             said.append(f"{samples:,} samples")
         return " · ".join([*said, *([visible(self.filter)] if self.filter else [])])
 
-    def parts(self) -> Iterator[Columns]:
+    def parts(self) -> Iterator[SampleColumns]:
         """Samples by segment, with a progress bar if it takes long."""
-        from nodescope.analysis.window import overlapping, read_parts
+        from nodescope.recording.window import overlapping, read_parts
 
         count = len(overlapping(self.segments, self.window))
         return with_progress(read_parts(self.segments, self.window), count)
@@ -302,10 +302,10 @@ def open_view(args: argparse.Namespace, *, history: bool = False) -> View:
     """Open the archive and choose the window; with events of the time before it, if asked."""
     import os
 
-    from nodescope.analysis.window import Extent, find_history
     from nodescope.archive.memory import keep_memory
     from nodescope.archive.reader import Archive
     from nodescope.pictures.terminal import detect_terminal
+    from nodescope.recording.window import TimeExtent, find_history
 
     keep_memory()
     if isinstance(sys.stdout, io.TextIOWrapper):
@@ -318,7 +318,7 @@ def open_view(args: argparse.Namespace, *, history: bool = False) -> View:
     segments = listing.segments
     if not segments:
         raise ArchiveError(path, "nothing is recorded in it", hint="see `nodescope status`")
-    extent = Extent(segments)
+    extent = TimeExtent(segments)
     since_ns = find_history(segments).from_ns if history else None
     return View(
         node=str(archive.info.node.get("name") or "node"),
@@ -331,15 +331,15 @@ def open_view(args: argparse.Namespace, *, history: bool = False) -> View:
 
 def open_moment(args: argparse.Namespace) -> tuple[Case, int]:
     """The recording, to be asked for what was known at `--at`."""
-    from nodescope.analysis.window import Extent, Window
     from nodescope.archive.reader import Archive
     from nodescope.diagnosis.case import Case
+    from nodescope.recording.window import TimeExtent, Window
 
     path = options.archive_path(args)
     segments = Archive.open(path).segments()
     if not segments:
         raise ArchiveError(path, "nothing is recorded in it", hint="see `nodescope status`")
-    at_ns = parse_time_ns(args.at, Extent(segments), time.time_ns())
+    at_ns = parse_time_ns(args.at, TimeExtent(segments), time.time_ns())
     return Case(segments, Window(at_ns, at_ns + 1)), at_ns
 
 
@@ -347,13 +347,13 @@ def open_glance(args: argparse.Namespace, path: Path) -> tuple[View, Glance]:
     """Look at a capture without importing it, and choose the window."""
     import os
 
-    from nodescope.analysis.window import Extent
     from nodescope.exchange.glance import read_glance
     from nodescope.pictures.terminal import detect_terminal
+    from nodescope.recording.window import TimeExtent
 
     glance = read_glance(path)
     note(glance.stopped)
-    window = choose_window(args, Extent([glance]), time.time_ns())
+    window = choose_window(args, TimeExtent([glance]), time.time_ns())
     terminal = detect_terminal(sys.stdout, os.environ)
     return View(glance.node or "node", [], window, terminal, describe_filter(args)), glance
 

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 from nodescope.cli import options
 
 if TYPE_CHECKING:
-    from nodescope.analysis.zombie_history import History
-    from nodescope.analysis.zombie_makers import Maker
-    from nodescope.analysis.zombie_report import Report
+    from nodescope.judgement.zombie_history import History
+    from nodescope.judgement.zombie_makers import Maker
+    from nodescope.judgement.zombie_report import Report
+    from nodescope.sources.cgroups.watch import Heard
     from nodescope.sources.memory_cgroups.hierarchy import MemoryHierarchy
-    from nodescope.sources.memory_cgroups.watching import Heard
 
 _EXIT_CODES = {"healthy": 0, "warn": 1, "critical": 1, "unknown": 2}
 _HOUR_NS = 3_600_000_000_000
@@ -95,11 +95,11 @@ def run(args: argparse.Namespace) -> int:
     """Look, judge, print."""
     if args.at is not None:
         return _show_recorded(args)
-    from nodescope.analysis.zombie_report import assess
+    from nodescope.judgement.zombie_report import assess
     from nodescope.pictures.zombies import render_report, report_document
-    from nodescope.sources.memory_cgroups.counting import Counting
+    from nodescope.sources.memory_cgroups.counts import Counting
     from nodescope.sources.memory_cgroups.hierarchy import find_memory_hierarchy
-    from nodescope.sources.memory_cgroups.looking import take_look
+    from nodescope.sources.memory_cgroups.survey import take_look
     from nodescope.sources.places import Places
 
     hierarchy = find_memory_hierarchy(Places(args.root))
@@ -124,7 +124,10 @@ def run(args: argparse.Namespace) -> int:
 def _show_recorded(args: argparse.Namespace) -> int:
     """What a recording had at a moment; nothing of this system is looked at."""
     from nodescope.cli.window import open_moment
-    from nodescope.diagnosis.recorded import read_recorded_zombies, render_recorded_zombies
+    from nodescope.diagnosis.report.recorded_facts import (
+        read_recorded_zombies,
+        render_recorded_zombies,
+    )
     from nodescope.errors import UsageError
 
     if args.trend or args.watch is not None or args.files is not None or args.pages is not None:
@@ -149,9 +152,9 @@ def _show_recorded(args: argparse.Namespace) -> int:
 def _history(args: argparse.Namespace) -> History | None:
     if not args.trend and args.archive is None:
         return None
-    from nodescope.analysis.window import Window
-    from nodescope.analysis.zombie_history import read_history
     from nodescope.archive.reader import Archive
+    from nodescope.judgement.zombie_history import read_history
+    from nodescope.recording.window import Window
 
     now = time.time_ns()
     archive = Archive.open(options.archive_path(args))
@@ -161,8 +164,8 @@ def _history(args: argparse.Namespace) -> History | None:
 def _watch(
     hierarchy: MemoryHierarchy, duration_ns: int
 ) -> tuple[Heard, list[Maker], dict[str, int]]:
-    from nodescope.analysis.zombie_makers import Makers, count_unreleased
-    from nodescope.sources.memory_cgroups.watching import GRACE_NS, listen
+    from nodescope.judgement.zombie_makers import Makers, count_unreleased
+    from nodescope.sources.cgroups.watch import GRACE_NS, listen
 
     makers = Makers(v2=hierarchy.is_v2)
     heard = listen(hierarchy.places, duration_ns / 1e9, makers.take)

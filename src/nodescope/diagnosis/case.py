@@ -11,21 +11,22 @@ from typing import Any
 
 import numpy as np
 
-from nodescope.analysis.cores import F64, STATES, CoreReadings, CoreShares, derive_shares
-from nodescope.analysis.tree import I64
-from nodescope.analysis.window import (
+from nodescope.analysis.cores import F64, CoreShares, derive_shares
+from nodescope.analysis.stack_rows import I64
+from nodescope.archive.reader import Segment
+from nodescope.archive.stack_tree import find_callers
+from nodescope.recording.core_readings import STATES, CoreReadings
+from nodescope.recording.sample_columns import SampleColumns
+from nodescope.recording.window import (
     SECOND_NS,
     Event,
-    Extent,
+    TimeExtent,
     Window,
     overlapping,
     read_cores,
     read_events,
     read_parts,
 )
-from nodescope.archive.columns import Columns
-from nodescope.archive.reader import Segment
-from nodescope.archive.tree import find_callers
 
 NEARLY = 0.8
 LOOKBACK_NS = 3600 * SECOND_NS  # what makes trouble lies before it, also before the window
@@ -63,7 +64,7 @@ class Case:
         self.segments = segments
         self.window = window
         # Not what logs remember of the time before: nobody looked at the node then.
-        self._start_ns = Extent(segments).from_ns if segments else window.from_ns
+        self._start_ns = TimeExtent(segments).from_ns if segments else window.from_ns
         start_ns = max(window.from_ns - LOOKBACK_NS, min(window.from_ns, self._start_ns))
         self.reach = Window(start_ns, window.to_ns + LOOKAHEAD_NS)
 
@@ -259,7 +260,7 @@ def _join(found: Sequence[Held]) -> list[Held]:
 
 
 def _count_stacks(
-    part: Columns, profile: Any
+    part: SampleColumns, profile: Any
 ) -> Iterator[tuple[tuple[str, bool, tuple[str, ...]], int]]:
     rows, counts = np.unique(profile, return_counts=True)
     if not len(rows):

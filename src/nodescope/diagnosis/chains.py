@@ -12,26 +12,26 @@ from collections import Counter
 from dataclasses import replace
 
 from nodescope.analysis.compare import Change, Comparison
-from nodescope.analysis.window import SECOND_NS, Window, overlapping
-from nodescope.diagnosis.baseline import change_of, compare_before, describe_change, rose
 from nodescope.diagnosis.case import Case, Held
 from nodescope.diagnosis.finding import Chain, Link, Root, RuledOut, exclude_each_other
-from nodescope.diagnosis.incidents import Incident
-from nodescope.diagnosis.kernel_work import add_mechanism
-from nodescope.diagnosis.mechanism import load_mechanisms
-from nodescope.diagnosis.moments import Standing
-from nodescope.diagnosis.origins import find_origins
-from nodescope.diagnosis.owners import find_owner
-from nodescope.diagnosis.proposals import is_blamed, propose
-from nodescope.diagnosis.reported import add_core, add_report, node_average
-from nodescope.diagnosis.showing import between
-from nodescope.diagnosis.states import (
+from nodescope.diagnosis.links.baseline import change_of, compare_before, describe_change, rose
+from nodescope.diagnosis.links.kernel_work import add_mechanism
+from nodescope.diagnosis.links.origins import find_origins
+from nodescope.diagnosis.links.owners import find_owner
+from nodescope.diagnosis.links.reported import add_core, add_report, node_average
+from nodescope.diagnosis.links.states import (
     pressure_link,
     read_zombies,
     zombie_link,
 )
+from nodescope.diagnosis.proposals import is_blamed, propose
+from nodescope.diagnosis.rules.mechanism import load_mechanisms
+from nodescope.diagnosis.showing import between
 from nodescope.diagnosis.story import Story
+from nodescope.diagnosis.symptoms.incidents import Incident
+from nodescope.diagnosis.symptoms.moments import Standing
 from nodescope.pictures.text import clock
+from nodescope.recording.window import SECOND_NS, Window, overlapping
 
 IN_KERNEL = 0.5  # of a busy core's samples: less is no matter of the kernel
 

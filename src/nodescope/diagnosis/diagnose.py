@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from nodescope.analysis.window import SECOND_NS, Window, find_history, read_events
 from nodescope.archive.reader import Segment
 from nodescope.diagnosis.case import Case
 from nodescope.diagnosis.chains import build, build_moment
 from nodescope.diagnosis.finding import Chain, Diagnosis, Finding, Missing
-from nodescope.diagnosis.incidents import Incident, find_incidents
-from nodescope.diagnosis.moments import find_standing
-from nodescope.diagnosis.recurrence import describe_recurrence
+from nodescope.diagnosis.rules.suspects import with_show
 from nodescope.diagnosis.showing import between
 from nodescope.diagnosis.story import Story
-from nodescope.diagnosis.suspects import with_show
+from nodescope.diagnosis.symptoms.incidents import Incident, find_incidents
+from nodescope.diagnosis.symptoms.moments import find_standing
+from nodescope.diagnosis.symptoms.recurrence import describe_recurrence
 from nodescope.pictures.text import iso
+from nodescope.recording.window import SECOND_NS, Window, find_history, read_events
 from nodescope.records import EVENT_KINDS
 
 BEFORE = "the time before the recording"

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from nodescope.diagnosis.calibration import calibrated
+from nodescope.diagnosis.rules.calibration import calibrated
 
 SURE = 6.0  # nats: nothing of this is surer than 400 to 1
 

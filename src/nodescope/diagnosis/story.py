@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from nodescope.diagnosis.case import Held
 from nodescope.diagnosis.finding import Link, Missing, RuledOut
-from nodescope.diagnosis.mechanism import Mechanism
+from nodescope.diagnosis.rules.mechanism import Mechanism
 
 
 @dataclass(slots=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from nodescope.exchange.log_times import SECOND_NS, wall_ns
+from nodescope.exchange.logs.times import SECOND_NS, wall_ns
 
 _NAME = re.compile(
     r"(?:perf[-_.])?(?:(?P<host>[A-Za-z0-9][\w.-]{0,253})[-_.])?"

@@ -11,16 +11,15 @@ A new format is a module with a `FORMAT`, listed in `all_formats`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from nodescope.clock import ClockPair
 from nodescope.errors import MalformedSource, source_error
+from nodescope.ingest.sink import ImportReport, Sink
 
 HEAD_BYTES = 64 << 10
 I64 = npt.NDArray[np.int64]
@@ -34,109 +33,12 @@ class Peek:
     wall_from_ns: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Capture:
-    """What an importer tells of a file before its first row."""
-
-    clock: ClockPair  # one moment on the file's own clock and on the wall; equal if it has only one
-    clock_source: str  # how that pair is known, for the report
-    node: Mapping[str, object] = field(default_factory=dict)  # `name`, `kernel`, `cpus`, … if known
-    span_ns: int | None = None  # how long it lasts, if known ahead: segments are cut evenly
-    frequency_hz: int = 0
-    tick_ns: int = 1000
-
-
-@dataclass(frozen=True, slots=True)
-class SampleRows:
-    """Samples as columns, in any order; times are on the capture's own clock.
-
-    `user` and `kernel` are row numbers of `paths`, `comm` of `comms`; a format
-    that does not part user from kernel frames gives whole stacks as `user`, and
-    path 0, the empty one, as `kernel`.
-    """
-
-    time_ns: I64
-    cpu: I64  # -1 where the capture does not tell
-    pid: I64
-    tid: I64
-    comm: I64
-    kernel_mode: I64  # 0 or 1
-    user: I64
-    kernel: I64
-    cgroup: tuple[npt.NDArray[np.int32], list[str]] | None = None  # row numbers, -1 unknown
-
-
-@dataclass(frozen=True, slots=True)
-class Names:
-    """What the numbers in samples mean; the lists may grow, never change.
-
-    `frames` are (module, name, kernel), `paths` are outermost first, and path 0 is
-    the empty one. Frame 0 is what a sample without any frame shows.
-    """
-
-    frames: Sequence[tuple[str, str, bool]]
-    paths: Sequence[tuple[int, ...]]
-    comms: Sequence[str]
-
-
-class Sink(Protocol):
-    """Where an importer's rows go."""
-
-    def begin(self, capture: Capture) -> None:
-        """Say where the file's times lie; once, before any row."""
-
-    def samples(self, rows: SampleRows, names: Names) -> None:
-        """Add samples; give the same `names` (or one with longer lists) each time.
-
-        Another object with other lists starts a new segment, so that an
-        importer may forget its numbering when it has become large.
-        """
-
-    def append(self, table: str, columns: Mapping[str, Any]) -> None:
-        """Add rows of `cores`, `events` or `gaps`, about in the order of their time."""
-
-    def lost(self, records: int) -> None:
-        """Count records that the capture says it lost."""
-
-
 Progress = Callable[[int], None]
 """Told how many of the file's bytes are done."""
 
 
-@dataclass(slots=True)
-class ImportReport:
-    """What became of a file. Counts the sink knows are filled in by the sink."""
-
-    path: str
-    format: str
-    node: str | None = None
-    wall_from_ns: int | None = None
-    wall_to_ns: int | None = None
-    clock_source: str = ""
-    rows: dict[str, int] = field(default_factory=dict)  # by table
-    lost: int = 0
-    throttled: int = 0
-    frames: int = 0  # over all samples
-    unresolved_kernel: int = 0
-    unresolved_user: int = 0
-    kernel_frames: int = 0
-    truncated_stacks: int = 0
-    out_of_order: int = 0
-    idle: int = 0  # samples of pid 0
-    malformed: int = 0  # records or lines passed over
-    gaps: int = 0
-    notes: list[str] = field(default_factory=list)  # for a person: what is not as one may expect
-    stopped_at: int | None = None  # offset up to which the file is whole, if not to its end
-    stopped_why: str = ""
-    already_imported: bool = False
-
-    @property
-    def samples(self) -> int:
-        return self.rows.get("samples", 0)
-
-
 @dataclass(frozen=True, slots=True)
-class Format:
+class ImportFormat:
     """One format: how it is recognised, and how it is read."""
 
     name: str
@@ -145,18 +47,13 @@ class Format:
     import_: Callable[[Path, Sink, Progress], ImportReport]
 
 
-def all_formats() -> tuple[Format, ...]:
+def all_formats() -> tuple[ImportFormat, ...]:
     """Every format, the most certain to be recognised first."""
-    from nodescope.exchange import (
-        folded,
-        journal,
-        kernel_log,
-        mpstat,
-        perf_data,
-        perf_script_import,
-        pprof,
-        sar,
-    )
+    from nodescope.exchange.core_times import mpstat, sar
+    from nodescope.exchange.logs import journal, kernel_log
+    from nodescope.exchange.perf_data import importer as perf_data
+    from nodescope.exchange.perf_script import importer as perf_script_import
+    from nodescope.exchange.profiles import folded, pprof
 
     return (
         perf_data.FORMAT,
@@ -171,7 +68,7 @@ def all_formats() -> tuple[Format, ...]:
     )
 
 
-def find_format(path: Path) -> Format:
+def find_format(path: Path) -> ImportFormat:
     """The format of a file; refuses by name what is none of them."""
     try:
         with open(path, "rb") as file:

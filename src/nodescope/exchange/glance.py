@@ -11,12 +11,14 @@ from pathlib import Path
 
 import numpy as np
 
+from nodescope.analysis.filter import Filter
+from nodescope.errors import UsageError
 from nodescope.exchange.capture_names import parse_capture_name
-from nodescope.exchange.perf_file import find_clock, mapped
-from nodescope.exchange.perf_header import CPUMODE_KERNEL, MAGIC, read_header
-from nodescope.exchange.perf_index import choose_samples
-from nodescope.exchange.perf_records import find_records
-from nodescope.sources.perf.decode import I64, Bool
+from nodescope.exchange.perf_data.file import find_clock, mapped
+from nodescope.exchange.perf_data.header import CPUMODE_KERNEL, MAGIC, read_header
+from nodescope.exchange.perf_data.index import choose_samples
+from nodescope.exchange.perf_data.records import find_records
+from nodescope.perf.decode import I64, Bool
 
 _CPU = np.uint64(0xFFFFFFFF)
 
@@ -78,3 +80,20 @@ def read_glance(path: Path) -> Glance:
         records.misc[chosen.rows] & 7 == CPUMODE_KERNEL,
         stopped,
     )
+
+
+def choose_glanced(glance: Glance, chosen: Filter, from_ns: int, to_ns: int) -> I64:
+    """When the samples of a file were taken that pass; refuses what only an import can tell."""
+    if chosen != Filter(cpus=chosen.cpus, pids=chosen.pids, kernel=chosen.kernel):
+        raise UsageError(
+            "a file that is not imported has no names, cgroups or functions to choose by",
+            hint="first run `nodescope import FILE --archive DIR`",
+        )
+    passing = (glance.time_ns >= from_ns) & (glance.time_ns < to_ns)
+    if chosen.cpus is not None:
+        passing &= np.isin(glance.cpu, sorted(chosen.cpus))
+    if chosen.pids is not None:
+        passing &= np.isin(glance.pid, sorted(chosen.pids))
+    if chosen.kernel is not None:
+        passing &= glance.kernel == chosen.kernel
+    return glance.time_ns[passing]

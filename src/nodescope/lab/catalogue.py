@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from nodescope.errors import UsageError
-from nodescope.lab import holding, leaking, starving
+from nodescope.lab import decoy_scenarios, starvation_scenarios, zombie_scenarios
 from nodescope.lab.scenario import Scenario
 
 SCENARIOS: dict[str, Scenario] = {
-    each.name: each for each in (*leaking.SCENARIOS, *starving.SCENARIOS, *holding.SCENARIOS)
+    each.name: each
+    for each in (
+        *zombie_scenarios.SCENARIOS,
+        *starvation_scenarios.SCENARIOS,
+        *decoy_scenarios.SCENARIOS,
+    )
 }
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nodescope.errors import SourceAbsent, UsageError
-from nodescope.sources.cgroup_tree import read_hierarchies
+from nodescope.sources.cgroups.hierarchies import read_hierarchies
 from nodescope.sources.places import Places
 
 _PERIOD_US = 100_000  # the kernel's own, under both

@@ -23,7 +23,7 @@ from pathlib import Path
 
 from nodescope.errors import SourceAbsent, UsageError
 from nodescope.lab.cgroups import Controller, find_controller
-from nodescope.sources.cgroup_tree import read_hierarchies
+from nodescope.sources.cgroups.hierarchies import read_hierarchies
 from nodescope.sources.places import Places
 
 LEDGERS = Path("/run/nodescope-lab")
@@ -35,7 +35,7 @@ _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @dataclass(slots=True)
-class Ledger:
+class GroundLedger:
     """What one run has made."""
 
     owner: int
@@ -58,7 +58,7 @@ class Ground:
     def __init__(self) -> None:
         self.name = f"{PREFIX}{os.getpid()}"
         self._started: list[subprocess.Popen[bytes]] = []
-        self._ledger = Ledger(os.getpid(), read_start_time(os.getpid()) or 0)
+        self._ledger = GroundLedger(os.getpid(), read_start_time(os.getpid()) or 0)
         LEDGERS.mkdir(mode=0o700, exist_ok=True)
         self._path = LEDGERS / f"{self.name}.json"
         self._save()
@@ -164,7 +164,7 @@ def _read_stat(pid: int) -> list[bytes]:
     return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
 
 
-def take_down(ledger: Ledger) -> list[str]:
+def take_down(ledger: GroundLedger) -> list[str]:
     """Undo a ledger, last made first; returns what could not be."""
     deadline = time.monotonic() + _PATIENCE_S
     for path, text in reversed(ledger.restore):
@@ -185,7 +185,7 @@ def take_down(ledger: Ledger) -> list[str]:
     return left
 
 
-def _end_processes(ledger: Ledger, deadline: float) -> list[str]:
+def _end_processes(ledger: GroundLedger, deadline: float) -> list[str]:
     """Kill until none is left: who is killed in the kernel ends when it comes out of it."""
     # Once: a session outlives its first process.
     sessions = {pid for pid, started in ledger.processes if read_start_time(pid) == started}
@@ -257,12 +257,12 @@ def _sees_nothing() -> bool:
     return not LEDGERS.exists() and not any(_strays())
 
 
-def _read(path: Path) -> Ledger | None:
+def _read(path: Path) -> GroundLedger | None:
     try:
         content = json.loads(path.read_text())
         content["processes"] = [tuple(each) for each in content["processes"]]
         content["restore"] = [tuple(each) for each in content["restore"]]
-        return Ledger(**content)
+        return GroundLedger(**content)
     except (OSError, ValueError, TypeError, KeyError):
         return None
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from nodescope.errors import UsageError
 from nodescope.lab import cgroups
 from nodescope.lab.ground import Ground
-from nodescope.sources.cgroup_tree import read_hierarchies
+from nodescope.sources.cgroups.hierarchies import read_hierarchies
 from nodescope.sources.places import Places
 
 SYSTEMD = Path("/lib/systemd/systemd")

@@ -9,11 +9,11 @@ from __future__ import annotations
 import os
 
 from nodescope.errors import UsageError
+from nodescope.lab.in_service import CONSENT, find_signs, has_consent
 from nodescope.lab.scenario import Scenario
-from nodescope.lab.serving import CONSENT, find_signs, has_consent
 from nodescope.quantities import parse_cpu_list
-from nodescope.sources.meminfo import read_meminfo
-from nodescope.sources.node import read_text
+from nodescope.sources.node.identity import read_text
+from nodescope.sources.node.meminfo import read_meminfo
 from nodescope.sources.places import Places
 
 _ZOMBIE_BYTES, _PER_CPU_BYTES, _FILE_BYTES = 13_000, 2_600, 8_192

@@ -35,7 +35,7 @@ class Truth:
 
 
 @dataclass(slots=True)
-class Run:
+class ScenarioRun:
     """One run of a scenario, while it lasts."""
 
     ground: Ground
@@ -56,8 +56,8 @@ class Scenario:
     strength: int
     most: int  # a strength beyond this could hurt
     unit: str  # what strength counts
-    prepare: Callable[[Run], None]
-    act: Callable[[Run], Truth]
+    prepare: Callable[[ScenarioRun], None]
+    act: Callable[[ScenarioRun], Truth]
     require: Callable[[], None] = lambda: None  # raises where the machine lacks what it takes
     decoy: bool = False
     least: int = 1  # a strength below this would not be the scenario

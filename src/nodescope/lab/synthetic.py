@@ -23,7 +23,7 @@ from nodescope.archive.interning import Interner
 from nodescope.archive.retention import Retention
 from nodescope.archive.writer import ArchiveWriter
 from nodescope.lab.scenario import Truth
-from nodescope.lab.synthetic_loop import Loop
+from nodescope.lab.synthetic_loop import SyntheticLoop
 
 SECOND = 1_000_000_000
 SEGMENT_S = 120
@@ -144,7 +144,7 @@ class _Story:
         self.net_rx = np.zeros(shape.cores, np.int64)
         self.starved = np.zeros(shape.cores, np.int64)
         before = (shape.uptime_s - shape.seconds) // shape.loop_s
-        self.loop = Loop(shape.loop_s, before, self.at, clock.offset)
+        self.loop = SyntheticLoop(shape.loop_s, before, self.at, clock.offset)
         self.comms = sorted({each[0] for each in _USUAL} | {_WALK[0]})
         self.frames: list[tuple[str, str, bool]] = [("[unknown]", "[unknown]", False)]
         self.paths: list[tuple[int, ...]] = [()]

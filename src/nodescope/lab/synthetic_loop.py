@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import Any
 
-from nodescope.sources.cgroup_churn import ChurnEvent, Kind
-from nodescope.sources.cgroup_ledger import Ledger
+from nodescope.sources.cgroups.churn import ChurnEvent, Kind
+from nodescope.sources.cgroups.churn_ledger import ChurnLedger
 
 SECOND = 1_000_000_000
 RAN_S = 3
@@ -34,7 +34,7 @@ HELD, FREED = "memory", "pids"
 Row = dict[str, Any]
 
 
-class Loop:
+class SyntheticLoop:
     """Starts every `period_s`; `at` gives the time of a second of the recording."""
 
     def __init__(self, period_s: int, before: int, at: Callable[[float], int], offset: int) -> None:
@@ -43,7 +43,7 @@ class Loop:
         self._before = before
         self._at = at
         self._offset = offset  # to wall time
-        self._ledger = Ledger()
+        self._ledger = ChurnLedger()
 
     def starts(self, start: int, stop: int) -> range:
         """The seconds at which it is started."""

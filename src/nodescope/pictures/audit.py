@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from nodescope.analysis.audit import VERDICTS, Verdict
+from nodescope.judgement.verdict import VERDICTS, AuditVerdict
 
 
-def render_findings(findings: Sequence[Verdict]) -> str:
+def render_findings(findings: Sequence[AuditVerdict]) -> str:
     """A paragraph for each verdict, the worst first."""
     if not findings:
         return "nothing fails, loops, is held back or runs for nobody"
@@ -23,7 +23,7 @@ def render_findings(findings: Sequence[Verdict]) -> str:
     return "\n".join(lines[1:])
 
 
-def _shown(finding: Verdict) -> list[str]:
+def _shown(finding: AuditVerdict) -> list[str]:
     """The evidence a person would ask for next."""
     evidence = finding.evidence
     parts = []
@@ -37,7 +37,7 @@ def _shown(finding: Verdict) -> list[str]:
     return parts + [f"{name.replace('_', ' ')}: {value}" for name, value in shown.items()]
 
 
-def findings_document(findings: Sequence[Verdict]) -> list[dict[str, Any]]:
+def findings_document(findings: Sequence[AuditVerdict]) -> list[dict[str, Any]]:
     """The document of `--json`."""
     return [
         {

@@ -12,12 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from nodescope.analysis.cores import F64, STATES, CoreShares, coarsen
-from nodescope.analysis.flame import SEEN, Names, Rows, prune, to_tree, whole
+from nodescope.analysis.cores import F64, CoreShares, coarsen
+from nodescope.analysis.flame import SEEN, FlameNames, FlameRows, prune, to_tree, whole
 from nodescope.analysis.heatmap import Heatmap
-from nodescope.analysis.top import Entry
-from nodescope.analysis.window import SECOND_NS, Event
+from nodescope.analysis.top import TopEntry
 from nodescope.pictures.text import LONGEST_NAME, iso
+from nodescope.recording.core_readings import STATES
+from nodescope.recording.window import SECOND_NS, Event
 
 LARGEST = 2_000_000  # bytes
 HEATMAP_CELLS = 250_000  # of at most seven digits and a comma
@@ -98,7 +99,7 @@ def choose_interval(length_ns: int, cores: int, asked_ns: int, *, for_json: bool
     return max(asked_ns, -(-length_ns // (fitting * SECOND_NS)) * SECOND_NS)
 
 
-def top_document(entries: Sequence[Entry]) -> Answer:
+def top_document(entries: Sequence[TopEntry]) -> Answer:
     """Most samples first; functions have `self` and `total` as well."""
     documents: list[dict[str, Any]] = []
     for entry in entries:
@@ -135,7 +136,7 @@ def events_document(events: Sequence[Event]) -> Answer:
     return kept[::-1], said
 
 
-def flame_document(rows: Rows, names: Names) -> Answer:
+def flame_document(rows: FlameRows, names: FlameNames) -> Answer:
     """A tree `{name, value, children}`, pruned to what can be seen and then until it fits."""
     total, seen, said = whole(rows), SEEN, None
     while True:
@@ -149,13 +150,15 @@ def flame_document(rows: Rows, names: Names) -> Answer:
         said = f"paths with less than {100 * seen:.2g} % of the samples are left out"
 
 
-def _cut_names(names: Names, rows: Rows) -> Names:
+def _cut_names(names: FlameNames, rows: FlameRows) -> FlameNames:
     """The names that occur, none longer than any answer repeats."""
     used = ((key, names.of[key]) for key in np.unique(rows.frame).tolist())
-    return Names({key: (_cut(module), _cut(name), kernel) for key, (module, name, kernel) in used})
+    return FlameNames(
+        {key: (_cut(module), _cut(name), kernel) for key, (module, name, kernel) in used}
+    )
 
 
-def _largest(rows: Rows, names: Names) -> int:
+def _largest(rows: FlameRows, names: FlameNames) -> int:
     """What a tree of these rows takes at most: counting is much faster than writing it."""
     frames, times = np.unique(rows.frame, return_counts=True)
     texts: int = sum(

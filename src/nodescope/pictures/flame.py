@@ -22,18 +22,18 @@ LEGEND = "red: kernel · amber: programs · grey: groups · width: share of samp
 
 
 @dataclass(frozen=True, slots=True)
-class Chain:
+class NodeChain:
     """A run of only children, shown as one line."""
 
     nodes: tuple[Node, ...]
     depth: int  # how many chains are above it
 
 
-def chains(tree: Node, limit: int) -> tuple[list[Chain], int]:
+def chains(tree: Node, limit: int) -> tuple[list[NodeChain], int]:
     """The widest chains below the root in the order of the tree, and how many are left out."""
-    kept: dict[int, Chain] = {}
+    kept: dict[int, NodeChain] = {}
     # Widest first; a chain is never wider than its callers, so those are kept as well.
-    waiting: list[tuple[int, int, Chain]] = []
+    waiting: list[tuple[int, int, NodeChain]] = []
     met = 0
     for child in tree["children"]:
         met += 1
@@ -50,15 +50,15 @@ def chains(tree: Node, limit: int) -> tuple[list[Chain], int]:
     return list(_in_order(tree, kept)), left
 
 
-def _chain(node: Node, depth: int) -> Chain:
+def _chain(node: Node, depth: int) -> NodeChain:
     nodes = [node]
     while len(node["children"]) == 1 and node["children"][0]["value"] == node["value"]:
         node = node["children"][0]
         nodes.append(node)
-    return Chain(tuple(nodes), depth)
+    return NodeChain(tuple(nodes), depth)
 
 
-def _count_below(chain: Chain) -> int:
+def _count_below(chain: NodeChain) -> int:
     count, waiting = 0, list(chain.nodes[-1]["children"])
     while waiting:
         node = waiting.pop()
@@ -67,7 +67,7 @@ def _count_below(chain: Chain) -> int:
     return count
 
 
-def _in_order(tree: Node, kept: dict[int, Chain]) -> Iterator[Chain]:
+def _in_order(tree: Node, kept: dict[int, NodeChain]) -> Iterator[NodeChain]:
     waiting = list(reversed(tree["children"]))
     while waiting:
         chain = kept.get(id(waiting.pop()))
@@ -99,7 +99,7 @@ def render_flame(tree: Node, terminal: Terminal, heading: str, limit: int = DEFA
     return "\n".join(line.rstrip() for line in lines)
 
 
-def _render_chain(chain: Chain, room: int, terminal: Terminal) -> str:
+def _render_chain(chain: NodeChain, room: int, terminal: Terminal) -> str:
     """Names joined; if they do not fit, the first and as many of the last as do."""
     arrow, dots = (" › ", "…") if terminal.unicode else (" > ", "...")
     names = [visible(node["name"]) for node in chain.nodes]

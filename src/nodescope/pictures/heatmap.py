@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from nodescope.analysis.heatmap import Heatmap
-from nodescope.analysis.window import Window
 from nodescope.pictures.axis import add_legend, add_time_axis, render_time_axis
 from nodescope.pictures.colour import F64, FAINT, MARK, NIGHT, PAPER, U8, Colour, ramp
 from nodescope.pictures.drawing import Box, Drawing, Raster
 from nodescope.pictures.terminal import Terminal
 from nodescope.pictures.text import clock, fit
 from nodescope.quantities import format_duration
+from nodescope.recording.window import Window
 
 LABELS = 8  # columns of a terminal beside the picture
 PICTURE_COLUMNS = 1100

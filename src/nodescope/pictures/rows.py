@@ -9,27 +9,28 @@ from typing import Any
 
 import numpy as np
 
-from nodescope.analysis.cores import STATES, CoreShares
+from nodescope.analysis.cores import CoreShares
 from nodescope.analysis.heatmap import Heatmap
-from nodescope.analysis.top import Entry
-from nodescope.analysis.window import Event, Window, overlapping
+from nodescope.analysis.top import TopEntry
 from nodescope.archive.reader import Segment
-from nodescope.exchange.exporting.stacks import Part, Stacks, count, label
+from nodescope.exchange.export.stacks import ExportedStacks, Part, count, label
 from nodescope.pictures.text import iso
+from nodescope.recording.core_readings import STATES
+from nodescope.recording.window import Event, Window, overlapping
 from nodescope.records import Table
 
 Batches = Iterable[dict[str, Any]]
 
 
 @dataclass(frozen=True)
-class Rows:
+class ViewRows:
     """Columns by Arrow type, and what is in them."""
 
     schema: dict[str, str]
     batches: Batches
 
 
-def top_rows(entries: Sequence[Entry], *, functions: bool) -> Rows:
+def top_rows(entries: Sequence[TopEntry], *, functions: bool) -> ViewRows:
     """One row per line of `top`."""
     schema = {"name": "string", "samples": "int64", "share": "double"}
     batch: dict[str, Any] = {
@@ -43,10 +44,10 @@ def top_rows(entries: Sequence[Entry], *, functions: bool) -> Rows:
             "self": [entry.own for entry in entries],
             "module": [entry.module for entry in entries],
         }
-    return Rows(schema, [batch])
+    return ViewRows(schema, [batch])
 
 
-def heatmap_rows(heatmap: Heatmap) -> Rows:
+def heatmap_rows(heatmap: Heatmap) -> ViewRows:
     """One row per cell that has samples."""
     columns, rows = np.nonzero(heatmap.counts)
     height = heatmap.column_ns / heatmap.counts.shape[1]
@@ -58,10 +59,10 @@ def heatmap_rows(heatmap: Heatmap) -> Rows:
         "offset_ns": (rows * height).astype(np.int64),
         "samples": heatmap.counts[columns, rows],
     }
-    return Rows(schema, [batch])
+    return ViewRows(schema, [batch])
 
 
-def cores_rows(shares: CoreShares) -> Rows:
+def cores_rows(shares: CoreShares) -> ViewRows:
     """One row per core and interval that was read."""
     schema = {"time_ns": "int64", "time": "string", "cpu": "int64"}
     schema |= dict.fromkeys(STATES, "double")
@@ -77,10 +78,10 @@ def cores_rows(shares: CoreShares) -> Rows:
                 **{state: shares.shares[state][row][known] for state in STATES},
             }
 
-    return Rows(schema, batches())
+    return ViewRows(schema, batches())
 
 
-def event_rows(events: Iterable[Event]) -> Rows:
+def event_rows(events: Iterable[Event]) -> ViewRows:
     """One row per event."""
     listed = list(events)
     batch = {
@@ -93,12 +94,12 @@ def event_rows(events: Iterable[Event]) -> Rows:
         "details": [json.dumps(event.details) if event.details else None for event in listed],
     }
     schema = {"time_ns": "int64"} | dict.fromkeys(("time", "kind", "subject", "message"), "string")
-    return Rows(schema | {"cpu": "int64", "details": "string"}, [batch])
+    return ViewRows(schema | {"cpu": "int64", "details": "string"}, [batch])
 
 
 def table_rows(
     segments: Sequence[Segment], window: Window, table: Table, where: Mapping[str, str]
-) -> Rows:
+) -> ViewRows:
     """The rows of a table as recorded, on the wall clock; `where` says what columns must be."""
     others = [column for column in table.columns if column.name != "time_ns"]
     types = {column.name: "string" if column.type == "text" else column.type for column in others}
@@ -120,10 +121,10 @@ def table_rows(
                 **{name: taken.column(name).to_pylist() for name in types},
             }
 
-    return Rows({"time_ns": "int64", "time": "string", **types}, batches())
+    return ViewRows({"time_ns": "int64", "time": "string", **types}, batches())
 
 
-def sample_rows(parts: Iterable[Part]) -> Rows:
+def sample_rows(parts: Iterable[Part]) -> ViewRows:
     """One row per sample with its whole stack, outermost first; segment by segment."""
     schema = {
         "time_ns": "int64",
@@ -138,7 +139,7 @@ def sample_rows(parts: Iterable[Part]) -> Rows:
 
     def batches() -> Iterator[dict[str, Any]]:
         for part in parts:
-            stacks = Stacks()
+            stacks = ExportedStacks()
             columns = part.columns
             (rows,), _ = count(part.row)
             paths = stacks.number_rows(columns, rows)
@@ -163,4 +164,4 @@ def sample_rows(parts: Iterable[Part]) -> Rows:
                     "stack": texts[paths[row]],
                 }
 
-    return Rows(schema, batches())
+    return ViewRows(schema, batches())

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from nodescope.analysis.top import Entry
-from nodescope.analysis.window import Event
+from nodescope.analysis.top import TopEntry
 from nodescope.pictures.colour import NIGHT, one
 from nodescope.pictures.terminal import Terminal, bar
 from nodescope.pictures.text import columns_of, fit, fit_end, iso, pad, percent, visible
+from nodescope.recording.window import Event
 
 
-def render_top(entries: Sequence[Entry], by: str, terminal: Terminal, left: int = 0) -> str:
+def render_top(entries: Sequence[TopEntry], by: str, terminal: Terminal, left: int = 0) -> str:
     """Most samples first; the bar is the share of all samples."""
     if not entries:
         return "no samples"

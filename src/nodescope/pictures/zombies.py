@@ -12,9 +12,9 @@ from nodescope.pictures.text import columns_of, fit_end, pad, visible
 from nodescope.quantities import format_bytes, format_duration
 
 if TYPE_CHECKING:
-    from nodescope.analysis.zombie_makers import Maker
-    from nodescope.analysis.zombie_report import Report
-    from nodescope.analysis.zombies import Advice
+    from nodescope.judgement.zombie_makers import Maker
+    from nodescope.judgement.zombie_report import Report
+    from nodescope.judgement.zombies import Advice
     from nodescope.sources.memory_cgroups.parents import Parent
     from nodescope.sources.memory_cgroups.pins import PinningFile
 

@@ -11,10 +11,10 @@ import numpy as np
 
 from nodescope.analysis.counters import Array
 from nodescope.analysis.network import Network, derive_network
-from nodescope.analysis.window import Event, Window
 from nodescope.errors import SourceAbsent
 from nodescope.recorder.observation import SECOND_NS, Observer, Setting
 from nodescope.recorder.observers import nics, softnet
+from nodescope.recording.window import Event, Window
 from nodescope.records import TABLES
 from nodescope.sources.places import Places
 

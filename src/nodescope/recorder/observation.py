@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from nodescope.recorder.nic_reports import NicReports
+from nodescope.recorder.watches.nic_reports import NicReports
 from nodescope.sources.places import Places
 
 SECOND_NS = 1_000_000_000

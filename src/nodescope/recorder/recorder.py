@@ -20,18 +20,18 @@ from nodescope.clock import Clock, ClockPair, SystemClock, read_pair
 from nodescope.errors import ArchiveError, ArchiveFull, UsageError
 from nodescope.quantities import format_bytes, format_duration
 from nodescope.recorder import footprint
+from nodescope.recorder.archive_followers import Readers
 from nodescope.recorder.budget import Budget
-from nodescope.recorder.core_times import CoreTimes
-from nodescope.recorder.freezing import Freezing
-from nodescope.recorder.intake import MAX_UNDECODED_BYTES, Intake
+from nodescope.recorder.freeze import Freezing
 from nodescope.recorder.log import EventLog
 from nodescope.recorder.notify import Notifier
 from nodescope.recorder.observation import Observer
-from nodescope.recorder.observing import Observing
+from nodescope.recorder.observer_schedule import Observing
 from nodescope.recorder.options import SECOND_NS, RecorderOptions
 from nodescope.recorder.pace import ClockWatch, Pace
-from nodescope.recorder.readers import Readers
-from nodescope.sources.own_cost import OwnCost, read_own_cost
+from nodescope.recorder.samples.core_times import CoreTimes
+from nodescope.recorder.samples.intake import MAX_UNDECODED_BYTES, Intake
+from nodescope.sources.processes.own_cost import OwnCost, read_own_cost
 
 _DRAIN_NS = 2 * SECOND_NS  # sooner when a ring is half full
 _READ_NS = SECOND_NS  # how often to flush while somebody reads along

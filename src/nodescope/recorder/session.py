@@ -15,7 +15,7 @@ from nodescope.recorder.observation import Setting
 from nodescope.recorder.observers.catalogue import make_observers
 from nodescope.recorder.options import MAX_FREQUENCY_HZ, RecorderOptions
 from nodescope.recorder.recorder import Progress, Recorder
-from nodescope.sources.node import read_node, read_online_cpus
+from nodescope.sources.node.identity import read_node, read_online_cpus
 
 
 def record(

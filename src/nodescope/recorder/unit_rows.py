@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from nodescope.recorder.observation import Event
-from nodescope.sources.systemd.happenings import Happening
+from nodescope.sources.systemd.happenings import UnitHappening
 from nodescope.sources.systemd.lives import Life
 from nodescope.sources.systemd.unit import Unit
 
@@ -56,7 +56,7 @@ def _from_journal(life: Life) -> dict[str, Any]:
     return row
 
 
-def event_of(happening: Happening) -> Event:
+def event_of(happening: UnitHappening) -> Event:
     """A happening as an event."""
     details = {key: value for key, value in happening.details.items() if value is not None}
     return Event(

@@ -2,7 +2,7 @@
 
 from nodescope.records.events import EVENT_KINDS, EventKind
 from nodescope.records.node import NODE_TABLES
-from nodescope.records.table import Column, Kind, Table
+from nodescope.records.table import Column, ColumnKind, Table
 from nodescope.records.tables import OPEN_TABLES, SEALED_TABLES, TABLES
 
 __all__ = [
@@ -12,7 +12,7 @@ __all__ = [
     "SEALED_TABLES",
     "TABLES",
     "Column",
+    "ColumnKind",
     "EventKind",
-    "Kind",
     "Table",
 ]

@@ -7,29 +7,29 @@ segment can be understood without those before it.
 
 from __future__ import annotations
 
-from nodescope.records.table import Column, Kind, Table
+from nodescope.records.table import Column, ColumnKind, Table
 
-_TIME = Column("time_ns", "int64", Kind.TIME, "when it was read", "ns")
+_TIME = Column("time_ns", "int64", ColumnKind.TIME, "when it was read", "ns")
 
 
 def _counter(name: str, meaning: str, unit: str = "") -> Column:
-    return Column(name, "int64", Kind.COUNTER, meaning, unit, nullable=True)
+    return Column(name, "int64", ColumnKind.COUNTER, meaning, unit, nullable=True)
 
 
 def _gauge(name: str, meaning: str, unit: str = "") -> Column:
-    return Column(name, "int64", Kind.GAUGE, meaning, unit, nullable=True)
+    return Column(name, "int64", ColumnKind.GAUGE, meaning, unit, nullable=True)
 
 
 def _count(name: str, meaning: str) -> Column:
-    return Column(name, "int64", Kind.COUNT, meaning)
+    return Column(name, "int64", ColumnKind.COUNT, meaning)
 
 
 def _label(name: str, meaning: str) -> Column:
-    return Column(name, "text", Kind.LABEL, meaning, nullable=True)
+    return Column(name, "text", ColumnKind.LABEL, meaning, nullable=True)
 
 
 def _key(name: str, meaning: str, type_: str = "text") -> Column:
-    return Column(name, type_, Kind.KEY, meaning)
+    return Column(name, type_, ColumnKind.KEY, meaning)
 
 
 MEMORY_CGROUPS = Table(
@@ -76,7 +76,7 @@ CGROUP_CHURN = Table(
         _key("parent", "path of the parent"),
         _key("pattern", "names below it, what varies replaced by `*`"),
         _label("maker", "comm of the process that made or removed them; null if not known"),
-        Column("maker_pid", "int32", Kind.KEY, "its process id", nullable=True),
+        Column("maker_pid", "int32", ColumnKind.KEY, "its process id", nullable=True),
         _label("workload", "comm of what was last attached; null if not known"),
         _count("made", "mkdir"),
         _count("removed", "rmdir"),
@@ -126,8 +126,8 @@ NICS = Table(
         _label("driver", "driver"),
         _label("version", "its version as the driver says it"),
         _label("bus", "address of the device on its bus"),
-        Column("up", "bool", Kind.GAUGE, "operational", nullable=True),
-        Column("carrier", "bool", Kind.GAUGE, "has a link", nullable=True),
+        Column("up", "bool", ColumnKind.GAUGE, "operational", nullable=True),
+        Column("carrier", "bool", ColumnKind.GAUGE, "has a link", nullable=True),
         _counter("carrier_changes", "times the link came or went"),
         _gauge("rx_queues", "receive queues"),
         _gauge("tx_queues", "transmit queues"),
@@ -148,7 +148,7 @@ NIC_QUEUES = Table(
         _key("nic", "name of the interface"),
         _key("queue", "number of the queue", "int32"),
         _label("direction", "`rx`, `tx` or `rx+tx`"),
-        Column("irq", "int32", Kind.KEY, "number of the interrupt", nullable=True),
+        Column("irq", "int32", ColumnKind.KEY, "number of the interrupt", nullable=True),
         _label("irq_name", "its name"),
         _label("affinity", "cores it may go to, as in `0-5,39`"),
         _label("effective", "cores it does go to"),
@@ -188,7 +188,7 @@ MEMORY = Table(
     (
         _TIME,
         _key("name", "as the file names it"),
-        Column("value", "int64", Kind.GAUGE, "bytes (meminfo) or a counter (vmstat)"),
+        Column("value", "int64", ColumnKind.GAUGE, "bytes (meminfo) or a counter (vmstat)"),
     ),
     order=("name", "time_ns"),
 )
@@ -243,7 +243,7 @@ UNITS = Table(
         _label("sub", "SubState"),
         _label("result", "Result"),
         _counter("restarts", "NRestarts: 0 again after a manual start"),
-        Column("main_pid", "int32", Kind.KEY, "MainPID; null if none", nullable=True),
+        Column("main_pid", "int32", ColumnKind.KEY, "MainPID; null if none", nullable=True),
         _label("exit_code", "how the main process last ended: `exited`, `killed`, `dumped`"),
         _gauge("exit_status", "its exit status or signal"),
         _label("file_state", "UnitFileState: `enabled`, `disabled`, `static`, `masked`, …"),
@@ -269,7 +269,7 @@ CONTAINERS = Table(
         _label("name", "its name, stable over ids"),
         _label("image", "its image"),
         _label("state", "`created`, `running`, `exited`, `removed`, …"),
-        Column("pid", "int32", Kind.KEY, "its first process; null if none", nullable=True),
+        Column("pid", "int32", ColumnKind.KEY, "its first process; null if none", nullable=True),
         _gauge("exit_code", "of its last end"),
         _counter("restarts", "as the runtime counts them: a new id starts at 0"),
         _gauge("started_wall_ns", "wall time of its last start", "ns since the epoch"),
@@ -302,11 +302,11 @@ KERNEL_LOG = Table(
     "The kernel's log, line by line, as `/dev/kmsg` gives it.",
     (
         _TIME,
-        Column("sequence", "int64", Kind.KEY, "the kernel's own number of the record"),
-        Column("level", "int16", Kind.KEY, "0 emergency … 7 debug"),
-        Column("facility", "int16", Kind.KEY, "0 kernel, 1 user, …"),
-        Column("user", "bool", Kind.KEY, "written by a user, not by the kernel"),
-        Column("text", "string", Kind.LABEL, "the message"),
+        Column("sequence", "int64", ColumnKind.KEY, "the kernel's own number of the record"),
+        Column("level", "int16", ColumnKind.KEY, "0 emergency … 7 debug"),
+        Column("facility", "int16", ColumnKind.KEY, "0 kernel, 1 user, …"),
+        Column("user", "bool", ColumnKind.KEY, "written by a user, not by the kernel"),
+        Column("text", "string", ColumnKind.LABEL, "the message"),
     ),
     order=("time_ns", "sequence"),
 )

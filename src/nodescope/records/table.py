@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
-class Kind(StrEnum):
+class ColumnKind(StrEnum):
     """What a column's numbers mean, and so what may be done with them."""
 
     TIME = "time"  # a point on the monotonic clock
@@ -24,7 +24,7 @@ class Column:
 
     name: str
     type: str
-    kind: Kind
+    kind: ColumnKind
     help: str
     unit: str = ""
     nullable: bool = False

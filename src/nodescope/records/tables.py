@@ -11,29 +11,33 @@ as the kernel gives them; rates are derived on reading. Missing is null, never 0
 from __future__ import annotations
 
 from nodescope.records.node import NODE_TABLES
-from nodescope.records.table import Column, Kind, Table
+from nodescope.records.table import Column, ColumnKind, Table
 
 
 def _cpu_state(name: str, meaning: str) -> Column:
-    return Column(name, "int64", Kind.COUNTER, meaning, "ticks")
+    return Column(name, "int64", ColumnKind.COUNTER, meaning, "ticks")
 
 
 SAMPLES = Table(
     "samples",
     "One row per sample: on that core, at that time, that thread was on that row of `profile`.",
     (
-        Column("cpu", "int16", Kind.KEY, "core the sample was taken on"),
-        Column("tick", "int64", Kind.TIME, "when, in units of the segment's `tick_ns`", "ticks"),
-        Column("pid", "int32", Kind.KEY, "process id, in the recorder's pid namespace"),
-        Column("thread", "int32", Kind.KEY, "thread id minus process id: 0 is the main thread"),
+        Column("cpu", "int16", ColumnKind.KEY, "core the sample was taken on"),
+        Column(
+            "tick", "int64", ColumnKind.TIME, "when, in units of the segment's `tick_ns`", "ticks"
+        ),
+        Column("pid", "int32", ColumnKind.KEY, "process id, in the recorder's pid namespace"),
+        Column(
+            "thread", "int32", ColumnKind.KEY, "thread id minus process id: 0 is the main thread"
+        ),
         Column(
             "cgroup",
             "text",
-            Kind.LABEL,
+            ColumnKind.LABEL,
             "cgroup path; null if the kernel does not tell",
             nullable=True,
         ),
-        Column("profile", "int32", Kind.REFERENCE, "row of `profile`: comm, mode and stack"),
+        Column("profile", "int32", ColumnKind.REFERENCE, "row of `profile`: comm, mode and stack"),
     ),
     order=("cpu", "tick"),
 )
@@ -45,16 +49,16 @@ FRAMES = Table(
         Column(
             "module",
             "text",
-            Kind.LABEL,
+            ColumnKind.LABEL,
             "binary as the process saw it, `[kernel]`, or a kernel module as `[name]`",
         ),
         Column(
             "name",
             "string",
-            Kind.LABEL,
+            ColumnKind.LABEL,
             "function, demangled; `+0x…` (file offset) where it could not be named",
         ),
-        Column("kernel", "bool", Kind.KEY, "whether it is kernel code"),
+        Column("kernel", "bool", ColumnKind.KEY, "whether it is kernel code"),
     ),
     order=("kernel", "module", "name"),
 )
@@ -64,8 +68,10 @@ CALLS = Table(
     "Stacks of an open segment, in the order they were met: a row is a stack whose leaf is "
     "`frame` and whose callers are the row `parent`. Sealing turns them into `stacks`.",
     (
-        Column("parent", "int32", Kind.REFERENCE, "row of `calls`, a smaller one; -1 if none"),
-        Column("frame", "int32", Kind.REFERENCE, "row of `frames`"),
+        Column(
+            "parent", "int32", ColumnKind.REFERENCE, "row of `calls`, a smaller one; -1 if none"
+        ),
+        Column("frame", "int32", ColumnKind.REFERENCE, "row of `frames`"),
     ),
 )
 
@@ -74,8 +80,8 @@ STACKS = Table(
     "Call stacks as a tree in depth-first order: a row is a stack whose leaf is `frame`; its "
     "caller is the last row above it that is one less deep. A subtree is a run of rows.",
     (
-        Column("depth", "int16", Kind.KEY, "number of callers: 0 at the outermost frame"),
-        Column("frame", "int32", Kind.REFERENCE, "row of `frames`"),
+        Column("depth", "int16", ColumnKind.KEY, "number of callers: 0 at the outermost frame"),
+        Column("frame", "int32", ColumnKind.REFERENCE, "row of `frames`"),
     ),
 )
 
@@ -84,10 +90,14 @@ PROFILE = Table(
     "Roll-up of the segment: samples by process name, mode and stack. Rows of 2^n samples and "
     "more stand before rows of fewer, so that the head of the table is what ran most.",
     (
-        Column("stack", "int32", Kind.REFERENCE, "row of `stacks` (open segment: of `calls`)"),
-        Column("comm", "text", Kind.LABEL, "the thread's name (`comm`) at that time"),
-        Column("kernel", "bool", Kind.KEY, "mode: whether the core ran kernel code"),
-        Column("samples", "int32", Kind.COUNT, "how many samples; 0 until the segment is sealed"),
+        Column(
+            "stack", "int32", ColumnKind.REFERENCE, "row of `stacks` (open segment: of `calls`)"
+        ),
+        Column("comm", "text", ColumnKind.LABEL, "the thread's name (`comm`) at that time"),
+        Column("kernel", "bool", ColumnKind.KEY, "mode: whether the core ran kernel code"),
+        Column(
+            "samples", "int32", ColumnKind.COUNT, "how many samples; 0 until the segment is sealed"
+        ),
     ),
 )
 
@@ -96,10 +106,14 @@ PATHS = Table(
     "Roll-up of a segment with many samples: its wide paths of functions, those with at least "
     "1/8000 of all samples, as a tree in depth-first order; outermost stand the processes.",
     (
-        Column("comm", "text", Kind.LABEL, "the threads' name"),
-        Column("depth", "int16", Kind.KEY, "0: the process as a whole; 1: its outermost function"),
-        Column("frame", "int32", Kind.REFERENCE, "row of `frames`; -1 at depth 0"),
-        Column("samples", "int32", Kind.COUNT, "samples on that path, those further in included"),
+        Column("comm", "text", ColumnKind.LABEL, "the threads' name"),
+        Column(
+            "depth", "int16", ColumnKind.KEY, "0: the process as a whole; 1: its outermost function"
+        ),
+        Column("frame", "int32", ColumnKind.REFERENCE, "row of `frames`; -1 at depth 0"),
+        Column(
+            "samples", "int32", ColumnKind.COUNT, "samples on that path, those further in included"
+        ),
     ),
 )
 
@@ -107,10 +121,10 @@ SECONDS = Table(
     "seconds",
     "Roll-up of the segment: samples by second and core.",
     (
-        Column("cpu", "int16", Kind.KEY, "core"),
-        Column("second", "int64", Kind.TIME, "monotonic second the samples fell in", "s"),
-        Column("user", "int32", Kind.COUNT, "samples in user mode"),
-        Column("kernel", "int32", Kind.COUNT, "samples in kernel mode"),
+        Column("cpu", "int16", ColumnKind.KEY, "core"),
+        Column("second", "int64", ColumnKind.TIME, "monotonic second the samples fell in", "s"),
+        Column("user", "int32", ColumnKind.COUNT, "samples in user mode"),
+        Column("kernel", "int32", ColumnKind.COUNT, "samples in kernel mode"),
     ),
     order=("cpu", "second"),
 )
@@ -119,8 +133,8 @@ CORES = Table(
     "cores",
     "Time each core spent in each state: `/proc/stat`, raw counters.",
     (
-        Column("cpu", "int16", Kind.KEY, "core"),
-        Column("time_ns", "int64", Kind.TIME, "when `/proc/stat` was read", "ns"),
+        Column("cpu", "int16", ColumnKind.KEY, "core"),
+        Column("time_ns", "int64", ColumnKind.TIME, "when `/proc/stat` was read", "ns"),
         _cpu_state("user", "in user mode"),
         _cpu_state("nice", "in user mode, niced"),
         _cpu_state("system", "in the kernel"),
@@ -139,25 +153,29 @@ HEARTBEATS = Table(
     "heartbeats",
     "The recorder about itself, with the pair of clocks that places the rest.",
     (
-        Column("time_ns", "int64", Kind.TIME, "monotonic time of the reading", "ns"),
-        Column("wall_ns", "int64", Kind.GAUGE, "wall time at that moment", "ns since the epoch"),
-        Column("cpu_ns", "int64", Kind.COUNTER, "CPU time the recorder has used", "ns"),
-        Column("rss_bytes", "int64", Kind.GAUGE, "resident memory of the recorder", "bytes"),
-        Column("written_bytes", "int64", Kind.COUNTER, "bytes handed to the archive", "bytes"),
-        Column("samples", "int64", Kind.COUNTER, "samples taken since the recorder started"),
-        Column("lost", "int64", Kind.COUNTER, "records lost in the rings since it started"),
+        Column("time_ns", "int64", ColumnKind.TIME, "monotonic time of the reading", "ns"),
+        Column(
+            "wall_ns", "int64", ColumnKind.GAUGE, "wall time at that moment", "ns since the epoch"
+        ),
+        Column("cpu_ns", "int64", ColumnKind.COUNTER, "CPU time the recorder has used", "ns"),
+        Column("rss_bytes", "int64", ColumnKind.GAUGE, "resident memory of the recorder", "bytes"),
+        Column(
+            "written_bytes", "int64", ColumnKind.COUNTER, "bytes handed to the archive", "bytes"
+        ),
+        Column("samples", "int64", ColumnKind.COUNTER, "samples taken since the recorder started"),
+        Column("lost", "int64", ColumnKind.COUNTER, "records lost in the rings since it started"),
         Column(
             "late_ns",
             "int64",
-            Kind.GAUGE,
+            ColumnKind.GAUGE,
             "how late the latest reading of the sources was at worst",
             "ns",
         ),
-        Column("frequency_hz", "int32", Kind.GAUGE, "sampling rate per core in force", "Hz"),
+        Column("frequency_hz", "int32", ColumnKind.GAUGE, "sampling rate per core in force", "Hz"),
         Column(
             "unresolved",
             "string",
-            Kind.LABEL,
+            ColumnKind.LABEL,
             "why frames met since it started have no name: how many places by reason, as a JSON "
             "object (each place in a binary, in JIT code and in the kernel counts once, a caller "
             "in no mapping once per stack and segment); null if no sample was taken",
@@ -171,12 +189,12 @@ GAPS = Table(
     "gaps",
     "What was not seen, from when to when, and why.",
     (
-        Column("from_ns", "int64", Kind.TIME, "start", "ns"),
-        Column("to_ns", "int64", Kind.TIME, "end", "ns"),
-        Column("source", "text", Kind.LABEL, "what is missing: `all`, or a table's name"),
-        Column("cpu", "int16", Kind.KEY, "on which core; null means all", nullable=True),
-        Column("lost", "int64", Kind.COUNT, "how many records, where known", nullable=True),
-        Column("reason", "string", Kind.LABEL, "why"),
+        Column("from_ns", "int64", ColumnKind.TIME, "start", "ns"),
+        Column("to_ns", "int64", ColumnKind.TIME, "end", "ns"),
+        Column("source", "text", ColumnKind.LABEL, "what is missing: `all`, or a table's name"),
+        Column("cpu", "int16", ColumnKind.KEY, "on which core; null means all", nullable=True),
+        Column("lost", "int64", ColumnKind.COUNT, "how many records, where known", nullable=True),
+        Column("reason", "string", ColumnKind.LABEL, "why"),
     ),
     order=("from_ns",),
 )
@@ -185,15 +203,15 @@ EVENTS = Table(
     "events",
     "What happened, each at its time. The kinds are those of `records.events`.",
     (
-        Column("time_ns", "int64", Kind.TIME, "when", "ns"),
-        Column("kind", "text", Kind.LABEL, "what kind of event"),
-        Column("subject", "text", Kind.LABEL, "what it happened to"),
-        Column("message", "string", Kind.LABEL, "one line for a person"),
-        Column("cpu", "int16", Kind.KEY, "the core it is about; null if none", nullable=True),
+        Column("time_ns", "int64", ColumnKind.TIME, "when", "ns"),
+        Column("kind", "text", ColumnKind.LABEL, "what kind of event"),
+        Column("subject", "text", ColumnKind.LABEL, "what it happened to"),
+        Column("message", "string", ColumnKind.LABEL, "one line for a person"),
+        Column("cpu", "int16", ColumnKind.KEY, "the core it is about; null if none", nullable=True),
         Column(
             "details",
             "string",
-            Kind.LABEL,
+            ColumnKind.LABEL,
             "what else is known of it, as a JSON object; null if nothing",
             nullable=True,
         ),

@@ -18,22 +18,22 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route as HttpRoute
 
 import nodescope
-from nodescope.analysis.window import overlapping
 from nodescope.errors import ArchiveError, NodescopeError, UsageError
+from nodescope.recording.window import overlapping
 from nodescope.web.answers.replies import json_reply
 from nodescope.web.cache import Cache
 from nodescope.web.declaration import Route
 from nodescope.web.downloads import FileReply
-from nodescope.web.events import EVENT_STREAM, stream_task
-from nodescope.web.following import follow
+from nodescope.web.follow import follow
 from nodescope.web.openapi import describe
 from nodescope.web.pages import page_routes
 from nodescope.web.question import Abandoned, Question, Reply
-from nodescope.web.recording import Recording, Snapshot
 from nodescope.web.routes import ROUTES
 from nodescope.web.security import Guard, Safety
+from nodescope.web.server_sent_events import EVENT_STREAM, stream_task
 from nodescope.web.shelf import Shelf
-from nodescope.web.work import Task, TooBusy, Work
+from nodescope.web.snapshot import Recording, Snapshot
+from nodescope.web.work import PendingAnswer, TooBusy, Work
 
 KEPT_BYTES = 24 << 20
 _CACHE_CONTROL = "private, no-cache"  # kept, and asked for again by its ETag
@@ -95,8 +95,8 @@ class Server:
 
     def _begin(
         self, route: Route, values: dict[str, Any], snapshot: Snapshot, etag: str, *, slow: bool
-    ) -> Task:
-        def job(task: Task) -> Reply:
+    ) -> PendingAnswer:
+        def job(task: PendingAnswer) -> Reply:
             reply = self._compute(
                 route, Question(values, snapshot, self.shelf, task.check, task.show)
             )
@@ -122,7 +122,7 @@ class Server:
             )
             return route.answer(again)
 
-    async def _wait(self, request: Request, task: Task) -> Reply:
+    async def _wait(self, request: Request, task: PendingAnswer) -> Reply:
         """Wait for the reply, or until the one who asked is gone."""
         gone = asyncio.ensure_future(_disconnected(request))
         waited: set[asyncio.Future[Any]] = {gone, task.future}

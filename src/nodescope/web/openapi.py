@@ -7,7 +7,7 @@ from typing import Any
 
 import nodescope
 from nodescope.web import schemas
-from nodescope.web.declaration import Kind, Route
+from nodescope.web.declaration import ParameterKind, Route
 
 _ERRORS = {
     "400": "a parameter makes no sense",
@@ -62,5 +62,5 @@ def _operation(route: Route) -> dict[str, Any]:
     }
 
 
-def _content(kind: Kind) -> dict[str, Any]:
+def _content(kind: ParameterKind) -> dict[str, Any]:
     return {"schema": dict(kind.schema)}

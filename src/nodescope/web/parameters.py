@@ -11,7 +11,7 @@ from typing import Any
 from nodescope.errors import UsageError
 from nodescope.quantities import parse_cpu_list
 from nodescope.web.declaration import Parameter, choice, number, text
-from nodescope.web.recording import LATEST_NS
+from nodescope.web.snapshot import LATEST_NS
 
 parser: Any = importlib.import_module("re._parser")  # as `re` itself reads expressions
 

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from nodescope.analysis.filter import Filter
-from nodescope.analysis.window import Window, overlapping, read_parts
-from nodescope.archive.columns import Columns
 from nodescope.archive.description import Description
 from nodescope.archive.reader import Segment
 from nodescope.errors import UsageError
-from nodescope.web.recording import Snapshot
+from nodescope.recording.sample_columns import SampleColumns
+from nodescope.recording.window import Window, overlapping, read_parts
 from nodescope.web.shelf import Shelf
+from nodescope.web.snapshot import Snapshot
 
 MS = 1_000_000
 
@@ -24,7 +24,7 @@ class Abandoned(Exception):
     """Nobody waits for the answer any more."""
 
 
-class Watched(Segment):
+class WatchedColumns(Segment):
     """A segment that asks, before each table is read, whether anybody still waits."""
 
     def __init__(self, segment: Segment, check: Callable[[], None]) -> None:
@@ -93,13 +93,13 @@ class Question:
     @cached_property
     def segments(self) -> list[Segment]:
         """All of the recording, reading only while somebody waits."""
-        return [Watched(segment, self.check) for segment in self.snapshot.segments]
+        return [WatchedColumns(segment, self.check) for segment in self.snapshot.segments]
 
     def overlapping(self, window: Window) -> list[Segment]:
         """The segments of a window, as the shelf knows them."""
         return overlapping(self.snapshot.segments, window)
 
-    def parts(self) -> Iterator[Columns]:
+    def parts(self) -> Iterator[SampleColumns]:
         """Samples of the window, segment by segment."""
         if self.window.length_ns:
             yield from read_parts(self.segments, self.window)

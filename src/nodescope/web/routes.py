@@ -7,31 +7,23 @@ import re
 from nodescope.analysis.tracks import TRACKS
 from nodescope.errors import UsageError
 from nodescope.web import schemas
-from nodescope.web.answers import (
-    comparing,
-    diagnoses,
-    exports,
-    facts,
-    quality,
-    samples,
-    timeline,
-)
-from nodescope.web.declaration import Kind, Parameter, Route, choice, flag, integer, text
+from nodescope.web.answers import compare, diagnosis, exports, facts, quality, samples, timeline
+from nodescope.web.declaration import Parameter, ParameterKind, Route, choice, flag, integer, text
 from nodescope.web.matrix import MEDIA_TYPE
 from nodescope.web.parameters import AT, BASE, FILTERS, REVISION, WINDOW
 
-_MATRIX = (Kind(MEDIA_TYPE),)
+_MATRIX = (ParameterKind(MEDIA_TYPE),)
 _VIEW = (*WINDOW, *FILTERS, REVISION)  # one that cannot use a filter does not
 
 
-def _json(schema: schemas.Schema) -> tuple[Kind]:
-    return (Kind("application/json", schema),)
+def _json(schema: schemas.Schema) -> tuple[ParameterKind]:
+    return (ParameterKind("application/json", schema),)
 
 
-def _download(media_type: str) -> tuple[Kind]:
+def _download(media_type: str) -> tuple[ParameterKind]:
     if media_type == "application/json":
-        return (Kind(media_type, {"type": "object"}),)
-    return (Kind(media_type),)
+        return (ParameterKind(media_type, {"type": "object"}),)
+    return (ParameterKind(media_type),)
 
 
 def _parse_kinds(given: str) -> frozenset[str]:
@@ -86,23 +78,23 @@ ROUTES = (
                            "function"),
            integer("limit", "how many at most", 1, 5000, 500)), by_samples=True),
     Route("/api/compare", "What is different from the time before, or from another window",
-          comparing.compare, _json(schemas.COMPARE),
+          compare.compare, _json(schemas.COMPARE),
           (*_VIEW, *BASE, integer("limit", "how many rows at most", 1, 2000, 200)), slow=True),
     Route("/api/compare/flame", "The flame graph, with what the baseline had on each path",
-          comparing.compare_flame, _json(schemas.DIFFERENCE), (*_VIEW, *BASE, *_FLAME),
+          compare.compare_flame, _json(schemas.DIFFERENCE), (*_VIEW, *BASE, *_FLAME),
           slow=True),
     Route("/api/facts", "The node at one moment", facts.facts, _json(schemas.FACTS),
           (*AT, REVISION)),
     Route("/api/quality", "How far the window can be trusted", quality.quality,
           _json(schemas.QUALITY), _VIEW, slow=True),
-    Route("/api/diagnosis", "What went wrong, and why", diagnoses.diagnosis,
-          (*_json(schemas.DIAGNOSIS), Kind("text/event-stream")), _VIEW, slow=True),
+    Route("/api/diagnosis", "What went wrong, and why", diagnosis.diagnosis,
+          (*_json(schemas.DIAGNOSIS), ParameterKind("text/event-stream")), _VIEW, slow=True),
     Route("/api/report.html", "The diagnosis with its pictures, as one file",
-          diagnoses.report_html, (Kind("text/html"),), _VIEW, slow=True),
-    Route("/api/report.md", "The diagnosis as Markdown", diagnoses.report_markdown,
-          (Kind("text/markdown"),), _VIEW, slow=True),
+          diagnosis.report_html, (ParameterKind("text/html"),), _VIEW, slow=True),
+    Route("/api/report.md", "The diagnosis as Markdown", diagnosis.report_markdown,
+          (ParameterKind("text/markdown"),), _VIEW, slow=True),
     Route("/api/bundle", "Everything of the window in one file", exports.bundle,
-          (Kind("application/octet-stream"),), _VIEW, slow=True, cached=False),
+          (ParameterKind("application/octet-stream"),), _VIEW, slow=True, cached=False),
     *(Route(f"/api/export/{name}", f"The window for {name}", exports.export(name),
             _download(exports.MEDIA_TYPES[name]), _VIEW, slow=True, cached=False)
       for name in exports.FORMATS),

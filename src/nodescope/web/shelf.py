@@ -13,12 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from nodescope.analysis.core_strips import Strip, join_strips, make_strip
-from nodescope.analysis.cores import STATES
 from nodescope.analysis.tracks import Readings, read_tracks
-from nodescope.analysis.window import Event, Window, read_events
 from nodescope.archive.memory import give_memory_back
 from nodescope.archive.reader import Segment
 from nodescope.errors import ArchiveError
+from nodescope.recording.core_readings import STATES
+from nodescope.recording.window import Event, Window, read_events
 from nodescope.web.cache import Cache
 
 MOST_BYTES = 160 << 20

@@ -27,10 +27,10 @@ class TooBusy(NodescopeError):
 
 
 @dataclass(eq=False)
-class Task:
+class PendingAnswer:
     """Work that somebody waits for."""
 
-    job: Callable[[Task], Reply]
+    job: Callable[[PendingAnswer], Reply]
     waiting: int = 0
     progress: tuple[int, int] = (0, 0)
     left: threading.Event = field(default_factory=threading.Event)
@@ -59,24 +59,26 @@ class Work:
         self._quick = ThreadPoolExecutor(quick, "quick")
         self._slow = ThreadPoolExecutor(slow, "slow")
         self.looking = ThreadPoolExecutor(4, "looking")  # for what takes a moment
-        self._under_way: dict[Hashable, Task] = {}
+        self._under_way: dict[Hashable, PendingAnswer] = {}
         self._trimming = False
         self._closed = False
 
-    def begin(self, key: Hashable, job: Callable[[Task], Reply], *, slow: bool = False) -> Task:
+    def begin(
+        self, key: Hashable, job: Callable[[PendingAnswer], Reply], *, slow: bool = False
+    ) -> PendingAnswer:
         """Have it computed, or join those who wait for the same; `leave` when no longer."""
         task = self._under_way.get(key)
         if task is None:
             if len(self._under_way) >= MOST_WAITING:
                 raise TooBusy("too many questions at once", hint="try again in a few seconds")
-            task = self._under_way[key] = Task(job)
+            task = self._under_way[key] = PendingAnswer(job)
             pool = self._slow if slow else self._quick
             task.future = asyncio.get_running_loop().run_in_executor(pool, task.run)
             task.future.add_done_callback(lambda done: self._done(key, task, done))
         task.waiting += 1
         return task
 
-    def leave(self, task: Task) -> None:
+    def leave(self, task: PendingAnswer) -> None:
         """One less waits; the last one's leaving ends the work."""
         task.waiting -= 1
         if not task.waiting and not task.future.done():
@@ -85,7 +87,7 @@ class Work:
                 if each is task:
                     del self._under_way[key]
 
-    def _done(self, key: Hashable, task: Task, future: asyncio.Future[Reply]) -> None:
+    def _done(self, key: Hashable, task: PendingAnswer, future: asyncio.Future[Reply]) -> None:
         if self._under_way.get(key) is task:
             del self._under_way[key]
         if not future.cancelled():

@@ -14,8 +14,8 @@ from nodescope.errors import SourceAbsent, SourceDenied
 from nodescope.recorder.observation import SECOND_NS
 from nodescope.recorder.observers.cgroup_churn import ChurnObserver
 from nodescope.records.node import CGROUP_CHURN
-from nodescope.sources.cgroup_churn import ChurnEvent, Kind, Watch
-from nodescope.sources.cgroup_tree import read_hierarchies
+from nodescope.sources.cgroups.churn import ChurnEvent, Kind, Watch
+from nodescope.sources.cgroups.hierarchies import read_hierarchies
 from nodescope.sources.places import Places
 
 

@@ -18,7 +18,7 @@ from nodescope.errors import SourceAbsent
 from nodescope.recorder.observers import cgroups
 from nodescope.recorder.observers.cgroups import CgroupsObserver
 from nodescope.records.node import CGROUPS, PRESSURE
-from nodescope.sources.cgroup_tree import read_hierarchies
+from nodescope.sources.cgroups.hierarchies import read_hierarchies
 from nodescope.sources.places import Places
 
 MOUNTS = "sys/fs/cgroup"

@@ -10,7 +10,7 @@ from nodescope.errors import SourceAbsent, SourceError
 from nodescope.recorder.observers.containers import Containers
 from nodescope.records import EVENT_KINDS
 from nodescope.records.node import CONTAINERS
-from nodescope.sources.containers.container import Container, Happening, Kind
+from nodescope.sources.containers.container import Container, ContainerHappening, HappeningKind
 from nodescope.sources.containers.runtimes import Polled
 
 OFFSET_NS = 1_794_832_000_000_000_000
@@ -45,9 +45,9 @@ class Said:
         polled, self.polled = self.polled, Polled(failed=self.polled.failed)
         return polled
 
-    def happen(self, kind: Kind, second: int, container: Container, **more: int) -> None:
+    def happen(self, kind: HappeningKind, second: int, container: Container, **more: int) -> None:
         wall_ns = OFFSET_NS + second * SECOND_NS
-        self.polled.happenings.append(Happening(kind, wall_ns, container, **more))
+        self.polled.happenings.append(ContainerHappening(kind, wall_ns, container, **more))
 
     def close(self) -> None:
         self.closed = True
@@ -78,9 +78,9 @@ def test_starts_and_ends_at_their_own_times() -> None:
     observer = make(said)
     observer.observe(NOW)
     ended = replace(WEB, state="exited", exit_code=5, restarts=None)
-    said.happen(Kind.STARTED, 20, WEB)
-    said.happen(Kind.EXITED, 30, ended, ran_ns=10 * SECOND_NS)
-    said.happen(Kind.REMOVED, 31, replace(WEB, state="removed"))
+    said.happen(HappeningKind.STARTED, 20, WEB)
+    said.happen(HappeningKind.EXITED, 30, ended, ran_ns=10 * SECOND_NS)
+    said.happen(HappeningKind.REMOVED, 31, replace(WEB, state="removed"))
     observation = observer.observe(NOW)
     start, end = observation.events
     assert (start.time_ns, start.kind, start.subject) == (
@@ -102,8 +102,8 @@ def test_a_restart_and_a_replacement_are_told_apart() -> None:
     said = Said(WEB)
     observer = make(said)
     observer.observe(NOW)
-    said.happen(Kind.STARTED, 40, replace(WEB, restarts=1))
-    said.happen(Kind.STARTED, 50, replace(WEB, id="b2"))
+    said.happen(HappeningKind.STARTED, 40, replace(WEB, restarts=1))
+    said.happen(HappeningKind.STARTED, 50, replace(WEB, id="b2"))
     again, anew = observer.observe(NOW).events
     assert (again.kind, again.message) == ("container_restart", "started again (restart 1)")
     assert (anew.kind, anew.details["replaces"]) == ("container_started", "a1")
@@ -115,8 +115,8 @@ def test_a_loop_is_an_event_with_its_rate_and_parent() -> None:
     for number in range(4):
         container = replace(WEB, id=f"id{number}")
         ended = replace(container, state="exited", exit_code=5)
-        said.happen(Kind.STARTED, 10 * number, container)
-        said.happen(Kind.EXITED, 10 * number + 1, ended, ran_ns=SECOND_NS)
+        said.happen(HappeningKind.STARTED, 10 * number, container)
+        said.happen(HappeningKind.EXITED, 10 * number + 1, ended, ran_ns=SECOND_NS)
     events = observer.observe(NOW).events
     (loop,) = [event for event in events if event.kind == "container_loop"]
     assert EVENT_KINDS["container_loop"].serious
@@ -140,7 +140,7 @@ def test_what_vanished_unseen_is_removed() -> None:
 def test_times_ahead_of_now_are_not_believed() -> None:
     said = Said()
     observer = make(said)
-    said.happen(Kind.STARTED, 5000, WEB)
+    said.happen(HappeningKind.STARTED, 5000, WEB)
     (event,) = observer.observe(NOW).events
     assert event.time_ns == NOW
 

@@ -18,13 +18,13 @@ import pytest
 from tests.container_daemons import ContainerHost, container_host
 from tests.waiting import wait_for
 
-from nodescope.analysis.window import Event as RecordedEvent
-from nodescope.analysis.window import Window, read_events
 from nodescope.archive.reader import Archive, Segment
 from nodescope.errors import ArchiveError
 from nodescope.recorder.observation import Event, Observation, Setting
 from nodescope.recorder.observers.catalogue import NAMES
 from nodescope.recorder.observers.containers import Containers, make
+from nodescope.recording.window import Event as RecordedEvent
+from nodescope.recording.window import Window, read_events
 from nodescope.sources.containers.runtimes import Runtimes
 
 pytestmark = [

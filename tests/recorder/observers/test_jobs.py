@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.sources.test_ray import event
+from tests.sources.jobs.test_ray import event
 
 from nodescope.archive.writer import ArchiveWriter
 from nodescope.clock import SystemClock

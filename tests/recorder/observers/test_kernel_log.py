@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from tests.kernel_log import ring_bytes, write_line
-from tests.sources.kernel_messages.formats import FORMATS
+from tests.sources.kernel_log.messages.formats import FORMATS
 from tests.waiting import wait_for
 
 from nodescope.archive.reader import Archive
@@ -21,11 +21,11 @@ from nodescope.archive.retention import read_frozen
 from nodescope.archive.writer import ArchiveWriter
 from nodescope.clock import SystemClock
 from nodescope.errors import ArchiveError
+from nodescope.recorder.already_recorded import read_told
 from nodescope.recorder.observation import Event, Observation, Setting, columns_of
 from nodescope.recorder.observers import kernel_log
 from nodescope.recorder.observers.kernel_log import MOST_LINES, KernelLogObserver
-from nodescope.recorder.told import read_told
-from nodescope.sources.node import read_node
+from nodescope.sources.node.identity import read_node
 from nodescope.sources.places import Places
 
 MILLISECOND_NS = 1_000_000

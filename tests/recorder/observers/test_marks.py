@@ -8,7 +8,7 @@ import pytest
 from nodescope.archive.marks import list_marks, write_mark
 from nodescope.archive.writer import ArchiveWriter
 from nodescope.clock import SystemClock
-from nodescope.recorder.marking import make_mark
+from nodescope.recorder.mark import make_mark
 from nodescope.recorder.observation import Event, Setting
 from nodescope.recorder.observers import marks
 from nodescope.sources.places import Places

@@ -7,9 +7,9 @@ from tests.kernel_files import write
 
 from nodescope.errors import SourceAbsent
 from nodescope.recorder.observers.memory import MEMINFO, VMSTAT, MemoryObserver
-from nodescope.sources.meminfo import read_meminfo
+from nodescope.sources.node.meminfo import read_meminfo
+from nodescope.sources.node.vmstat import read_vmstat
 from nodescope.sources.places import Places
-from nodescope.sources.vmstat import read_vmstat
 
 
 def _rows(observer: MemoryObserver) -> dict[str, int]:

@@ -14,7 +14,7 @@ from tests.sources.network.synthetic_ena import (
     SyntheticHost,
 )
 
-from nodescope.diagnosis.incidents import NIC_KINDS
+from nodescope.diagnosis.symptoms.incidents import NIC_KINDS
 from nodescope.errors import SourceAbsent
 from nodescope.recorder.observation import SECOND_NS, Event, Observation, Setting
 from nodescope.recorder.observers.nics import NicsObserver, make

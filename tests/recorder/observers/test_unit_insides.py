@@ -11,8 +11,8 @@ from nodescope.recorder.observation import SECOND_NS, Event
 from nodescope.recorder.observers.unit_insides import UnitInsides
 from nodescope.records import EVENT_KINDS
 from nodescope.sources.places import Places
-from nodescope.sources.task_exits import TaskExit
-from nodescope.sources.unit_insides import parse_process, parse_service
+from nodescope.sources.processes.exits import TaskExit
+from nodescope.sources.systemd.unit_processes import parse_process, parse_service
 
 _AGENT, _SHIM = 100, 200
 

@@ -8,7 +8,7 @@ from nodescope.recorder.observation import SECOND_NS, Event
 from nodescope.recorder.observers.unit_lines import UnitLines
 from nodescope.records import EVENT_KINDS
 from nodescope.sources.places import Places
-from nodescope.sources.systemd.journal import Message, Wanted
+from nodescope.sources.systemd.journal import JournalMessage, Wanted
 
 _ENDED = "Agent exited with code 1"
 
@@ -18,10 +18,10 @@ class Node:
 
     def __init__(self) -> None:
         self.now_s = 1000
-        self._waiting: list[Message] = []
+        self._waiting: list[JournalMessage] = []
         self.observer = UnitLines(Places(), lambda _: self)
 
-    def take_new(self, wanted: Wanted, most: int | None = None) -> list[Message]:
+    def take_new(self, wanted: Wanted, most: int | None = None) -> list[JournalMessage]:
         assert most == 100
         chosen = wanted["_SYSTEMD_UNIT"]
         assert callable(chosen)
@@ -35,7 +35,7 @@ class Node:
         """What is told after a unit logged these lines."""
         self.now_s += after_s
         self._waiting = [
-            Message(self.now_s * 1_000_000, 0, "", {"_SYSTEMD_UNIT": unit, "MESSAGE": line})
+            JournalMessage(self.now_s * 1_000_000, 0, "", {"_SYSTEMD_UNIT": unit, "MESSAGE": line})
             for line in lines
         ]
         return self.observer.observe(self.now_s * SECOND_NS).events

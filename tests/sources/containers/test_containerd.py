@@ -13,7 +13,7 @@ from tests.waiting import wait_for
 
 from nodescope.errors import NodescopeError, SourceError
 from nodescope.sources.containers import containerd_messages as messages
-from nodescope.sources.containers.container import Happening
+from nodescope.sources.containers.container import ContainerHappening
 from nodescope.sources.containers.containerd import Containerd
 from nodescope.sources.containers.cri_files import CriFiles, parse_status
 from nodescope.sources.containers.oci import parse_spec
@@ -48,12 +48,12 @@ def containerd(tmp_path: Path, fake: FakeContainerd) -> Iterator[Containerd]:
         followed.close()
 
 
-def brief(happenings: list[Happening]) -> list[tuple[str, str | None, int | None]]:
+def brief(happenings: list[ContainerHappening]) -> list[tuple[str, str | None, int | None]]:
     return [(h.kind.value, h.container.name, h.container.exit_code) for h in happenings]
 
 
-def poll_for(containerd: Containerd, count: int) -> list[Happening]:
-    found: list[Happening] = []
+def poll_for(containerd: Containerd, count: int) -> list[ContainerHappening]:
+    found: list[ContainerHappening] = []
 
     def enough() -> bool:
         found.extend(containerd.poll(NOW))

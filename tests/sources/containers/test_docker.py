@@ -13,7 +13,7 @@ from tests.sources.containers.daemons import RECORDED, FakeDocker, listening
 from tests.waiting import wait_for
 
 from nodescope.errors import MalformedSource, NodescopeError, SourceAbsent, SourceError
-from nodescope.sources.containers.container import Happening, Kind
+from nodescope.sources.containers.container import ContainerHappening, HappeningKind
 from nodescope.sources.containers.docker import Docker, parse_event, parse_inspect
 from nodescope.sources.containers.docker_files import DockerFiles, parse_config
 from nodescope.sources.places import Places
@@ -61,11 +61,11 @@ def event(action: str, identifier: str, name: str, wall_ns: int, **attributes: s
     return json.dumps(said).encode()
 
 
-def poll_until(docker: Docker, wall_ns: int = NOW) -> list[Happening]:
+def poll_until(docker: Docker, wall_ns: int = NOW) -> list[ContainerHappening]:
     return wait_for(lambda: docker.poll(wall_ns), "something happened")
 
 
-def brief(happenings: list[Happening]) -> list[tuple[str, str | None, int | None]]:
+def brief(happenings: list[ContainerHappening]) -> list[tuple[str, str | None, int | None]]:
     return [(h.kind.value, h.container.name, h.container.exit_code) for h in happenings]
 
 
@@ -228,8 +228,8 @@ def test_the_past_as_the_daemon_remembers_it(
     for _ in range(2):  # before anything was listed, and after
         found = docker.read_recent(NOW, 0)
         assert {h.container.name for h in found} == {"looping", "again"}
-        assert [h.container.exit_code for h in found if h.kind is Kind.EXITED] == [7, 3]
-        assert all((h.ran_ns or 0) > 0 for h in found if h.kind is Kind.EXITED)
+        assert [h.container.exit_code for h in found if h.kind is HappeningKind.EXITED] == [7, 3]
+        assert all((h.ran_ns or 0) > 0 for h in found if h.kind is HappeningKind.EXITED)
         docker.poll(NOW)
     docker.close()
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.sources.containers.daemons import RECORDED
 
 from nodescope.errors import MalformedSource, NodescopeError, SourceAbsent
-from nodescope.sources.containers.container import Kind
+from nodescope.sources.containers.container import HappeningKind
 from nodescope.sources.containers.podman import PodmanFiles, parse_containers, parse_event
 from nodescope.sources.places import Places
 
@@ -59,8 +59,8 @@ def test_recorded_files() -> None:
     ]
     events = [parse_event(line, "x") for line in LOG.splitlines()]
     assert [(e.kind, e.name, e.exit_code) for e in events if e][-2:] == [
-        (Kind.EXITED, "ploop", 4),
-        (Kind.REMOVED, "ploop", None),
+        (HappeningKind.EXITED, "ploop", 4),
+        (HappeningKind.REMOVED, "ploop", None),
     ]
 
 
@@ -81,7 +81,11 @@ def test_an_end_without_a_log_has_no_code(root: Path) -> None:
     podman.poll(NOW)
     shutil.rmtree(root / "proc/77")
     (end,) = podman.poll(NOW)
-    assert (end.kind, end.container.name, end.container.exit_code) == (Kind.EXITED, "pkeep", None)
+    assert (end.kind, end.container.name, end.container.exit_code) == (
+        HappeningKind.EXITED,
+        "pkeep",
+        None,
+    )
 
 
 def test_a_pid_used_again_is_not_the_containers(root: Path) -> None:
@@ -100,18 +104,18 @@ def test_the_log_of_events_is_followed(root: Path) -> None:
         file.write(event("start", "a1", 1) + event("died", "a1", 3, ContainerExitCode=6))
         file.write(event("remove", "a1", 4)[:-10])
     started, ended = podman.poll(NOW)
-    assert (started.kind, started.container.name) == (Kind.STARTED, "job")
+    assert (started.kind, started.container.name) == (HappeningKind.STARTED, "job")
     assert (ended.container.exit_code, ended.ran_ns) == (6, 2_000_000_000)
     log(root).unlink()
     log(root).write_bytes(event("remove", "a1", 4))
-    assert [each.kind for each in podman.poll(NOW)] == [Kind.REMOVED]
+    assert [each.kind for each in podman.poll(NOW)] == [HappeningKind.REMOVED]
 
 
 def test_the_past_by_the_log(root: Path) -> None:
     log(root).write_bytes(LOG)
     podman = PodmanFiles(Places(root=root))
     podman.poll(NOW)
-    ends = [each for each in podman.read_recent(NOW, 0) if each.kind is Kind.EXITED]
+    ends = [each for each in podman.read_recent(NOW, 0) if each.kind is HappeningKind.EXITED]
     assert {each.container.exit_code for each in ends} == {4}
 
 

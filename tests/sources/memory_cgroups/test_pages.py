@@ -9,7 +9,7 @@ from tests.sources.memory_cgroups.trees import put
 from nodescope.errors import SourceDenied
 from nodescope.sources.memory_cgroups.file_systems import Mount, parse_mountinfo
 from nodescope.sources.memory_cgroups.pages import KINDS, classify, parse_ram, scan_pages
-from nodescope.sources.memory_cgroups.resident import find_runs
+from nodescope.sources.memory_cgroups.resident_pages import find_runs
 from nodescope.sources.places import Places
 
 

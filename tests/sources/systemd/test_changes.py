@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from nodescope.sources.systemd.changes import Watched
+from nodescope.sources.systemd.changes import WatchedUnits
 from nodescope.sources.systemd.manager import Changed, JobRemoved, Removed
 from nodescope.sources.systemd.unit import Unit
 
@@ -52,8 +52,8 @@ def _running(restarts: int) -> Changed:
     )
 
 
-def _watched() -> Watched:
-    watched = Watched()
+def _watched() -> WatchedUnits:
+    watched = WatchedUnits()
     watched.learn(
         [
             Unit(
@@ -117,7 +117,7 @@ def test_changes_said_as_one_still_name_the_run_that_ended() -> None:
 
 
 def test_a_unit_that_was_never_read_is_asked_for() -> None:
-    watched = Watched()
+    watched = WatchedUnits()
     assert watched.follow(_CRASH, now_us=1) == []
     assert watched.unknown == {_UNIT}
 

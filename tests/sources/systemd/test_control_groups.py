@@ -6,8 +6,8 @@ import pytest
 
 from nodescope.sources.places import Places
 from nodescope.sources.systemd.control_groups import find_prefix, parse_cgroup_prefix
+from nodescope.sources.systemd.locations import unit_root
 from nodescope.sources.systemd.unit import slice_path
-from nodescope.sources.systemd.whereabouts import unit_root
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from nodescope.errors import SourceAbsent, SourceDenied
 from nodescope.sources.places import Places
 from nodescope.sources.systemd.happenings import CHOSEN
 from nodescope.sources.systemd.journal import Journal, read_boot_id
-from nodescope.sources.systemd.whereabouts import bus_addresses, journal_folders
+from nodescope.sources.systemd.locations import bus_addresses, journal_folders
 
 
 @pytest.fixture

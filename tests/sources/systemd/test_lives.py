@@ -5,8 +5,8 @@ from pathlib import Path
 from tests.sources.systemd import journal_files
 
 from nodescope.sources.systemd import happenings
-from nodescope.sources.systemd.happenings import CHOSEN, Happening, parse_message
-from nodescope.sources.systemd.journal import Journal, Message
+from nodescope.sources.systemd.happenings import CHOSEN, UnitHappening, parse_message
+from nodescope.sources.systemd.journal import Journal, JournalMessage
 from nodescope.sources.systemd.lives import Lives
 
 _S = 1_000_000
@@ -14,7 +14,7 @@ _S = 1_000_000
 
 def _runs(
     count: int, *, every_us: int = 2 * _S, lasts_us: int = 1000, status: int = 3
-) -> list[Happening]:
+) -> list[UnitHappening]:
     told = []
     for number in range(count):
         at, run = number * every_us, f"run{number}"
@@ -92,8 +92,8 @@ def test_what_only_looks_like_systemd_is_not_believed() -> None:
         "_PID": "4711",
         "N_RESTARTS": "7",
     }
-    assert parse_message(Message(1, 1, "", fields)) is None
-    told = parse_message(Message(1, 1, "", {**fields, "_PID": "1"}))
+    assert parse_message(JournalMessage(1, 1, "", fields)) is None
+    told = parse_message(JournalMessage(1, 1, "", {**fields, "_PID": "1"}))
     assert told is not None
     assert told.details["restarts"] == 7
 
@@ -104,7 +104,7 @@ def test_systemds_own_line_tells_whom_it_left_out_of_a_circle() -> None:
         "b.service/start"
     )
     fields = {"UNIT": "b.service", "MESSAGE": said, "_PID": "1"}
-    told = parse_message(Message(5 * _S, 1, "", fields))
+    told = parse_message(JournalMessage(5 * _S, 1, "", fields))
     assert told is not None
     assert (told.kind, told.unit, told.details) == (
         "start_failed", "a.service", {"result": "ordering-cycle"}
@@ -115,14 +115,14 @@ def test_systemds_own_line_tells_whom_it_left_out_of_a_circle() -> None:
     lives.take([happenings.started("a.service", 9 * _S, "run")])
     known.append(lives.of["a.service"].cycle_deleted)
     assert known == [True, False]
-    assert parse_message(Message(5 * _S, 1, "", {**fields, "_PID": "77"})) is None
+    assert parse_message(JournalMessage(5 * _S, 1, "", {**fields, "_PID": "77"})) is None
 
 
 def test_a_stop_is_known_until_the_next_start_and_is_no_event() -> None:
     fields = {"UNIT": "x.service", "MESSAGE_ID": "9d1aaa27d60140bd96365438aad20286"}
-    by_restart = Message(1, 1, "", {**fields, "JOB_TYPE": "restart"})
+    by_restart = JournalMessage(1, 1, "", {**fields, "JOB_TYPE": "restart"})
     assert parse_message(by_restart) is None
-    stopped = parse_message(Message(1, 1, "", {**fields, "JOB_TYPE": "stop"}))
+    stopped = parse_message(JournalMessage(1, 1, "", {**fields, "JOB_TYPE": "stop"}))
     assert stopped is not None
     lives = Lives()
     assert lives.take([stopped]) == []
@@ -140,7 +140,7 @@ def test_a_unit_that_was_skipped_did_not_start() -> None:
         "MESSAGE": "x.service was skipped because of an unmet condition check",
         "INVOCATION_ID": "",
     }
-    assert parse_message(Message(1, 1, "", fields)) is None
+    assert parse_message(JournalMessage(1, 1, "", fields)) is None
 
 
 def test_a_real_journal_tells_the_lives_of_its_units(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from nodescope.recorder.observation import Observer, Setting
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ObserverEntry:
     """One observer; its module bears its name."""
 
     name: str
@@ -23,24 +23,24 @@ class Entry:
     help: str
 
 
-CATALOGUE: tuple[Entry, ...] = (
-    Entry("kernel_log", ("kernel_log", "events"), "the kernel's log, classified"),
-    Entry("marks", ("events",), "moments marked by `nodescope mark`"),
-    Entry("jobs", ("events",), "jobs of Ray that failed"),
-    Entry("softnet", ("softnet", "interrupts", "events"),
+CATALOGUE: tuple[ObserverEntry, ...] = (
+    ObserverEntry("kernel_log", ("kernel_log", "events"), "the kernel's log, classified"),
+    ObserverEntry("marks", ("events",), "moments marked by `nodescope mark`"),
+    ObserverEntry("jobs", ("events",), "jobs of Ray that failed"),
+    ObserverEntry("softnet", ("softnet", "interrupts", "events"),
           "packet work and device interrupts of each core, and its starvation"),
-    Entry("nics", ("nics", "nic_queues", "nic_statistics", "events"), "network devices"),
-    Entry("pressure", ("pressure",), "time lost for want of CPU, memory or I/O"),
-    Entry("memory", ("memory",), "meminfo and vmstat"),
-    Entry("memory_cgroups", ("memory_cgroups", "dying_parents", "events"),
+    ObserverEntry("nics", ("nics", "nic_queues", "nic_statistics", "events"), "network devices"),
+    ObserverEntry("pressure", ("pressure",), "time lost for want of CPU, memory or I/O"),
+    ObserverEntry("memory", ("memory",), "meminfo and vmstat"),
+    ObserverEntry("memory_cgroups", ("memory_cgroups", "dying_parents", "events"),
           "memory cgroups tracked, visible, dying"),
-    Entry("cgroup_churn", ("cgroup_churn",), "who makes and removes cgroups"),
-    Entry("cgroups", ("cgroups", "pressure"), "CPU, throttling and memory of every cgroup"),
-    Entry("cgroup_names", ("cgroup_names",), "pods, containers and units of cgroups"),
-    Entry("units", ("units", "events"), "systemd units"),
-    Entry("unit_insides", ("events",), "loops that hide inside running units"),
-    Entry("unit_lines", ("events",), "what running units log of ends of what they started"),
-    Entry("containers", ("containers", "events"), "containers and their ends"),
+    ObserverEntry("cgroup_churn", ("cgroup_churn",), "who makes and removes cgroups"),
+    ObserverEntry("cgroups", ("cgroups", "pressure"), "CPU, throttling and memory of every cgroup"),
+    ObserverEntry("cgroup_names", ("cgroup_names",), "pods, containers and units of cgroups"),
+    ObserverEntry("units", ("units", "events"), "systemd units"),
+    ObserverEntry("unit_insides", ("events",), "loops that hide inside running units"),
+    ObserverEntry("unit_lines", ("events",), "what running units log of ends of what they started"),
+    ObserverEntry("containers", ("containers", "events"), "containers and their ends"),
 )  # fmt: skip
 
 NAMES = tuple(entry.name for entry in CATALOGUE)

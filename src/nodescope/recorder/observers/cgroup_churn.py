@@ -10,8 +10,8 @@ from collections.abc import Callable
 
 from nodescope.errors import SourceError
 from nodescope.recorder.observation import SECOND_NS, Event, Observation, Setting, Unseen
-from nodescope.sources.cgroup_churn import ChurnWatch, ScanWatch, Watch
-from nodescope.sources.cgroup_ledger import Ledger
+from nodescope.sources.cgroups.churn import ChurnWatch, ScanWatch, Watch
+from nodescope.sources.cgroups.churn_ledger import ChurnLedger
 from nodescope.sources.places import Places
 
 _ROWS_NS = 10 * SECOND_NS
@@ -28,7 +28,7 @@ class ChurnObserver:
         self._places = places
         self._open_watch = open_watch
         self._watch: Watch | None = None
-        self._ledger = Ledger()
+        self._ledger = ChurnLedger()
         self._whole = True
         self._told_ns: int | None = None
         self._lost = 0
@@ -40,7 +40,7 @@ class ChurnObserver:
         said = Observation()
         if self._watch is None:
             self._watch = self._open(now_ns, said)
-            self._ledger = Ledger(releases=self._watch.way == "tracepoints")
+            self._ledger = ChurnLedger(releases=self._watch.way == "tracepoints")
             self._told_ns = now_ns
         assert self._told_ns is not None
         scanning = self._watch.way == "scan"

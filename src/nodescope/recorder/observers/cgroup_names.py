@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from itertools import islice
 
 from nodescope.recorder.observation import SECOND_NS, Observation, Setting
-from nodescope.sources.cgroup_names import Owner, find_owner
-from nodescope.sources.cgroup_tree import Hierarchy, read_hierarchies, walk
-from nodescope.sources.container_names import ContainerNames, Names
+from nodescope.sources.cgroups.hierarchies import Hierarchy, read_hierarchies, walk
+from nodescope.sources.cgroups.owner_by_path import CgroupOwner, find_owner
+from nodescope.sources.containers.names_on_disk import ContainerNames, KnownNames
 from nodescope.sources.places import Places
 
 _MAX_CGROUPS = 20_000
@@ -24,8 +24,8 @@ class NamesObserver:
         self._places = places
         self._hierarchies: list[Hierarchy] = []
         self._names = ContainerNames(places)
-        self._owners: dict[str, Owner | None] = {}
-        self._said: dict[str, Names] = {}
+        self._owners: dict[str, CgroupOwner | None] = {}
+        self._said: dict[str, KnownNames] = {}
 
     def begin_segment(self) -> None:
         self._said = {}
@@ -38,7 +38,7 @@ class NamesObserver:
             self._owners[path] = before[path] if path in before else find_owner(path)
         said = Observation()
         self._names.begin()
-        still: dict[str, Names] = {}
+        still: dict[str, KnownNames] = {}
         for path, owner in self._owners.items():
             if owner is None:
                 continue
@@ -67,7 +67,7 @@ def _choose(hierarchies: list[Hierarchy]) -> list[Hierarchy]:
     return chosen or hierarchies[:1]
 
 
-def _add(said: Observation, now_ns: int, path: str, owner: Owner, names: Names) -> None:
+def _add(said: Observation, now_ns: int, path: str, owner: CgroupOwner, names: KnownNames) -> None:
     said.add(
         "cgroup_names",
         time_ns=now_ns,

@@ -17,11 +17,11 @@ from typing import Any
 
 from nodescope.errors import SourceError
 from nodescope.recorder.observation import SECOND_NS, Observation, Setting
-from nodescope.sources.cgroup_pattern import split_path
-from nodescope.sources.cgroup_tree import LEAF_LINKS, read_hierarchies, walk
-from nodescope.sources.cgroup_usage import Absent, UsageReader, Values
+from nodescope.sources.cgroups.hierarchies import LEAF_LINKS, read_hierarchies, walk
+from nodescope.sources.cgroups.name_pattern import split_path
+from nodescope.sources.cgroups.usage import Absent, UsageReader, Values
+from nodescope.sources.node.pressure import Pressure, read_pressure_file
 from nodescope.sources.places import Places
-from nodescope.sources.pressure import Pressure, read_pressure_file
 
 _TURNS = 12  # rounds until everything was read once
 _MAX_READ = 1000  # cgroups that ran, in one round

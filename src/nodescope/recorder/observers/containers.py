@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
-from nodescope.analysis.container_loops import Loop, LoopWatch
 from nodescope.clock import Clock, SystemClock, read_pair
+from nodescope.judgement.container_loops import ContainerLoop, LoopWatch
 from nodescope.quantities import format_duration
 from nodescope.recorder.observation import SECOND_NS, Event, Observation, Setting, Unseen
-from nodescope.sources.containers.container import Container, Happening, Kind
+from nodescope.sources.containers.container import Container, ContainerHappening, HappeningKind
 from nodescope.sources.containers.runtimes import Runtimes
 
 _MAX_NAMES = 4096
@@ -88,11 +88,15 @@ class Containers:
     # -- events ----------------------------------------------------------------------
 
     def _tell(
-        self, observation: Observation, happening: Happening, container: Container, time_ns: int
+        self,
+        observation: Observation,
+        happening: ContainerHappening,
+        container: Container,
+        time_ns: int,
     ) -> None:
-        if happening.kind is Kind.STARTED:
+        if happening.kind is HappeningKind.STARTED:
             observation.events.append(self._start(container, time_ns))
-        elif happening.kind is Kind.EXITED:
+        elif happening.kind is HappeningKind.EXITED:
             observation.events.append(_end(container, happening.ran_ns, time_ns))
         loop = self._loops.take(replace(happening, container=container))
         if loop is not None:
@@ -170,7 +174,7 @@ def _end(container: Container, ran_ns: int | None, time_ns: int) -> Event:
     return Event(time_ns, "container_exit", container.subject, message, details=details)
 
 
-def _loop(loop: Loop, time_ns: int) -> Event:
+def _loop(loop: ContainerLoop, time_ns: int) -> Event:
     details: dict[str, Any] = {
         "runtime": loop.runtime,
         "starts": loop.starts,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from nodescope.clock import SystemClock, read_pair
 from nodescope.errors import SourceAbsent, SourceError
+from nodescope.recorder.already_recorded import read_told_names
 from nodescope.recorder.observation import SECOND_NS, Event, Observation, Setting
-from nodescope.recorder.told import read_told_names
-from nodescope.sources.ray import (
+from nodescope.sources.jobs.ray import (
     EventLogs,
     FailedJob,
     find_dashboard,

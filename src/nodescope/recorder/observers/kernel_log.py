@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from nodescope.errors import SourceError
+from nodescope.recorder.already_recorded import Told, read_told
 from nodescope.recorder.observation import SECOND_NS, Event, Observation, Setting, Unseen
-from nodescope.recorder.told import Told, read_told
-from nodescope.sources.kernel_clock import SAME_CLOCK, KernelClock, Offset
-from nodescope.sources.kernel_messages import Message, classify, join
-from nodescope.sources.kmsg import KernelLog, Record
-from nodescope.sources.node import read_text
+from nodescope.sources.kernel_log.clock import SAME_CLOCK, KernelClock, Offset
+from nodescope.sources.kernel_log.kmsg import KernelLog, Record
+from nodescope.sources.kernel_log.messages import KernelMessage, classify, join
+from nodescope.sources.node.identity import read_text
 
 # Lines for one answer. A flood costs no more than this; what waits stays in the kernel's
 # ring and comes with the next answers, and what is overwritten there is a gap.
@@ -25,10 +25,10 @@ _SOURCE = "kernel_log"
 
 
 @dataclass(slots=True)
-class _Last:
+class _LastMessage:
     """The last message, which the lines after it may add to."""
 
-    message: Message
+    message: KernelMessage
     record: Record
     time_ns: int
     at: int | None  # where its event stands in the present answer; None: already told
@@ -47,7 +47,7 @@ class KernelLogObserver:
         self._told = Told()
         self._next: int | None = None  # sequence that should come next; None: whatever is oldest
         self._last_ns = 0
-        self._last: _Last | None = None
+        self._last: _LastMessage | None = None
 
     def begin_segment(self) -> None:
         """Nothing is said again: a line happened once."""
@@ -119,11 +119,11 @@ class KernelLogObserver:
             return
         self._report(message, time_ns)
         told = record.sequence in self._told.events
-        self._last = _Last(message, record, time_ns, None if told else len(said.events))
+        self._last = _LastMessage(message, record, time_ns, None if told else len(said.events))
         if not told:
             said.events.append(_event(record, time_ns, message))
 
-    def _report(self, message: Message, time_ns: int) -> None:
+    def _report(self, message: KernelMessage, time_ns: int) -> None:
         """Say aside what happened to a network device: others count the same."""
         if not message.kind.startswith("nic_"):
             return
@@ -139,7 +139,7 @@ class KernelLogObserver:
             self._clock.close()
 
 
-def _event(record: Record, time_ns: int, message: Message) -> Event:
+def _event(record: Record, time_ns: int, message: KernelMessage) -> Event:
     """The event that a record tells; its first line is the message."""
     details: dict[str, Any] = {
         name: value

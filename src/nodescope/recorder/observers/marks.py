@@ -13,9 +13,9 @@ from nodescope.archive.layout import MARKS_DIRECTORY
 from nodescope.archive.marks import Mark, list_marks, read_mark, remove_mark
 from nodescope.clock import SystemClock, read_pair
 from nodescope.errors import ArchiveError
+from nodescope.recorder.already_recorded import read_told_names
 from nodescope.recorder.observation import SECOND_NS, Event, Observation, Setting
-from nodescope.recorder.told import read_told_names
-from nodescope.sources.node import read_text
+from nodescope.sources.node.identity import read_text
 
 _HOUR_NS = 3600 * SECOND_NS  # a wall clock may have been set meanwhile
 

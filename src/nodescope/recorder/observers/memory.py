@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from nodescope.recorder.observation import SECOND_NS, Observation, Setting
-from nodescope.sources.meminfo import read_meminfo
+from nodescope.sources.node.meminfo import read_meminfo
+from nodescope.sources.node.vmstat import read_vmstat
 from nodescope.sources.places import Places
-from nodescope.sources.vmstat import read_vmstat
 
 MEMINFO = frozenset(
     ("MemTotal", "MemFree", "MemAvailable", "Buffers", "Cached", "SwapTotal", "SwapFree", "Dirty",

@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import time
 
-from nodescope.analysis.zombies import Level, Verdict, judge
 from nodescope.errors import SourceAbsent, SourceError
+from nodescope.judgement.zombies import Level, ZombieVerdict, judge
+from nodescope.recorder.already_recorded import read_told_walk, read_told_zombies
 from nodescope.recorder.observation import SECOND_NS, Event, Observation, Setting
-from nodescope.recorder.told import read_told_walk, read_told_zombies
-from nodescope.sources.memory_cgroups.counting import Count, Counting
+from nodescope.sources.memory_cgroups.counts import Count, Counting
 from nodescope.sources.memory_cgroups.facts import read_memory_bytes, read_possible_cpus
 from nodescope.sources.memory_cgroups.hierarchy import MemoryHierarchy, find_memory_hierarchy
 from nodescope.sources.memory_cgroups.residual import read_parents
@@ -28,7 +28,7 @@ from nodescope.sources.memory_cgroups.walk import (
     WalkPace,
     probe_walk,
 )
-from nodescope.sources.node import read_text
+from nodescope.sources.node.identity import read_text
 
 _COUNT_NS = 10 * SECOND_NS
 _PARENTS_NS = 60 * SECOND_NS
@@ -177,7 +177,7 @@ class MemoryCgroupsObserver:
         elif _LEVELS.index(level) < _LEVELS.index(self._level) and self._has_fallen(count, verdict):
             self._level = level
 
-    def _told_level(self, verdict: Verdict) -> Level:
+    def _told_level(self, verdict: ZombieVerdict) -> Level:
         """What the recorder before this one told last, as far as it still holds."""
         told = read_told_zombies(self._archive, self._boot_id)
         if told is None:
@@ -188,12 +188,12 @@ class MemoryCgroupsObserver:
             return level
         return "warn" if told.least >= _FALLEN * verdict.warn_at else "healthy"
 
-    def _has_fallen(self, count: Count, verdict: Verdict) -> bool:
+    def _has_fallen(self, count: Count, verdict: ZombieVerdict) -> bool:
         """Clearly below the threshold that was passed, so that it is not passed again at once."""
         passed = verdict.critical_at if self._level == "critical" else verdict.warn_at
         return (count.dying or 0) < _FALLEN * passed
 
-    def _judge(self, count: Count) -> Verdict:
+    def _judge(self, count: Count) -> ZombieVerdict:
         walk_ns = self._walk.took_ns if self._walk else None
         return judge(
             count.dying,
@@ -213,7 +213,7 @@ def _tell(said: Observation, now_ns: int, parents: _Told) -> None:
             said.add("dying_parents", **row)
 
 
-def _crossing(level: Level, verdict: Verdict, count: Count, now_ns: int) -> Event:
+def _crossing(level: Level, verdict: ZombieVerdict, count: Count, now_ns: int) -> Event:
     at = verdict.critical_at if level == "critical" else verdict.warn_at
     message = f"{'; '.join(verdict.reasons)} ({level} from {at:,})"
     details = {

@@ -12,13 +12,13 @@ from typing import Any
 
 from nodescope.errors import SourceAbsent, SourceError
 from nodescope.quantities import parse_cpu_list
-from nodescope.recorder.interrupt_watch import read_queue_interrupts
 from nodescope.recorder.observation import SECOND_NS, Event, Observation, Setting
+from nodescope.recorder.watches.interrupts import read_queue_interrupts
 from nodescope.sources.network.affinity import read_affinity
+from nodescope.sources.network.driver_statistics import Meaning, classify_statistic
 from nodescope.sources.network.ethtool import DriverInfo, Ethtool, KernelEthtool
 from nodescope.sources.network.interrupts import QueueInterrupt
 from nodescope.sources.network.nics import Nic, list_nics, read_nic
-from nodescope.sources.network.statistics import Meaning, classify_statistic
 
 _QUEUES_NS = 60 * SECOND_NS  # which interrupts there are
 _REST_NS = 60 * SECOND_NS  # statistics that tell of no trouble

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from nodescope.recorder.observation import SECOND_NS, Observation, Setting
+from nodescope.sources.node.pressure import Pressure, read_pressure
 from nodescope.sources.places import Places
-from nodescope.sources.pressure import Pressure, read_pressure
 
 
 class PressureObserver:

@@ -11,16 +11,16 @@ from pathlib import Path
 
 from nodescope.errors import MalformedSource, SourceError, UsageError
 from nodescope.quantities import parse_cpu_list
-from nodescope.recorder.interrupt_watch import InterruptWatch
-from nodescope.recorder.napi_watch import NapiWatch
 from nodescope.recorder.observation import SECOND_NS, Event, Observation, Setting
-from nodescope.recorder.starvation import CoreReading, Episode, StarvationWatch
-from nodescope.sources.network.files import KeptFile, read_text
+from nodescope.recorder.watches.interrupts import InterruptWatch
+from nodescope.recorder.watches.napi_threads import NapiWatch
+from nodescope.recorder.watches.starvation import CoreReading, Episode, StarvationWatch
+from nodescope.sources.network.kept_files import KeptFile, read_text
 from nodescope.sources.network.softirqs import Softirqs, parse_softirqs
 from nodescope.sources.network.softnet_stat import SoftnetCore, parse_softnet_line
-from nodescope.sources.node import read_online_cpus
+from nodescope.sources.node.identity import read_online_cpus
+from nodescope.sources.node.proc_stat import STATES, read_cores
 from nodescope.sources.places import Places
-from nodescope.sources.proc_stat import STATES, read_cores
 
 _IDLE = [STATES.index(state) + 1 for state in ("idle", "iowait")]
 _COLUMNS = ("processed", "dropped", "squeezed", "backlog", "net_rx", "net_tx", "starved_ns")

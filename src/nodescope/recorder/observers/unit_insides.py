@@ -20,16 +20,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from nodescope.analysis.audit import Finding
-from nodescope.analysis.audit_inside import audit_inside, is_failure
+from nodescope.judgement.unit_insides import audit_inside, is_failure
+from nodescope.judgement.verdict import AuditFinding
 from nodescope.recorder.observation import SECOND_NS, Event, Observation, Setting
 from nodescope.sources.places import Places
-from nodescope.sources.task_exits import TaskExit, TaskExits
-from nodescope.sources.unit_insides import (
-    Inside,
+from nodescope.sources.processes.exits import TaskExit, TaskExits
+from nodescope.sources.systemd.unit_processes import (
     Insides,
     Process,
     Service,
+    UnitInside,
     read_children,
     read_process,
     read_service,
@@ -170,7 +170,7 @@ class UnitInsides:
             self._told[service] = 0
         return said
 
-    def _event(self, now_ns: int, service: Service, found: Finding) -> Event:
+    def _event(self, now_ns: int, service: Service, found: AuditFinding) -> Event:
         first = service not in self._told
         kind = "unit_hidden_loop" if first else "unit_child_failing"
         details = {**found.evidence, "cgroup": service.cgroup}
@@ -190,7 +190,7 @@ class UnitInsides:
                 continue
             service = next(h.services[parent] for h in self._heard if parent in h.services)
             services[service.cgroup] = service
-            inside = insides.of.setdefault(service.cgroup, Inside(service.name))
+            inside = insides.of.setdefault(service.cgroup, UnitInside(service.name))
             inside.processes[parent.pid] = parent
             inside.exits += ends
             for child in read_children(self._proc, parent.pid):

@@ -16,11 +16,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from nodescope.analysis.audit_inside import FOR_OTHERS, tells_of_failure
+from nodescope.judgement.unit_insides import FOR_OTHERS, tells_of_failure
 from nodescope.recorder.observation import SECOND_NS, Event, Observation, Setting
-from nodescope.sources.cgroup_pattern import name_pattern
+from nodescope.sources.cgroups.name_pattern import name_pattern
 from nodescope.sources.places import Places
-from nodescope.sources.systemd.journal import Journal, Message, Wanted
+from nodescope.sources.systemd.journal import Journal, JournalMessage, Wanted
 
 _UNIT = "_SYSTEMD_UNIT"
 _LINES = 100  # of one unit, at one look
@@ -35,7 +35,7 @@ _MAX_UNITS = 256
 class Lines(Protocol):
     """Who has the lines of units."""
 
-    def take_new(self, wanted: Wanted, most: int | None = None) -> list[Message]: ...
+    def take_new(self, wanted: Wanted, most: int | None = None) -> list[JournalMessage]: ...
 
     def close(self) -> None: ...
 
@@ -49,7 +49,7 @@ class _Unit:
     lines: dict[str, str] = field(default_factory=dict)  # by what they have in common
     told_ns: int | None = None
 
-    def hear(self, message: Message, look: int) -> None:
+    def hear(self, message: JournalMessage, look: int) -> None:
         text = message.fields.get("MESSAGE", "")[:1000]
         line = text[:_LINE]
         if tells_of_failure(text):
@@ -104,7 +104,7 @@ class UnitLines:
         if self._journal is None:
             self._journal = self._opening(self._places)
         self._looks += 1
-        by_unit: defaultdict[str, list[Message]] = defaultdict(list)
+        by_unit: defaultdict[str, list[JournalMessage]] = defaultdict(list)
         for message in self._journal.take_new({_UNIT: _is_followed}, _LINES):
             by_unit[message.fields.get(_UNIT, "")].append(message)
         said = Observation()
@@ -114,7 +114,7 @@ class UnitLines:
         self._forget(now_ns // 1000 - _KEPT_US)
         return said
 
-    def _hear(self, name: str, messages: list[Message]) -> bool:
+    def _hear(self, name: str, messages: list[JournalMessage]) -> bool:
         """Keep what a unit logged, if it ever logged of an end; whether it did just now."""
         ends = any(tells_of_failure(each.fields.get("MESSAGE", "")[:1000]) for each in messages)
         if not ends and name not in self._units:

@@ -15,21 +15,21 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from nodescope.errors import SourceAbsent, SourceError
+from nodescope.recorder.already_recorded import read_told_loops
 from nodescope.recorder.observation import SECOND_NS, Observation, Setting
-from nodescope.recorder.told import read_told_loops
 from nodescope.recorder.unit_rows import event_of, unit_row
-from nodescope.sources.node import read_text
+from nodescope.sources.node.identity import read_text
 from nodescope.sources.systemd.control_groups import find_prefix
-from nodescope.sources.systemd.happenings import CHOSEN, Happening, parse_message
+from nodescope.sources.systemd.happenings import CHOSEN, UnitHappening, parse_message
 from nodescope.sources.systemd.journal import Journal
 from nodescope.sources.systemd.lives import LOOP_RESTARTS, LOOP_WITHIN_US, Lives
+from nodescope.sources.systemd.locations import bus_addresses, unit_root
 from nodescope.sources.systemd.unit import Unit
 from nodescope.sources.systemd.unit_files import UnitFiles, vendor_of
-from nodescope.sources.systemd.whereabouts import bus_addresses, unit_root
 from nodescope.sources.systemd.why_not_started import ORDERED, is_left_out, why_not_started
 
 if TYPE_CHECKING:
-    from nodescope.sources.systemd.changes import Watched
+    from nodescope.sources.systemd.changes import WatchedUnits
     from nodescope.sources.systemd.manager import Manager
 
 _INTERVAL_NS = 2 * SECOND_NS
@@ -55,12 +55,12 @@ class Units:
         self._places = setting.places
         self._archive = setting.archive
         self._manager: Manager | None = None
-        self._watched: Watched | None = None
+        self._watched: WatchedUnits | None = None
         self._journal: Journal | None = None
         self._tried_ns: dict[str, int] = {}
         self._why_not: dict[str, SourceError] = {}
         self._lives = Lives()
-        self._held: dict[tuple[str, ...], Happening] = {}
+        self._held: dict[tuple[str, ...], UnitHappening] = {}
         self._to_read: list[str] = []
         self._files: dict[str, Unit] = {}
         self._files_stamp: tuple[int, ...] = ()
@@ -110,7 +110,7 @@ class Units:
         before_ns = now_ns - LOOP_WITHIN_US * 1000
         self._told_loops = read_told_loops(self._archive, boot_id, before_ns, LOOP_RESTARTS)
 
-    def _is_told(self, happening: Happening) -> bool:
+    def _is_told(self, happening: UnitHappening) -> bool:
         """A loop that goes on since the recorder before; a later one of that unit is new."""
         if happening.kind != "loop" or happening.unit not in self._told_loops:
             return False
@@ -153,13 +153,13 @@ class Units:
         if not bus_addresses(self._places):
             raise SourceAbsent(self._places.inside("run/dbus"), "no bus here")
         # imported here: a node without a bus does without the client, too
-        from nodescope.sources.systemd.changes import Watched
+        from nodescope.sources.systemd.changes import WatchedUnits
         from nodescope.sources.systemd.manager import Manager
 
         manager = Manager.open(self._places)
         try:
             manager.subscribe()
-            self._watched = Watched()
+            self._watched = WatchedUnits()
             listed = manager.list_units()
         except SourceError:
             manager.close()
@@ -178,7 +178,7 @@ class Units:
         self._prefix = find_prefix(self._places, manager.bus.peer_pid, ())
         return manager
 
-    def _ask_bus(self, now_us: int) -> list[Happening]:
+    def _ask_bus(self, now_us: int) -> list[UnitHappening]:
         if self._manager is None or self._watched is None:
             return []
         try:
@@ -226,13 +226,13 @@ class Units:
         self._orders_read = False
         self._why_not["bus"] = error
 
-    def _read_journal(self) -> list[Happening]:
+    def _read_journal(self) -> list[UnitHappening]:
         if self._journal is None:
             return []
         messages = self._journal.take_new(CHOSEN)
         return [told for message in messages if (told := parse_message(message)) is not None]
 
-    def _new(self, told: list[Happening]) -> list[Happening]:
+    def _new(self, told: list[UnitHappening]) -> list[UnitHappening]:
         """What was not told before; what has no time of its own waits one look for one."""
         new = self._lives.take(each for each in told if each.exact)
         new += self._lives.take(self._held.values())

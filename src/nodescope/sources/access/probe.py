@@ -16,16 +16,16 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from nodescope.errors import SourceError
+from nodescope.perf.event import Sampler, Tracepoint, open_event
+from nodescope.perf.ring import Ring
 from nodescope.sources.access import file_verdicts, perf_verdicts
 from nodescope.sources.access.file_verdicts import ProcessesSeen
 from nodescope.sources.access.privileges import Privileges, read_privileges
 from nodescope.sources.access.verdict import Access, Attempt, State
-from nodescope.sources.cgroup_paths import find_default_hierarchy
-from nodescope.sources.node import read_online_cpus
-from nodescope.sources.perf.event import Sampler, Tracepoint, open_event
-from nodescope.sources.perf.ring import Ring
+from nodescope.sources.cgroups.paths_by_id import find_default_hierarchy
+from nodescope.sources.node.identity import read_online_cpus
+from nodescope.sources.node.tracefs import open_tracefs
 from nodescope.sources.places import Places
-from nodescope.sources.tracefs import open_tracefs
 
 _PLAIN = Sampler(cgroup=False, kernel_symbols=False, lost_counter=False)
 _PROBE_RING_BYTES = 64 << 10

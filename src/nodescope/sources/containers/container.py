@@ -40,7 +40,7 @@ class Container:
         return self.state in ("running", "paused")
 
 
-class Kind(StrEnum):
+class HappeningKind(StrEnum):
     """What happened to a container."""
 
     STARTED = "started"
@@ -49,10 +49,10 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Happening:
+class ContainerHappening:
     """Something that happened to a container, which is given as it was then."""
 
-    kind: Kind
+    kind: HappeningKind
     wall_ns: int
     container: Container
     ran_ns: int | None = None  # of an end: how long this run had lasted
@@ -65,7 +65,7 @@ class Runtime(Protocol):
     def containers(self) -> Mapping[str, Container]:
         """Those it has now, by id, as of the last `poll`."""
 
-    def poll(self, wall_ns: int) -> list[Happening]:
+    def poll(self, wall_ns: int) -> list[ContainerHappening]:
         """What happened since the last time; nothing the first time. Raises `SourceError`."""
 
     def close(self) -> None:
@@ -74,12 +74,12 @@ class Runtime(Protocol):
 
 def find_happenings(
     before: Mapping[str, Container], after: Mapping[str, Container], wall_ns: int
-) -> list[Happening]:
+) -> list[ContainerHappening]:
     """What must have happened between two lists of the same runtime, in order of time.
 
     Of several runs between the two only the last one's start and end can be told.
     """
-    found: list[Happening] = []
+    found: list[ContainerHappening] = []
     for identifier, container in after.items():
         found += _changes(before.get(identifier), container, wall_ns)
     for identifier, container in before.items():
@@ -88,11 +88,11 @@ def find_happenings(
         gone = replace(container, state="removed", pid=None)
         if container.running:
             found.append(_end(gone, wall_ns))
-        found.append(Happening(Kind.REMOVED, wall_ns, gone))
+        found.append(ContainerHappening(HappeningKind.REMOVED, wall_ns, gone))
     return sorted(found, key=lambda happening: happening.wall_ns)
 
 
-def _changes(before: Container | None, after: Container, wall_ns: int) -> list[Happening]:
+def _changes(before: Container | None, after: Container, wall_ns: int) -> list[ContainerHappening]:
     ended = not after.running and after.finished_wall_ns is not None
     if before is None:
         found = [_start(after, wall_ns)] if after.running or ended else []
@@ -116,16 +116,16 @@ def _began_again(before: Container, after: Container) -> bool:
     return after.running and (not before.running or before.pid != after.pid)
 
 
-def _start(container: Container, wall_ns: int) -> Happening:
+def _start(container: Container, wall_ns: int) -> ContainerHappening:
     when = container.started_wall_ns
     if when is None:  # not told: no later than its end
         when = wall_ns if container.running else container.finished_wall_ns or wall_ns
-    return Happening(Kind.STARTED, when, container)
+    return ContainerHappening(HappeningKind.STARTED, when, container)
 
 
-def _end(container: Container, wall_ns: int) -> Happening:
+def _end(container: Container, wall_ns: int) -> ContainerHappening:
     started, finished = container.started_wall_ns, container.finished_wall_ns
     if finished is None or (started is not None and finished < started):
         finished = wall_ns  # its end was not told, or is an earlier run's
     ran = None if started is None else finished - started
-    return Happening(Kind.EXITED, finished, container, ran)
+    return ContainerHappening(HappeningKind.EXITED, finished, container, ran)

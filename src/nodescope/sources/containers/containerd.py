@@ -15,17 +15,17 @@ from pathlib import Path
 
 from nodescope.errors import SourceError
 from nodescope.sources.containers import containerd_messages as messages
-from nodescope.sources.containers import protobuf
 from nodescope.sources.containers.cgroups import Whereabouts, parent_of
 from nodescope.sources.containers.container import (
     MAX_CONTAINERS,
     Container,
-    Happening,
-    Kind,
+    ContainerHappening,
+    HappeningKind,
     find_happenings,
 )
-from nodescope.sources.containers.grpc import GrpcConnection
 from nodescope.sources.containers.oci import POD_SANDBOX
+from nodescope.wire import protobuf
+from nodescope.wire.grpc import GrpcConnection
 
 TIMEOUT_S = 5.0
 _MAX_MESSAGE = 32 << 20
@@ -60,10 +60,10 @@ class Containerd:
         """Those it has now."""
         return self._known
 
-    def poll(self, wall_ns: int) -> list[Happening]:
+    def poll(self, wall_ns: int) -> list[ContainerHappening]:
         """What happened since the last time."""
         try:
-            found: list[Happening] = []
+            found: list[ContainerHappening] = []
             if self._stream is None:
                 self._stream = self._daemon.follow(messages.EVENTS, messages.SUBSCRIPTION, {})
             else:
@@ -83,7 +83,7 @@ class Containerd:
 
     # -- lists -----------------------------------------------------------------------
 
-    def _relist(self, wall_ns: int) -> list[Happening]:
+    def _relist(self, wall_ns: int) -> list[ContainerHappening]:
         first = self._listed_s is None
         self._listed_s = self._clock()
         after: dict[str, Container] = {}
@@ -168,17 +168,17 @@ class Containerd:
 
     # -- events ----------------------------------------------------------------------
 
-    def _take(self) -> list[Happening]:
+    def _take(self) -> list[ContainerHappening]:
         assert self._stream is not None
         self._looks_left = _MAX_LOOKED_AT
-        found: list[Happening] = []
+        found: list[ContainerHappening] = []
         for data in self._daemon.take(self._stream, _MAX_EVENTS):
             event = messages.parse_event(data, self._path)
             if event is not None and event.namespace not in _DOCKERS:
                 found += self._event(event)
         return found
 
-    def _event(self, event: messages.ContainerdEvent) -> list[Happening]:
+    def _event(self, event: messages.ContainerdEvent) -> list[ContainerHappening]:
         if event.topic == "/containers/delete":
             return self._deleted(event)
         container = self._look(event)
@@ -194,7 +194,9 @@ class Containerd:
         self._known[container.id] = container
         return []
 
-    def _started(self, event: messages.ContainerdEvent, container: Container) -> list[Happening]:
+    def _started(
+        self, event: messages.ContainerdEvent, container: Container
+    ) -> list[ContainerHappening]:
         told_ns = self._runs.get(container.id)
         if told_ns is not None and event.wall_ns < told_ns + _SAME_NS:
             return []  # a list had it already
@@ -215,9 +217,11 @@ class Containerd:
         )
         self._known[container.id] = started
         self._runs[container.id] = event.wall_ns
-        return [Happening(Kind.STARTED, event.wall_ns, started)]
+        return [ContainerHappening(HappeningKind.STARTED, event.wall_ns, started)]
 
-    def _exited(self, event: messages.ContainerdEvent, container: Container) -> list[Happening]:
+    def _exited(
+        self, event: messages.ContainerdEvent, container: Container
+    ) -> list[ContainerHappening]:
         began_ns = self._runs.pop(container.id, None)
         if began_ns is None and not container.running:
             return []  # a list had it already
@@ -230,15 +234,19 @@ class Containerd:
         )
         self._known[container.id] = ended
         ran = None if began_ns is None else max(0, event.wall_ns - began_ns)
-        return [Happening(Kind.EXITED, event.wall_ns, ended, ran)]
+        return [ContainerHappening(HappeningKind.EXITED, event.wall_ns, ended, ran)]
 
-    def _deleted(self, event: messages.ContainerdEvent) -> list[Happening]:
+    def _deleted(self, event: messages.ContainerdEvent) -> list[ContainerHappening]:
         self._described.pop((event.namespace, event.container), None)
         self._runs.pop(event.container, None)
         gone = self._known.pop(event.container, None)
         if gone is None:
             return []
-        return [Happening(Kind.REMOVED, event.wall_ns, replace(gone, state="removed", pid=None))]
+        return [
+            ContainerHappening(
+                HappeningKind.REMOVED, event.wall_ns, replace(gone, state="removed", pid=None)
+            )
+        ]
 
     def _look(self, event: messages.ContainerdEvent) -> Container | None:
         """The container of an event: as known, as it is now, or at least by its id."""

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nodescope.errors import MalformedSource, SourceError
-from nodescope.sources.containers import protobuf
 from nodescope.sources.containers.oci import Identity, identity_of_labels, parse_spec
+from nodescope.wire import protobuf
 
 NAMESPACES = "/containerd.services.namespaces.v1.Namespaces/List"
 CONTAINERS = "/containerd.services.containers.v1.Containers/List"
@@ -38,17 +38,6 @@ class Described:
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
-    """A container's first process."""
-
-    container: str
-    state: str | None
-    pid: int | None
-    exit_code: int | None
-    finished_wall_ns: int | None
-
-
-@dataclass(frozen=True, slots=True)
 class ContainerdEvent:
     """One event; `container` is an id, unique within its namespace only."""
 
@@ -58,6 +47,17 @@ class ContainerdEvent:
     container: str
     pid: int | None = None
     exit_code: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A container's first process."""
+
+    container: str
+    state: str | None
+    pid: int | None
+    exit_code: int | None
+    finished_wall_ns: int | None
 
 
 def parse_namespaces(data: bytes, path: Path) -> list[str]:
@@ -109,12 +109,6 @@ def parse_tasks(data: bytes, path: Path, limit: int) -> dict[str, Task]:
     with _translated(path):
         tasks = [_task(protobuf.decode(each)) for each in _each(data)[:limit]]
     return {task.container: task for task in tasks}
-
-
-def parse_task(data: bytes, path: Path) -> Task:
-    """One task."""
-    with _translated(path):
-        return _task(protobuf.decode(protobuf.content(protobuf.decode(data), 1)))
 
 
 def _task(fields: dict[int, list[protobuf.Value]]) -> Task:

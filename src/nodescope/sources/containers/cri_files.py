@@ -13,9 +13,9 @@ from pathlib import Path
 from nodescope.errors import SourceError, source_error
 from nodescope.sources.containers.cgroups import Whereabouts, parent_of
 from nodescope.sources.containers.container import MAX_CONTAINERS, Container
-from nodescope.sources.containers.fields import parse_object, process, read_bounded, whole
 from nodescope.sources.containers.oci import POD_SANDBOX, Identity, parse_spec
 from nodescope.sources.places import Places
+from nodescope.wire.json_fields import parse_object, process, read_bounded, whole
 
 STATUS = "/var/lib/containerd/io.containerd.grpc.v1.cri/containers"
 BUNDLES = "/run/containerd/io.containerd.runtime.v2.task/k8s.io"

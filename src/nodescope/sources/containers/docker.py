@@ -18,11 +18,12 @@ from nodescope.sources.containers.cgroups import Whereabouts, docker_cgroup, par
 from nodescope.sources.containers.container import (
     MAX_CONTAINERS,
     Container,
-    Happening,
-    Kind,
+    ContainerHappening,
+    HappeningKind,
     find_happenings,
 )
-from nodescope.sources.containers.fields import (
+from nodescope.wire.http import HttpConnection, status_error
+from nodescope.wire.json_fields import (
     inner,
     number_of,
     parse_json,
@@ -32,7 +33,6 @@ from nodescope.sources.containers.fields import (
     time_of,
     whole,
 )
-from nodescope.sources.containers.http import HttpConnection, status_error
 
 TIMEOUT_S = 5.0
 _MAX_LIST = 32 << 20
@@ -154,7 +154,7 @@ class Docker:
         self._ends: dict[str, int] = {}  # when an id ended, as the last list had it
         self._since_ns: int | None = None  # what happened before is told
 
-    def poll(self, wall_ns: int) -> list[Happening]:
+    def poll(self, wall_ns: int) -> list[ContainerHappening]:
         """What happened since the last time."""
         if self._since_ns is None:
             self._since_ns = wall_ns
@@ -171,7 +171,7 @@ class Docker:
         finally:
             self._asking.close()
 
-    def read_recent(self, wall_ns: int, since_ns: int) -> list[Happening]:
+    def read_recent(self, wall_ns: int, since_ns: int) -> list[ContainerHappening]:
         """What the daemon still remembers of the past, without following it."""
         span = f"since={_seconds(since_ns)}&until={_seconds(wall_ns)}"
         lines = self._get(f"/events?{span}&filters={_ESCAPED}", _MAX_EVENTS)
@@ -199,7 +199,7 @@ class Docker:
             self._listed_s = float("-inf")
         return came
 
-    def _relist(self, wall_ns: int) -> list[Happening]:
+    def _relist(self, wall_ns: int) -> list[ContainerHappening]:
         """Compare what we believe with what the daemon has; nothing happened the first time."""
         first = self._listed_s is None
         self._listed_s = self._clock()
@@ -265,7 +265,7 @@ class Docker:
 
     # -- following -------------------------------------------------------------
 
-    def _take(self, data: bytes) -> list[Happening]:
+    def _take(self, data: bytes) -> list[ContainerHappening]:
         """Whole lines become happenings; the containers they are about are looked at once."""
         *lines, self._rest = (self._rest + data).split(b"\n")
         if len(self._rest) > _MAX_LINE:
@@ -280,7 +280,7 @@ class Docker:
                 self.containers[identifier] = container
         return list(self._happenings(events))
 
-    def _happenings(self, events: list[DockerEvent]) -> Iterator[Happening]:
+    def _happenings(self, events: list[DockerEvent]) -> Iterator[ContainerHappening]:
         for event in events:
             self._since_ns = max(self._since_ns or 0, event.wall_ns + 1)
             if self._is_told(event):
@@ -309,13 +309,15 @@ class Docker:
         return self._placed(container, self._parents.get(event.name or ""))
 
 
-def _happening(event: DockerEvent, container: Container, runs: dict[str, int]) -> Happening | None:
+def _happening(
+    event: DockerEvent, container: Container, runs: dict[str, int]
+) -> ContainerHappening | None:
     """What an event says happened; `runs` has when the present run of each id began."""
     if event.action == "start":
         if len(runs) < MAX_CONTAINERS:
             runs[event.id] = event.wall_ns
         began = replace(container, state="running", started_wall_ns=event.wall_ns, exit_code=None)
-        return Happening(Kind.STARTED, event.wall_ns, began)
+        return ContainerHappening(HappeningKind.STARTED, event.wall_ns, began)
     if event.action == "die":
         began_ns = runs.pop(event.id, None)
         ended = replace(
@@ -327,10 +329,12 @@ def _happening(event: DockerEvent, container: Container, runs: dict[str, int]) -
             finished_wall_ns=event.wall_ns,
         )
         ran = None if began_ns is None else max(0, event.wall_ns - began_ns)
-        return Happening(Kind.EXITED, event.wall_ns, ended, ran)
+        return ContainerHappening(HappeningKind.EXITED, event.wall_ns, ended, ran)
     if event.action == "destroy":
         runs.pop(event.id, None)
-        return Happening(Kind.REMOVED, event.wall_ns, replace(container, state="removed", pid=None))
+        return ContainerHappening(
+            HappeningKind.REMOVED, event.wall_ns, replace(container, state="removed", pid=None)
+        )
     return None
 
 

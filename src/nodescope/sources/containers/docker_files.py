@@ -14,8 +14,8 @@ from nodescope.errors import MalformedSource, SourceAbsent, SourceError, source_
 from nodescope.sources.containers.cgroups import Whereabouts, docker_cgroup, parent_of
 from nodescope.sources.containers.container import MAX_CONTAINERS, Container
 from nodescope.sources.containers.docker import container_of
-from nodescope.sources.containers.fields import parse_object, read_bounded, text
 from nodescope.sources.places import Places
+from nodescope.wire.json_fields import parse_object, read_bounded, text
 
 _MAX_FILE = 4 << 20
 _DATA_ROOTS = ("/var/lib/docker", "/var/snap/docker/common/var-lib-docker")

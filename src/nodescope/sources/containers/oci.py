@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from nodescope.sources.containers.cgroups import oci_cgroup
-from nodescope.sources.containers.fields import inner, parse_object, text
+from nodescope.wire.json_fields import inner, parse_object, text
 
 POD_SANDBOX = "POD"  # the name of the container that only holds a pod's namespaces
 

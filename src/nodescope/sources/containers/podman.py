@@ -21,12 +21,14 @@ from nodescope.sources.containers.cgroups import Whereabouts, parent_of
 from nodescope.sources.containers.container import (
     MAX_CONTAINERS,
     Container,
-    Happening,
-    Kind,
+    ContainerHappening,
+    HappeningKind,
     find_happenings,
 )
 from nodescope.sources.containers.containerd import read_start_ns
-from nodescope.sources.containers.fields import (
+from nodescope.sources.containers.oci import Identity, parse_spec
+from nodescope.sources.places import Places
+from nodescope.wire.json_fields import (
     inner,
     number_of,
     parse_json,
@@ -36,8 +38,6 @@ from nodescope.sources.containers.fields import (
     time_of,
     whole,
 )
-from nodescope.sources.containers.oci import Identity, parse_spec
-from nodescope.sources.places import Places
 
 STORAGE = "/var/lib/containers/storage"
 RUN = "/run/containers/storage"
@@ -87,7 +87,7 @@ def _container(fields: Mapping[str, Any], path: str | Path) -> Container:
 class PodmanEvent:
     """A start, an end or a removal, as podman's log has it."""
 
-    kind: Kind
+    kind: HappeningKind
     wall_ns: int
     id: str
     name: str | None
@@ -95,7 +95,11 @@ class PodmanEvent:
     exit_code: int | None
 
 
-_STATUS = {"start": Kind.STARTED, "died": Kind.EXITED, "remove": Kind.REMOVED}
+_STATUS = {
+    "start": HappeningKind.STARTED,
+    "died": HappeningKind.EXITED,
+    "remove": HappeningKind.REMOVED,
+}
 
 
 def parse_event(line: bytes, path: str | Path) -> PodmanEvent | None:
@@ -107,7 +111,7 @@ def parse_event(line: bytes, path: str | Path) -> PodmanEvent | None:
         return None
     if wall_ns is None:
         raise MalformedSource(path, "an event without a time")
-    code = whole(fields, "ContainerExitCode") if kind is Kind.EXITED else None
+    code = whole(fields, "ContainerExitCode") if kind is HappeningKind.EXITED else None
     image = text(fields, "Image")
     return PodmanEvent(kind, wall_ns, identifier, text(fields, "Name"), image, code)
 
@@ -125,7 +129,7 @@ class PodmanFiles:
         self._runs: dict[str, int] = {}  # when the present run of an id began
         self._first = True
 
-    def poll(self, wall_ns: int) -> list[Happening]:
+    def poll(self, wall_ns: int) -> list[ContainerHappening]:
         """What happened: by the log of events, or told from two lists where there is none."""
         driver, listed = self._read_list()
         before = self.containers
@@ -137,7 +141,7 @@ class PodmanFiles:
             known = {**before, **after}
             found = [_happening(event, known, self._runs) for event in events]
             for happening in found:
-                if happening.kind is Kind.EXITED and happening.container.id in after:
+                if happening.kind is HappeningKind.EXITED and happening.container.id in after:
                     after[happening.container.id] = happening.container
         self.containers, self._first = after, False
         return found
@@ -197,7 +201,7 @@ class PodmanFiles:
             return None, None
         return pid, started
 
-    def read_recent(self, wall_ns: int, since_ns: int) -> list[Happening]:
+    def read_recent(self, wall_ns: int, since_ns: int) -> list[ContainerHappening]:
         """What the end of the log still tells of the past."""
         try:
             with open(self._log, "rb") as file:
@@ -237,19 +241,21 @@ class PodmanFiles:
 
 def _happening(
     event: PodmanEvent, known: Mapping[str, Container], runs: dict[str, int]
-) -> Happening:
+) -> ContainerHappening:
     """What an event says happened; `runs` has when the present run of each id began."""
     container = known.get(event.id) or Container(
         "podman", event.id, name=event.name, image=event.image
     )
-    if event.kind is Kind.STARTED:
+    if event.kind is HappeningKind.STARTED:
         if len(runs) < MAX_CONTAINERS:
             runs[event.id] = event.wall_ns
         started = replace(container, state="running", started_wall_ns=event.wall_ns)
-        return Happening(event.kind, event.wall_ns, replace(started, exit_code=None))
+        return ContainerHappening(event.kind, event.wall_ns, replace(started, exit_code=None))
     began_ns = runs.pop(event.id, container.started_wall_ns)
-    if event.kind is Kind.REMOVED:
-        return Happening(event.kind, event.wall_ns, replace(container, state="removed", pid=None))
+    if event.kind is HappeningKind.REMOVED:
+        return ContainerHappening(
+            event.kind, event.wall_ns, replace(container, state="removed", pid=None)
+        )
     ended = replace(
         container,
         state="exited",
@@ -259,7 +265,7 @@ def _happening(
         finished_wall_ns=event.wall_ns,
     )
     ran = None if began_ns is None else max(0, event.wall_ns - began_ns)
-    return Happening(event.kind, event.wall_ns, ended, ran)
+    return ContainerHappening(event.kind, event.wall_ns, ended, ran)
 
 
 def _read_identity(path: Path) -> Identity:

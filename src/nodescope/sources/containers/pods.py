@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from nodescope.errors import source_error
-from nodescope.sources.cgroup_names import find_owner
+from nodescope.sources.cgroups.owner_by_path import find_owner
 from nodescope.sources.containers.container import MAX_CONTAINERS, Container
-from nodescope.sources.containers.fields import time_of
 from nodescope.sources.places import Places
+from nodescope.wire.json_fields import time_of
 
 FOLDER = "/var/log/pods"
 _MAX_DIGITS = 9

@@ -14,12 +14,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from nodescope.errors import SourceAbsent, SourceDenied, SourceError
-from nodescope.sources.containers.container import Container, Happening, Runtime
+from nodescope.sources.containers.container import Container, ContainerHappening, Runtime
 from nodescope.sources.containers.containerd import Containerd
 from nodescope.sources.containers.cri_files import CriFiles
 from nodescope.sources.containers.docker import Docker
 from nodescope.sources.containers.docker_files import DockerFiles
-from nodescope.sources.containers.listed import Listed
+from nodescope.sources.containers.list_only import ListedRuntime
 from nodescope.sources.containers.podman import PodmanFiles
 from nodescope.sources.containers.pods import PodIndex, Pods
 from nodescope.sources.places import Places
@@ -78,7 +78,7 @@ class _Way:
     retry_s: float = _RETRY_S
     error: SourceError | None = None
 
-    def poll(self, wall_ns: int, now_s: float) -> list[Happening] | None:
+    def poll(self, wall_ns: int, now_s: float) -> list[ContainerHappening] | None:
         """What happened; None if it cannot be asked now."""
         if now_s < self.due_s:
             return None if self.error is not None else []
@@ -115,7 +115,7 @@ class _Asked:
         errors = [way.error for way in self.ways if way.error is not None]
         return next((each for each in errors if not isinstance(each, SourceAbsent)), None)
 
-    def poll(self, wall_ns: int, now_s: float) -> list[Happening]:
+    def poll(self, wall_ns: int, now_s: float) -> list[ContainerHappening]:
         """What happened, each told once though two ways may know of it.
 
         A daemon that does not answer tells when it does again, and better than its
@@ -132,7 +132,7 @@ class _Asked:
             self.current = None  # it is not here
         return []
 
-    def _is_new(self, happening: Happening) -> bool:
+    def _is_new(self, happening: ContainerHappening) -> bool:
         key = happening.kind.value, happening.container.id
         told_ns = self.told.get(key)
         if told_ns is not None and abs(happening.wall_ns - told_ns) < _SAME_NS:
@@ -147,7 +147,7 @@ class _Asked:
 class Polled:
     """What one round brought: happenings of all, and who could not be asked as it should be."""
 
-    happenings: list[Happening] = field(default_factory=list)
+    happenings: list[ContainerHappening] = field(default_factory=list)
     failed: dict[str, SourceError] = field(default_factory=dict)
 
 
@@ -164,14 +164,14 @@ class Runtimes:
         self._asked = [
             _Asked("docker", (
                 _Way(lambda: Docker(find_docker_socket(places), places.proc)),
-                _Way(lambda: Listed(DockerFiles(places).read), _LIST_S),
+                _Way(lambda: ListedRuntime(DockerFiles(places).read), _LIST_S),
             )),
             _Asked("containerd", (
                 _Way(lambda: Containerd(find_containerd_socket(places), places.proc)),
-                _Way(lambda: Listed(CriFiles(places).read), _LIST_S),
+                _Way(lambda: ListedRuntime(CriFiles(places).read), _LIST_S),
             )),
             _Asked("podman", (_Way(lambda: PodmanFiles(places), _LIST_S),)),
-            _Asked("kubelet", (_Way(lambda: Listed(self._read_kubelets), _LIST_S),)),
+            _Asked("kubelet", (_Way(lambda: ListedRuntime(self._read_kubelets), _LIST_S),)),
         ]  # fmt: skip
 
     def poll(self, wall_ns: int) -> Polled:
@@ -187,14 +187,16 @@ class Runtimes:
             raise SourceAbsent("containers", "no docker, containerd, podman or kubelet here")
         self._gather()
         polled.happenings = [
-            Happening(each.kind, each.wall_ns, self._index.named(each.container), each.ran_ns)
+            ContainerHappening(
+                each.kind, each.wall_ns, self._index.named(each.container), each.ran_ns
+            )
             for each in polled.happenings
         ]
         return polled
 
-    def read_recent(self, wall_ns: int, since_ns: int) -> list[Happening]:
+    def read_recent(self, wall_ns: int, since_ns: int) -> list[ContainerHappening]:
         """What runtimes still remember of the past: docker does, podman may."""
-        found: list[Happening] = []
+        found: list[ContainerHappening] = []
         for asked in self._asked:
             if isinstance(asked.current, Docker | PodmanFiles):
                 try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from nodescope.errors import SourceError
-from nodescope.sources.memory_cgroups.counting import read_file
+from nodescope.sources.memory_cgroups.counts import read_file
 from nodescope.sources.places import Places
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Literal
 
 from nodescope.errors import SourceAbsent, source_error
-from nodescope.sources.cgroup_tree import Hierarchy, parse_mounts
+from nodescope.sources.cgroups.hierarchies import Hierarchy, parse_mounts
 from nodescope.sources.places import Places
 
 Version = Literal["v1", "v2", "hybrid"]

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nodescope.errors import SourceDenied, SourceError, source_error
-from nodescope.sources.memory_cgroups.counting import read_file
+from nodescope.sources.memory_cgroups.counts import read_file
 from nodescope.sources.memory_cgroups.hierarchy import MemoryHierarchy
 from nodescope.sources.memory_cgroups.parents import PAGE_BYTES
 from nodescope.sources.places import Places
@@ -74,7 +74,7 @@ def scan_pages(places: Places, one_in: int = 1) -> PageScan:
 
 def name_pages(hierarchy: MemoryHierarchy, scan: PageScan) -> dict[str, dict[str, int]]:
     """The same by the path of the cgroup; an inode without a directory is left out."""
-    from nodescope.sources.cgroup_tree import walk
+    from nodescope.sources.cgroups.hierarchies import walk
 
     return {
         path: scan.bytes_of[inode]

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Literal
 
 from nodescope.errors import SourceError
-from nodescope.sources.memory_cgroups.counting import read_file
+from nodescope.sources.memory_cgroups.counts import read_file
 from nodescope.sources.memory_cgroups.file_systems import (
     FileSystem,
     find_file_system,
@@ -26,7 +26,7 @@ from nodescope.sources.memory_cgroups.file_systems import (
 )
 from nodescope.sources.memory_cgroups.hierarchy import MemoryHierarchy
 from nodescope.sources.memory_cgroups.parents import PAGE_BYTES, Parent
-from nodescope.sources.memory_cgroups.resident import PageOwners
+from nodescope.sources.memory_cgroups.resident_pages import PageOwners
 from nodescope.sources.places import Places
 
 Kind = Literal["shmem", "file", "deleted"]
@@ -61,7 +61,7 @@ class PinSearch:
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _FoundFiles:
     path: str  # to open
     shown: str
     kind: Kind
@@ -121,7 +121,7 @@ def _wanted(parents: list[Parent]) -> dict[str, int]:
 
 
 def _look_at(
-    found: _Found, owners: PageOwners, payers: Mapping[int, str], places: Places
+    found: _FoundFiles, owners: PageOwners, payers: Mapping[int, str], places: Places
 ) -> Iterator[PinningFile]:
     try:
         # Magic links of /proc must be followed; files of others refuse O_NOATIME.
@@ -149,7 +149,7 @@ def _every_file(
     folders: Sequence[Path],
     search: PinSearch,
     deadline: float,
-) -> Iterator[_Found]:
+) -> Iterator[_FoundFiles]:
     yield from _held_open(places)
     if folders:
         for folder in folders:
@@ -165,7 +165,7 @@ def _every_file(
         yield from _files_below(system, deadline)
 
 
-def _held_open(places: Places) -> Iterator[_Found]:
+def _held_open(places: Places) -> Iterator[_FoundFiles]:
     """Files without a name that processes hold open."""
     for name in os.listdir(places.proc):
         if not name.isdigit():
@@ -185,10 +185,12 @@ def _held_open(places: Places) -> Iterator[_Found]:
             except OSError:
                 continue
             if stat.S_ISREG(status.st_mode) and status.st_size:
-                yield _Found(path, target.removesuffix(" (deleted)"), "deleted", status, int(name))
+                yield _FoundFiles(
+                    path, target.removesuffix(" (deleted)"), "deleted", status, int(name)
+                )
 
 
-def _files_below(system: FileSystem, deadline: float) -> Iterator[_Found]:
+def _files_below(system: FileSystem, deadline: float) -> Iterator[_FoundFiles]:
     kind: Kind = "shmem" if system.in_memory else "file"
     try:
         device = os.stat(system.path).st_dev
@@ -211,7 +213,7 @@ def _files_below(system: FileSystem, deadline: float) -> Iterator[_Found]:
                     elif entry.is_file(follow_symlinks=False):
                         status = entry.stat(follow_symlinks=False)
                         if status.st_size:
-                            yield _Found(path, path, kind, status)
+                            yield _FoundFiles(path, path, kind, status)
         except OSError:
             continue  # removed while we walked: normal
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from nodescope.errors import SourceError
-from nodescope.sources.memory_cgroups.counting import (
+from nodescope.sources.memory_cgroups.counts import (
     dying_of,
     list_children,
     read_cgroup_stat,

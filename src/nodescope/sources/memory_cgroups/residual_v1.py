@@ -12,7 +12,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from nodescope.errors import SourceError
-from nodescope.sources.memory_cgroups.counting import list_children, read_file
+from nodescope.sources.memory_cgroups.apportioned import (
+    Candidate,
+    Share,
+    bytes_each_live,
+    share_out,
+)
+from nodescope.sources.memory_cgroups.counts import list_children, read_file
 from nodescope.sources.memory_cgroups.facts import read_possible_cpus
 from nodescope.sources.memory_cgroups.hierarchy import MemoryHierarchy
 from nodescope.sources.memory_cgroups.parents import (
@@ -26,7 +32,6 @@ from nodescope.sources.memory_cgroups.parents import (
     parse_amounts,
     subtract,
 )
-from nodescope.sources.memory_cgroups.sharing import Candidate, Share, bytes_each_live, share_out
 
 _NAMES = (b"cache", b"shmem", b"rss", b"swap")
 # Pages per possible CPU that two reads may differ by and nobody changed anything: a read
@@ -36,7 +41,7 @@ _LAG_PAGES = 2 * 64
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _FoundParent:
     """A parent on v1: its path, empty for the root, what is held, and its live children."""
 
     path: str
@@ -65,7 +70,7 @@ def read_parents_v1(
     ]
 
 
-def _parent(found: _Found, share: Share) -> Parent:
+def _parent(found: _FoundParent, share: Share) -> Parent:
     evidence: Evidence = "kernel_memory" if share.agrees else "rest"
     return Parent(
         found.name,
@@ -79,7 +84,7 @@ def _parent(found: _Found, share: Share) -> Parent:
     )
 
 
-def _find(hierarchy: MemoryHierarchy, heard: Mapping[str, int]) -> list[_Found]:
+def _find(hierarchy: MemoryHierarchy, heard: Mapping[str, int]) -> list[_FoundParent]:
     children: dict[str, list[str]] = {}
     own: dict[str, Amounts] = {}
     total: dict[str, Amounts] = {}
@@ -101,7 +106,7 @@ def _find(hierarchy: MemoryHierarchy, heard: Mapping[str, int]) -> list[_Found]:
         if sum(held.values()) >= PAGE_BYTES or heard.get(path or "/"):
             living = {kind for each in (own[path], *of_children) for kind in name_kinds(each)}
             certain = bool(held.keys() - living)
-            found.append(_Found(path, held, below, is_occupied(hierarchy, path), certain))
+            found.append(_FoundParent(path, held, below, is_occupied(hierarchy, path), certain))
     return found
 
 
@@ -138,7 +143,7 @@ def _children(mount: str, path: str) -> list[str]:
 
 
 def _share(
-    hierarchy: MemoryHierarchy, found: list[_Found], dying: int, heard: Mapping[str, int]
+    hierarchy: MemoryHierarchy, found: list[_FoundParent], dying: int, heard: Mapping[str, int]
 ) -> list[Share]:
     possible_cpus = read_possible_cpus(hierarchy.places)
     lag = _LAG_PAGES * possible_cpus
@@ -157,7 +162,7 @@ def _share(
     return share_out(dying, candidates, possible_cpus)
 
 
-def _kernel_bytes(hierarchy: MemoryHierarchy, found: _Found, each_live: int) -> int | None:
+def _kernel_bytes(hierarchy: MemoryHierarchy, found: _FoundParent, each_live: int) -> int | None:
     """Kernel memory that is charged to a cgroup itself, less what its live children took.
 
     None where it says nothing: the root is charged nothing.

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from nodescope.sources.systemd import happenings
-from nodescope.sources.systemd.happenings import Happening
+from nodescope.sources.systemd.happenings import UnitHappening
 from nodescope.sources.systemd.manager import Change, Changed, JobRemoved, Removed, unit_of
 from nodescope.sources.systemd.unit import Unit
 
@@ -19,13 +19,13 @@ _START_FAILED = ("failed", "dependency", "timeout", "assert", "unsupported", "in
 _MAX_UNITS = 20_000
 
 
-class Watched:
+class WatchedUnits:
     """The units as the bus told them so far."""
 
     def __init__(self) -> None:
         self.units: dict[str, Unit] = {}
         self._before: dict[str, Unit] = {}  # as they were when states were last compared
-        self._restarts: dict[str, Happening] = {}  # whose time is not known yet
+        self._restarts: dict[str, UnitHappening] = {}  # whose time is not known yet
         self.unknown: set[str] = set()  # units that changed and were never read
         self.changed: set[str] = set()  # units that changed since somebody last cleared it
 
@@ -45,9 +45,9 @@ class Watched:
         self.unknown.discard(name)
         self.changed.add(name)
 
-    def follow(self, changes: Iterable[Change], now_us: int) -> list[Happening]:
+    def follow(self, changes: Iterable[Change], now_us: int) -> list[UnitHappening]:
         """What these changes tell; their order is that in which they were said."""
-        told: list[Happening] = []
+        told: list[UnitHappening] = []
         for change in changes:
             if isinstance(change, JobRemoved):
                 if change.result in _START_FAILED:
@@ -62,7 +62,7 @@ class Watched:
                 self._forget(change.unit)
         return [*told, *self._restarts.values()]
 
-    def _changed(self, change: Changed, now_us: int) -> list[Happening]:
+    def _changed(self, change: Changed, now_us: int) -> list[UnitHappening]:
         name = change.unit
         known = self.units.get(name)
         if known is None:
@@ -76,8 +76,8 @@ class Watched:
         before, self._before[name] = self._before[name], unit
         return [*self._compare(before, unit, now_us), *self._settle(unit)]
 
-    def _compare(self, before: Unit, unit: Unit, now_us: int) -> list[Happening]:
-        told: list[Happening] = []
+    def _compare(self, before: Unit, unit: Unit, now_us: int) -> list[UnitHappening]:
+        told: list[UnitHappening] = []
         invocation = unit.invocation or ""
         ended = unit.main_exited_us is not None and unit.main_exited_us != before.main_exited_us
         if (unit.restarts or 0) > (before.restarts or 0):
@@ -104,7 +104,7 @@ class Watched:
             told.append(happenings.failed(unit.name, time_us, invocation, unit.result))
         return told
 
-    def _settle(self, unit: Unit) -> list[Happening]:
+    def _settle(self, unit: Unit) -> list[UnitHappening]:
         """The time of a restart is when the unit's conditions were tried for the new run."""
         waiting = self._restarts.get(unit.name)
         if waiting is None or unit.invocation == waiting.details["invocation"]:

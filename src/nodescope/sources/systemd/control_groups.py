@@ -12,7 +12,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from nodescope.sources.cgroup_paths import find_default_hierarchy
+from nodescope.sources.cgroups.paths_by_id import find_default_hierarchy
 from nodescope.sources.places import Places
 
 _OWN = ("/init.scope", "/system.slice/")

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from nodescope.sources.systemd.journal import Message
+from nodescope.sources.systemd.journal import JournalMessage
 
 _STARTING = "7d4958e842da4a758f6c1cdc7b36dcc5"
 _STARTED = "39f53479d3a045ac8e11786248231fbf"
@@ -32,7 +32,7 @@ ORDER = ("started", "exit", "failed", "start_failed", "stopped", "restart", "loo
 
 
 @dataclass(frozen=True, slots=True)
-class Happening:
+class UnitHappening:
     """One thing that happened; `kind` is one of `ORDER`."""
 
     kind: str
@@ -43,7 +43,7 @@ class Happening:
     exact: bool = True  # whether the time is that of the thing, not of our hearing of it
 
 
-def parse_message(message: Message) -> Happening | None:
+def parse_message(message: JournalMessage) -> UnitHappening | None:
     """What an entry of systemd says happened; None if that is nothing of ours."""
     fields = message.fields
     unit, invocation = fields.get("UNIT", ""), fields.get("INVOCATION_ID", "")
@@ -72,11 +72,11 @@ def parse_message(message: Message) -> Happening | None:
         result = fields.get("JOB_RESULT") or "failed"
         return start_failed(unit, message.time_us, fields.get("JOB_ID", ""), result)
     if message_id == _STOPPED and fields.get("JOB_TYPE") == "stop":
-        return Happening("stopped", unit, message.time_us, ("stopped", unit, invocation))
+        return UnitHappening("stopped", unit, message.time_us, ("stopped", unit, invocation))
     return None
 
 
-def _exit(unit: str, message: Message, invocation: str) -> Happening | None:
+def _exit(unit: str, message: JournalMessage, invocation: str) -> UnitHappening | None:
     """The end of a main process; `ExecStartPre=` and the like are no runs of a unit."""
     fields = message.fields
     if "ontrol process" in fields.get("MESSAGE", "") or not unit.endswith(".service"):
@@ -91,25 +91,25 @@ def _exit(unit: str, message: Message, invocation: str) -> Happening | None:
     )
 
 
-def started(unit: str, time_us: int, invocation: str) -> Happening:
+def started(unit: str, time_us: int, invocation: str) -> UnitHappening:
     """A run began."""
-    return Happening(
+    return UnitHappening(
         "started", unit, time_us, ("started", unit, invocation), {"invocation": invocation}
     )
 
 
 def exited(
     unit: str, time_us: int, invocation: str, code: str | None, status: int | None
-) -> Happening:
+) -> UnitHappening:
     """The main process of a run ended."""
     details = {"invocation": invocation, "exit_code": code, "exit_status": status}
-    return Happening("exit", unit, time_us, ("exit", unit, invocation), details)
+    return UnitHappening("exit", unit, time_us, ("exit", unit, invocation), details)
 
 
-def failed(unit: str, time_us: int, invocation: str, result: str) -> Happening:
+def failed(unit: str, time_us: int, invocation: str, result: str) -> UnitHappening:
     """A run failed."""
     details = {"invocation": invocation, "result": result}
-    return Happening("failed", unit, time_us, ("failed", unit, invocation or result), details)
+    return UnitHappening("failed", unit, time_us, ("failed", unit, invocation or result), details)
 
 
 def restarted(
@@ -120,18 +120,18 @@ def restarted(
     end: tuple[str | None, int | None] = (None, None),
     *,
     exact: bool = True,
-) -> Happening:
+) -> UnitHappening:
     """A unit is started again after the run `invocation`, which had this end."""
     details: dict[str, Any] = {"invocation": invocation, "restarts": count}
     if end[0] is not None:
         details |= {"exit_code": end[0], "exit_status": end[1]}
-    return Happening("restart", unit, time_us, ("restart", unit, invocation), details, exact)
+    return UnitHappening("restart", unit, time_us, ("restart", unit, invocation), details, exact)
 
 
 def start_failed(
     unit: str, time_us: int, job: str, result: str, *, exact: bool = True
-) -> Happening:
+) -> UnitHappening:
     """A job to start a unit failed."""
-    return Happening(
+    return UnitHappening(
         "start_failed", unit, time_us, ("start_failed", unit, job), {"result": result}, exact
     )

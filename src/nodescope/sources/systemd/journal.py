@@ -16,8 +16,8 @@ from pathlib import Path
 
 from nodescope.errors import SourceAbsent, SourceDenied, SourceError
 from nodescope.sources.places import Places
-from nodescope.sources.systemd.journal_file import Cursor, Entry, JournalFile
-from nodescope.sources.systemd.whereabouts import journal_folders
+from nodescope.sources.systemd.journal_file import Cursor, JournalEntry, JournalFile
+from nodescope.sources.systemd.locations import journal_folders
 
 _MAX_FILES = 256
 _MAX_KINDS = 1024  # of one file; one unit per connection makes more: the first are followed
@@ -31,7 +31,7 @@ Wanted = Mapping[str, Collection[str] | Callable[[str], bool]]
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class JournalMessage:
     """One entry; the times are those of whoever logged it, where he said them."""
 
     time_us: int  # on the monotonic clock of its boot
@@ -128,13 +128,13 @@ class Journal:
 
     # -- entries -----------------------------------------------------------
 
-    def take_new(self, wanted: Wanted, most: int | None = None) -> list[Message]:
+    def take_new(self, wanted: Wanted, most: int | None = None) -> list[JournalMessage]:
         """The entries of the wanted kinds since the last call, in order.
 
         A kind is a field with its value. Of each at most the latest `most`: of who logs
         more the rest is passed over.
         """
-        messages: list[Message] = []
+        messages: list[JournalMessage] = []
         history = self._history
         left = None if history is None else defaultdict[str, int](lambda: history)
         for inode, followed in self._latest_first():
@@ -161,9 +161,9 @@ class Journal:
         wanted: Wanted,
         left: dict[str, int] | None,
         most: int | None,
-    ) -> list[Message]:
+    ) -> list[JournalMessage]:
         """New entries of one file; of history, only so many of each kind as are `left`."""
-        messages: list[Message] = []
+        messages: list[JournalMessage] = []
         try:
             header = followed.file.read_header()
             if header.archived and header.tail_realtime_us < self._booted_us:
@@ -208,7 +208,7 @@ class Journal:
                     followed.cursors.setdefault(kind, Cursor(offset))
             followed.heads[name] = head
 
-    def _read(self, followed: _Followed, offsets: list[int]) -> list[Message]:
+    def _read(self, followed: _Followed, offsets: list[int]) -> list[JournalMessage]:
         entries = (followed.file.read_entry(offset) for offset in offsets)
         return [
             _message(entry, self._fields(followed, entry))
@@ -216,7 +216,7 @@ class Journal:
             if self._boot_id is None or entry.boot_id.hex() == self._boot_id
         ]
 
-    def _fields(self, followed: _Followed, entry: Entry) -> dict[str, str]:
+    def _fields(self, followed: _Followed, entry: JournalEntry) -> dict[str, str]:
         fields: dict[str, str] = {}
         for item in entry.items:
             raw = followed.cache.get(item)
@@ -230,10 +230,10 @@ class Journal:
             fields[name.decode("ascii", "replace")] = value.decode("utf-8", "replace")
         return fields
 
-    def read_lines(self, unit: str, limit: int) -> list[Message]:
+    def read_lines(self, unit: str, limit: int) -> list[JournalMessage]:
         """The latest entries that processes of a unit wrote, in order."""
         wanted = f"_SYSTEMD_UNIT={unit}".encode()
-        messages: list[Message] = []
+        messages: list[JournalMessage] = []
         for inode, followed in list(self._followed.items()):
             try:
                 name = followed.file.find_field(b"_SYSTEMD_UNIT")
@@ -257,13 +257,15 @@ def _boot_wall_us() -> int:
     return wall // 1000 - 3_600_000_000
 
 
-def _message(entry: Entry, fields: dict[str, str]) -> Message:
+def _message(entry: JournalEntry, fields: dict[str, str]) -> JournalMessage:
     """With the time of whoever logged it: journald itself may come to it later."""
     said = fields.get("_SOURCE_REALTIME_TIMESTAMP", "")
     late = entry.realtime_us - int(said) if said.isascii() and said.isdigit() else 0
     if not 0 <= late < _LATE_US:
         late = 0
-    return Message(entry.monotonic_us - late, entry.realtime_us - late, entry.boot_id.hex(), fields)
+    return JournalMessage(
+        entry.monotonic_us - late, entry.realtime_us - late, entry.boot_id.hex(), fields
+    )
 
 
 def _subfolders(folder: Path) -> list[Path]:

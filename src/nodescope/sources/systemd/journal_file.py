@@ -56,7 +56,7 @@ class Header:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class JournalEntry:
     """One entry: its place in the order of things, and the offsets of its fields."""
 
     seqnum: int
@@ -246,7 +246,7 @@ class JournalFile:
             raise MalformedSource(self.path, "an empty list of entries")
         return capacity, following
 
-    def read_entry(self, offset: int) -> Entry:
+    def read_entry(self, offset: int) -> JournalEntry:
         """The entry at an offset."""
         size = self._object(offset, _ENTRY, 64)
         width, step, letter = (4, 4, "I") if self.header.compact else (16, 8, "Q")
@@ -256,7 +256,7 @@ class JournalFile:
         raw = self._pread(offset, 64 + count * width)
         _, _, _, seqnum, realtime, monotonic, boot_id, _ = _ENTRY_HEAD.unpack_from(raw)
         items = struct.unpack_from(f"<{count * width // step}{letter}", raw, 64)
-        return Entry(seqnum, realtime, monotonic, boot_id, items[:: width // step])
+        return JournalEntry(seqnum, realtime, monotonic, boot_id, items[:: width // step])
 
     def read_data(self, offset: int) -> bytes:
         """`FIELD=value` of a data object, decompressed."""

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from nodescope.sources.systemd.happenings import CYCLE, ORDER, Happening
+from nodescope.sources.systemd.happenings import CYCLE, ORDER, UnitHappening
 
 LOOP_RESTARTS = 3
 LOOP_WITHIN_US = 600_000_000
@@ -23,7 +23,7 @@ _KEPT = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class UnitRun:
     """One run of a unit."""
 
     invocation: str
@@ -60,7 +60,7 @@ class Life:
     restarts: int = 0
     counter: int | None = None  # NRestarts as it was last told
     start_failures: dict[str, int] = field(default_factory=dict)  # by the job's result
-    runs: deque[Run] = field(default_factory=lambda: deque(maxlen=_KEPT))
+    runs: deque[UnitRun] = field(default_factory=lambda: deque(maxlen=_KEPT))
     restarted_us: deque[int] = field(default_factory=lambda: deque(maxlen=_KEPT))
     looping_since_us: int | None = None
     loop_told: bool = False
@@ -71,15 +71,15 @@ class Life:
     restarting: bool = False  # a restart was announced, and it did not start yet
 
     @property
-    def last(self) -> Run | None:
+    def last(self) -> UnitRun | None:
         """The latest run."""
         return self.runs[-1] if self.runs else None
 
-    def run(self, invocation: str) -> Run | None:
+    def run(self, invocation: str) -> UnitRun | None:
         """The run of that invocation, if it is remembered."""
         return next((run for run in reversed(self.runs) if run.invocation == invocation), None)
 
-    def put(self, run: Run) -> None:
+    def put(self, run: UnitRun) -> None:
         """Remember a run, in place of what was known of it."""
         for at in range(len(self.runs) - 1, -1, -1):
             if self.runs[at].invocation == run.invocation:
@@ -107,13 +107,13 @@ class Lives:
         self.since_us = 0
         self._keys: OrderedDict[tuple[str, ...], None] = OrderedDict()
 
-    def knows(self, happening: Happening) -> bool:
+    def knows(self, happening: UnitHappening) -> bool:
         """Whether somebody told it already."""
         return happening.key in self._keys
 
-    def take(self, happenings: Iterable[Happening]) -> list[Happening]:
+    def take(self, happenings: Iterable[UnitHappening]) -> list[UnitHappening]:
         """What of them is new, in order and completed; a loop that begins is added."""
-        new: list[Happening] = []
+        new: list[UnitHappening] = []
         for happening in _ordered(happenings):
             if self.knows(happening):
                 continue
@@ -123,7 +123,7 @@ class Lives:
             new += self._live(happening)
         return new
 
-    def _live(self, happening: Happening) -> list[Happening]:
+    def _live(self, happening: UnitHappening) -> list[UnitHappening]:
         life = self.of.get(happening.unit)
         if life is None:
             if len(self.of) >= _MAX_UNITS:
@@ -136,7 +136,7 @@ class Lives:
             return []
         return [_LIVED[happening.kind](life, happening)]
 
-    def _restart(self, life: Life, happening: Happening) -> list[Happening]:
+    def _restart(self, life: Life, happening: UnitHappening) -> list[UnitHappening]:
         life.restarts += 1
         life.restarting = True
         life.counter = happening.details.get("restarts")
@@ -157,32 +157,32 @@ class Lives:
             life.loop_told = True
             details = {"restarts": happening.details.get("restarts"), **ended}
             key = ("loop", life.unit, str(happening.time_us))
-            told.append(Happening("loop", life.unit, happening.time_us, key, details))
+            told.append(UnitHappening("loop", life.unit, happening.time_us, key, details))
         return told
 
 
-def _ordered(happenings: Iterable[Happening]) -> list[Happening]:
+def _ordered(happenings: Iterable[UnitHappening]) -> list[UnitHappening]:
     """In the order of time; of what two tell, the one with the exact time."""
-    best: dict[tuple[str, ...], Happening] = {}
+    best: dict[tuple[str, ...], UnitHappening] = {}
     for each in happenings:
         if each.key not in best or (each.exact and not best[each.key].exact):
             best[each.key] = each
     return sorted(best.values(), key=lambda each: (each.time_us, ORDER.index(each.kind)))
 
 
-def _started(life: Life, happening: Happening) -> Happening:
+def _started(life: Life, happening: UnitHappening) -> UnitHappening:
     life.starts += 1
     life.gave_up = life.refused = life.cycle_deleted = life.stopped = life.restarting = False
     invocation = str(happening.details["invocation"])
-    known = life.run(invocation) or Run(invocation)
+    known = life.run(invocation) or UnitRun(invocation)
     life.put(replace(known, started_us=happening.time_us))
     return happening
 
 
-def _exited(life: Life, happening: Happening) -> Happening:
+def _exited(life: Life, happening: UnitHappening) -> UnitHappening:
     details = happening.details
     run = replace(
-        life.run(str(details["invocation"])) or Run(str(details["invocation"])),
+        life.run(str(details["invocation"])) or UnitRun(str(details["invocation"])),
         ended_us=happening.time_us,
         exit_code=details["exit_code"],
         exit_status=details["exit_status"],
@@ -195,7 +195,7 @@ def _exited(life: Life, happening: Happening) -> Happening:
     return replace(happening, details={**details, **ran})
 
 
-def _failed(life: Life, happening: Happening) -> Happening:
+def _failed(life: Life, happening: UnitHappening) -> UnitHappening:
     life.failures += 1
     invocation = str(happening.details["invocation"])
     run = life.run(invocation)
@@ -206,7 +206,7 @@ def _failed(life: Life, happening: Happening) -> Happening:
     return happening
 
 
-def _start_failed(life: Life, happening: Happening) -> Happening:
+def _start_failed(life: Life, happening: UnitHappening) -> UnitHappening:
     result = str(happening.details["result"])
     life.start_failures[result] = life.start_failures.get(result, 0) + 1
     life.gave_up = True

@@ -14,9 +14,9 @@ from typing import Any
 
 from nodescope.errors import SourceAbsent, SourceError
 from nodescope.sources.places import Places
-from nodescope.sources.systemd.bus import Bus, Call, Signal
+from nodescope.sources.systemd.locations import bus_addresses
 from nodescope.sources.systemd.unit import Check, Unit, describe_end, slice_path
-from nodescope.sources.systemd.whereabouts import bus_addresses
+from nodescope.wire.dbus import Bus, Call, Signal
 
 _SERVICE = "org.freedesktop.systemd1"
 _PATH = "/org/freedesktop/systemd1"
@@ -39,7 +39,7 @@ _AT_ONCE = 16  # calls on their way at a time: systemd answers all of them in on
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class ListedUnit:
     """A unit as `ListUnits` gives it."""
 
     name: str
@@ -125,10 +125,10 @@ class Manager:
             self.bus.match(f"{sender},interface='{_MANAGER}',member='{member}'")
         self.bus.call(Call(_PATH, _MANAGER, "Subscribe"))
 
-    def list_units(self) -> list[Listed]:
+    def list_units(self) -> list[ListedUnit]:
         """The units that are in memory."""
         (units,) = self.bus.call(Call(_PATH, _MANAGER, "ListUnits"))
-        return [Listed(each[0], each[2], each[3], each[4], each[7]) for each in units]
+        return [ListedUnit(each[0], each[2], each[3], each[4], each[7]) for each in units]
 
     def list_unit_files(self) -> dict[str, str]:
         """Every unit file with its state, by name."""

@@ -16,7 +16,7 @@ DIRECTORIES = (
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class PresetRule:
     """One line of a preset file."""
 
     verb: str  # enable, disable or ignore
@@ -39,17 +39,17 @@ class Rule:
         return instance in self.instances and self.pattern == f"{stem}@.{suffix}"
 
 
-def parse_presets(files: Mapping[str, bytes]) -> list[Rule]:
+def parse_presets(files: Mapping[str, bytes]) -> list[PresetRule]:
     """The rules of preset files by path, in the order in which they are tried."""
     rules = []
     for path in sorted(files, key=lambda each: each.rpartition("/")[2]):
         for number, line in enumerate(files[path].decode("utf-8", "replace").splitlines(), 1):
             words = line.split()
             if len(words) >= 2 and words[0] in ("enable", "disable", "ignore"):
-                rules.append(Rule(words[0], words[1], f"{path}:{number}", tuple(words[2:])))
+                rules.append(PresetRule(words[0], words[1], f"{path}:{number}", tuple(words[2:])))
     return rules
 
 
-def find_rule(unit: str, rules: Iterable[Rule]) -> Rule | None:
+def find_rule(unit: str, rules: Iterable[PresetRule]) -> PresetRule | None:
     """The first rule that covers a unit; None: no rule, and so enabled."""
     return next((rule for rule in rules if rule.covers(unit)), None)

@@ -12,16 +12,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from nodescope.errors import SourceAbsent, SourceError
-from nodescope.sources.packages import read_needed_files
+from nodescope.sources.node.packages import read_needed_files
 from nodescope.sources.places import Places
 from nodescope.sources.systemd.control_groups import find_prefix
 from nodescope.sources.systemd.happenings import CHOSEN, parse_message
-from nodescope.sources.systemd.journal import Journal, Message, read_boot_id
+from nodescope.sources.systemd.journal import Journal, JournalMessage, read_boot_id
 from nodescope.sources.systemd.lives import Lives
+from nodescope.sources.systemd.locations import journal_folders, unit_root
 from nodescope.sources.systemd.unit import Unit
 from nodescope.sources.systemd.unit_conditions import try_checks
 from nodescope.sources.systemd.unit_files import UnitFiles, vendor_of
-from nodescope.sources.systemd.whereabouts import journal_folders, unit_root
 from nodescope.sources.systemd.why_not_started import ORDERED, is_left_out, why_not_started
 
 _HISTORY = 5_000
@@ -34,7 +34,9 @@ class Survey:
 
     units: dict[str, Unit] = field(default_factory=dict)
     lives: Lives = field(default_factory=Lives)
-    lines: dict[str, list[Message]] = field(default_factory=dict)  # what running units logged
+    lines: dict[str, list[JournalMessage]] = field(
+        default_factory=dict
+    )  # what running units logged
     now_us: int = 0  # on the clock of the lives
     live: bool = False  # whether a running systemd answered
     missing: list[str] = field(default_factory=list)
@@ -188,5 +190,5 @@ def _read_journal(places: Places, survey: Survey) -> None:
         journal.close()
 
 
-def _of_last_boot(messages: list[Message]) -> list[Message]:
+def _of_last_boot(messages: list[JournalMessage]) -> list[JournalMessage]:
     return [each for each in messages if each.boot_id == messages[-1].boot_id]

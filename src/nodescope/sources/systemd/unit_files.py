@@ -125,7 +125,7 @@ class UnitFiles:
                 self._links.setdefault(entry.name, []).append(_Link(parent, origin))
 
     @cached_property
-    def preset_rules(self) -> list[presets.Rule]:
+    def preset_rules(self) -> list[presets.PresetRule]:
         """The rules of all preset files; of files of one name the first counts."""
         files: dict[str, tuple[str, bytes]] = {}
         for relative in presets.DIRECTORIES:
@@ -224,7 +224,7 @@ class UnitFiles:
             return False
         return stat.S_ISREG(found.st_mode) and found.st_size == 0
 
-    def rule_for(self, name: str) -> presets.Rule | None:
+    def rule_for(self, name: str) -> presets.PresetRule | None:
         """The preset rule that covers a unit."""
         return presets.find_rule(name, self.preset_rules)
 
@@ -283,7 +283,7 @@ class UnitFiles:
             return None
 
 
-def _describe_rule(rule: presets.Rule | None) -> str | None:
+def _describe_rule(rule: presets.PresetRule | None) -> str | None:
     if rule is None or rule.verb != "enable" or not rule.names:
         return None
     return f"{rule.verb} {rule.pattern} ({rule.where})"

@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, cast
 
-from nodescope.analysis.window import overlapping
-from nodescope.archive.bundling import write_bundle
+from nodescope.archive.bundle_writer import write_bundle
 from nodescope.errors import UsageError
-from nodescope.exchange.exporting import chrome, firefox, folded, pprof, speedscope
-from nodescope.exchange.exporting.stacks import Part
+from nodescope.exchange.export import chrome, firefox, folded, pprof, speedscope
+from nodescope.exchange.export.stacks import Part
 from nodescope.pictures.text import iso
+from nodescope.recording.window import overlapping
 from nodescope.web.question import Question, Reply
 
 _KINDS = {

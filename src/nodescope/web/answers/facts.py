@@ -7,10 +7,10 @@ from typing import Any
 
 from nodescope.analysis.counters import SegmentTables
 from nodescope.analysis.network import CoreReport, Network, NicReport, Queue, derive_network
-from nodescope.analysis.window import SECOND_NS, Window, overlapping
 from nodescope.diagnosis.case import Case
 from nodescope.errors import UsageError
 from nodescope.quantities import parse_cpu_list
+from nodescope.recording.window import SECOND_NS, Window, overlapping
 from nodescope.web.answers.replies import LARGEST, cut, fitting, json_reply
 from nodescope.web.question import MS, Question, Reply, to_ms
 

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from nodescope.analysis.flame import Names, Rows, whole
-from nodescope.analysis.tree import I64
+from nodescope.analysis.flame import FlameNames, FlameRows, whole
+from nodescope.analysis.stack_rows import I64
 from nodescope.errors import UsageError
 from nodescope.web.answers.replies import LARGEST, cut
 
@@ -32,13 +32,13 @@ _NODE = len('{"name":,"value":,"self":,"module":,"kernel":true,"more":true,"id":
 class Forest:
     """Paths with the place of each one's callers, and what each ran itself."""
 
-    rows: Rows
+    rows: FlameRows
     parent: I64  # -1: none
     own: I64
     width: I64  # by which paths are shown or left out
 
     @classmethod
-    def of(cls, rows: Rows, width: I64 | None = None) -> Forest:
+    def of(cls, rows: FlameRows, width: I64 | None = None) -> Forest:
         """Find everybody's callers."""
         order = np.argsort(rows.path)
         place = np.searchsorted(rows.path, rows.caller, sorter=order)
@@ -79,8 +79,8 @@ class Painter:
 
 
 def flame_document(
-    rows: Rows,
-    names: Names,
+    rows: FlameRows,
+    names: FlameNames,
     values: Mapping[str, Any],
     forest: Forest | None = None,
     painter: Painter | None = None,
@@ -104,7 +104,7 @@ def flame_document(
     return {"total": total, "unit": "samples", "root": tree, "pruned_below": least}
 
 
-def find_top(forest: Forest, names: Names, values: Mapping[str, Any]) -> int | None:
+def find_top(forest: Forest, names: FlameNames, values: Mapping[str, Any]) -> int | None:
     """The row that is asked for by its `id` or `path`; None for all of it."""
     if values.get("id") is not None:
         found = np.flatnonzero(forest.rows.path == np.uint64(values["id"]))
@@ -126,11 +126,11 @@ def find_top(forest: Forest, names: Names, values: Mapping[str, Any]) -> int | N
     return top
 
 
-def _name(forest: Forest, names: Names, at: int) -> str:
+def _name(forest: Forest, names: FlameNames, at: int) -> str:
     return cut(names.of[int(forest.rows.frame[at])][1])
 
 
-def _node(forest: Forest, names: Names, at: int) -> dict[str, Any]:
+def _node(forest: Forest, names: FlameNames, at: int) -> dict[str, Any]:
     module, name, kernel = names.of[int(forest.rows.frame[at])]
     node: dict[str, Any] = {
         "name": cut(name),
@@ -145,7 +145,7 @@ def _node(forest: Forest, names: Names, at: int) -> dict[str, Any]:
 
 def _grow(
     forest: Forest,
-    names: Names,
+    names: FlameNames,
     painter: Painter,
     root: dict[str, Any],
     top: int | None,
@@ -179,7 +179,7 @@ def _grow(
     return root, least
 
 
-def _size(forest: Forest, names: Names, chosen: I64) -> int:
+def _size(forest: Forest, names: FlameNames, chosen: I64) -> int:
     """What the nodes take at most: counting is much faster than writing them."""
     frames, times = np.unique(forest.rows.frame[chosen], return_counts=True)
     texts: int = sum(

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from nodescope.analysis.quality import Quality, assess
-from nodescope.analysis.window import overlapping, read_cores
+from nodescope.recording.window import overlapping, read_cores
 from nodescope.web.answers.replies import cut, json_reply
 from nodescope.web.question import MS, Question, Reply, to_ms
 

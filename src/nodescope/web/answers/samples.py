@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-from nodescope.analysis.flame import FEW, NARROW, Group, Names, Rows, flame_rows, merge, whole
+from nodescope.analysis.flame import (
+    FEW,
+    NARROW,
+    FlameNames,
+    FlameRows,
+    Group,
+    flame_rows,
+    merge,
+    whole,
+)
 from nodescope.analysis.heatmap import make_split_heatmap
 from nodescope.analysis.top import rank
-from nodescope.analysis.window import overlapping
 from nodescope.pictures.documents import top_document
+from nodescope.recording.window import overlapping
 from nodescope.web.answers.flames import Forest, find_top, flame_document
 from nodescope.web.answers.replies import LARGEST, json_reply
 from nodescope.web.matrix import MEDIA_TYPE, encode_matrix, narrow
@@ -41,7 +50,7 @@ def heatmap(question: Question) -> Reply:
 
 def flame(question: Question) -> Reply:
     """Samples by path of functions; of one path, if it is named."""
-    values, names = question.values, Names()
+    values, names = question.values, FlameNames()
     count = len(overlapping(question.segments, question.window))
     rows = _rows(question, names, 0.0 if count <= FEW else NARROW)
     forest = Forest.of(rows)
@@ -53,7 +62,7 @@ def flame(question: Question) -> Reply:
     return json_reply(flame_document(rows, names, values))
 
 
-def _rows(question: Question, names: Names, least: float) -> Rows:
+def _rows(question: Question, names: FlameNames, least: float) -> FlameRows:
     group: Group = question.values["merge"]
     inverted: bool = question.values["inverted"]
     return merge(

@@ -10,13 +10,13 @@ from typing import Any
 
 import nodescope
 from nodescope.analysis.core_strips import FULL, SHOWN, find_peaks
-from nodescope.analysis.marks import read_waiting, with_waiting
 from nodescope.analysis.tracks import TRACKS, draw_line, known_tracks
-from nodescope.analysis.window import NEIGHBOUR_NS, Event, Window, may_tell
 from nodescope.archive.description import Gap
 from nodescope.archive.retention import read_frozen
 from nodescope.archive.status import find_gaps
 from nodescope.errors import ArchiveError
+from nodescope.recording.pending_marks import read_waiting, with_waiting
+from nodescope.recording.window import NEIGHBOUR_NS, Event, Window, may_tell
 from nodescope.records import EVENT_KINDS
 from nodescope.web.answers.replies import LARGEST, cut, fitting, json_reply
 from nodescope.web.matrix import MEDIA_TYPE, encode_matrix
@@ -105,7 +105,7 @@ def _frozen(question: Question) -> list[dict[str, Any]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Columns:
+class EventColumns:
     """The columns of a picture of a window."""
 
     from_ns: int
@@ -117,10 +117,10 @@ class Columns:
         return Window(self.from_ns, self.from_ns + self.column_ns * self.count)
 
 
-def choose_columns(window: Window, wanted: int) -> Columns:
+def choose_columns(window: Window, wanted: int) -> EventColumns:
     """Columns that fill a window; none is narrower than anything recorded."""
     width = max(NARROWEST_NS, -(-window.length_ns // wanted))
-    return Columns(window.from_ns, width, max(1, -(-window.length_ns // width)))
+    return EventColumns(window.from_ns, width, max(1, -(-window.length_ns // width)))
 
 
 # -- cores ------------------------------------------------------------------------

@@ -1,0 +1,252 @@
+"""From the tables of an open segment to those of a sealed one, in memory.
+
+What sealing does: frames sorted and stacks laid out depth-first, what nobody
+refers to dropped, equal rows of `profile` merged and counted, samples sorted
+by core and time, samples rolled up by second and core. All references are
+renumbered with it. A segment with many samples also gets its wide paths, so that
+a flame graph of hours need not read all stacks of each segment. No file is touched
+here: an open segment that is only read is presented through the same function.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from nodescope.archive.function_paths import find_paths
+from nodescope.archive.gaps import merge_rows
+from nodescope.archive.schema import (
+    arrow_schema,
+    combine,
+    empty_table,
+    make_numbers,
+    make_text,
+    take_rows,
+    text_indices,
+)
+from nodescope.archive.stack_tree import find_intact, lay_out, mark_callers
+from nodescope.numbering import distinct
+from nodescope.records import NODE_TABLES, SEALED_TABLES, TABLES
+
+Array = NDArray[Any]
+SECOND_NS = 1_000_000_000
+NARROW = 1 / 8000  # of a segment's samples: paths with fewer are not rolled up
+MANY = 200_000  # samples; with fewer the roll-up would be no faster than the stacks
+MAX_TIME_NS = 1 << 62  # the year 2116: sums of two still fit into 64 bits
+
+
+def derive_sealed(opened: dict[str, Any], tick_ns: int) -> dict[str, Any]:
+    """The tables of the sealed segment.
+
+    Takes the tables out of `opened` as it goes, so that the large ones are not held twice.
+    """
+    plain = ("cores", "heartbeats", "gaps", "events", *(table.name for table in NODE_TABLES))
+    sealed = {name: _sort(name, opened.pop(name)) for name in plain}
+    sealed["gaps"] = merge_rows(sealed["gaps"])
+    samples = _take_samples(opened)
+    frames, calls, profile = (opened.pop(name) for name in ("frames", "calls", "profile"))
+    parent, frame = _column(calls, "parent"), _column(calls, "frame")
+    intact = find_intact(parent, frame, len(frames))
+    # Without the samples that refer to rows which a crash cost.
+    intact = _lookup(intact, _column(profile, "stack"))
+    kept = _lookup(intact, samples["profile"]) & _possible(samples["tick"], tick_ns)
+    samples = _keep(samples, kept)
+
+    in_use = np.zeros(len(calls), np.bool_)
+    in_use[_column(profile, "stack")[distinct(samples["profile"])]] = True
+    in_use = mark_callers(parent, in_use)
+    sealed["frames"], row_of_frame = _sort_frames(frames, distinct(frame[in_use]))
+    tree = lay_out(parent, frame, in_use, row_of_frame)
+    sealed["stacks"] = _make("stacks", [tree.depth, tree.frame])
+    sealed["profile"], row_of_profile = _merge_profile(profile, tree.row_of, samples["profile"])
+    samples["profile"] = row_of_profile[samples["profile"]]
+    sealed["paths"] = _roll_up_paths(sealed["profile"], sealed["stacks"], len(samples["cpu"]))
+    kernel = _column(sealed["profile"], "kernel")[samples["profile"]]
+    sealed["seconds"] = _roll_up_seconds(samples["cpu"], samples["tick"], kernel, tick_ns)
+    cgroup = make_text(samples["cgroup"], opened.pop("cgroups"))
+    columns = {**samples, "cgroup": cgroup}
+    sealed["samples"] = _make("samples", [columns[each.name] for each in TABLES["samples"].columns])
+    return {name: sealed[name] for name in SEALED_TABLES}
+
+
+def _make(name: str, columns: list[Any]) -> Any:
+    arrays = [make_numbers(each) if isinstance(each, np.ndarray) else each for each in columns]
+    return pa.Table.from_arrays(arrays, schema=arrow_schema(name))
+
+
+def _column(table: Any, name: str) -> Array:
+    # Chunk by chunk: Arrow's own conversion goes through a second copy of the column.
+    chunks = [chunk.to_numpy(zero_copy_only=False) for chunk in table.column(name).chunks]
+    return np.concatenate(chunks) if chunks else table.column(name).to_numpy()
+
+
+def _sort(name: str, table: Any) -> Any:
+    """The rows in their declared order, without those whose times cannot be."""
+    if not len(table):
+        return table
+    order = np.lexsort([_sort_key(table, key) for key in reversed(TABLES[name].order)])
+    for column in table.column_names:
+        if column in ("time_ns", "wall_ns", "from_ns", "to_ns"):
+            order = order[_possible(_column(table, column)[order], 1)]
+    whole = len(order) == len(table) and (order[1:] > order[:-1]).all()
+    return table if whole else take_rows(table, order)
+
+
+def _sort_key(table: Any, name: str) -> Array:
+    """A column as numbers in its order; texts by their rank in the alphabet."""
+    if not pa.types.is_dictionary(table.schema.field(name).type):
+        return _column(table, name)
+    texts = combine(table.column(name))
+    values = texts.dictionary.to_pylist()
+    rank = np.empty(len(values) + 1, np.int32)
+    rank[sorted(range(len(values)), key=values.__getitem__)] = np.arange(len(values))
+    rank[-1] = -1  # null
+    return rank[text_indices(texts)]
+
+
+def _possible(times: Array, unit_ns: int) -> NDArray[np.bool_]:
+    """Which times lie on a clock at all: a torn page of the last flush may hold anything."""
+    return (times >= 0) & (times < MAX_TIME_NS // unit_ns)
+
+
+def _take_samples(opened: dict[str, Any]) -> dict[str, Array]:
+    """The samples as arrays, sorted by core and time; `cgroup` as row numbers.
+
+    They are most of a segment, so no more than one column is held twice.
+    """
+    table = opened.pop("samples")
+    cgroup = combine(table.column("cgroup"))
+    samples = {name: _column(table, name) for name in ("cpu", "tick", "pid", "thread", "profile")}
+    samples["cgroup"] = text_indices(cgroup)
+    opened["cgroups"] = cgroup.dictionary.to_pylist()  # a slice would keep the whole stream
+    del table, cgroup
+    order = np.lexsort((samples["tick"], samples["cpu"])).astype(np.int32)
+    for name in samples:
+        samples[name] = samples[name][order]
+    return samples
+
+
+def _keep(samples: dict[str, Array], kept: NDArray[np.bool_]) -> dict[str, Array]:
+    if kept.all():
+        return samples
+    return {name: values[kept] for name, values in samples.items()}
+
+
+def _lookup(flags: NDArray[np.bool_], rows: Array) -> NDArray[np.bool_]:
+    inside = (rows >= 0) & (rows < len(flags))
+    inside[inside] = flags[rows[inside]]
+    return inside
+
+
+def _sort_frames(frames: Any, rows: Array) -> tuple[Any, Array]:
+    """The given rows of `frames`, sorted; and the new row of each old one."""
+    texts = combine(frames.column("module"))
+    module_names = texts.dictionary.to_pylist()  # one string for all frames of a module
+    modules = text_indices(texts)[rows].tolist()
+    kernel, names = _column(frames, "kernel")[rows].tolist(), frames.column("name").to_pylist()
+    keys = [
+        (in_kernel, module_names[module], names[row])
+        for in_kernel, module, row in zip(kernel, modules, rows.tolist(), strict=True)
+    ]
+    del names
+    # Two rows may say the same; then they become one.
+    ordered = sorted(set(keys))
+    rank = {key: row for row, key in enumerate(ordered)}
+    row_of = np.full(len(frames), -1, np.int32)
+    row_of[rows] = np.fromiter((rank[key] for key in keys), np.int32, len(keys))
+    row_of_module: dict[str, int] = {}
+    numbers = [row_of_module.setdefault(key[1], len(row_of_module)) for key in ordered]
+    columns = [
+        make_text(np.array(numbers, np.int32), list(row_of_module)),
+        pa.array([key[2] for key in ordered], pa.string()),
+        pa.array([key[0] for key in ordered], pa.bool_()),
+    ]
+    return _make("frames", columns), row_of
+
+
+def _merge_profile(profile: Any, row_of_stack: Array, referred: Array) -> tuple[Any, Array]:
+    """Rows with equal stack, comm and mode as one, most samples first."""
+    used = distinct(referred)
+    comm, names = _encode_by_frequency(combine(profile.column("comm")), used)
+    stack = row_of_stack[_column(profile, "stack")[used]].astype(np.int64)
+    kernel = _column(profile, "kernel")[used]
+    key = (stack << 32 | comm.astype(np.int64) << 1) | kernel
+    unique, row_of_used = np.unique(key, return_inverse=True)
+    position = np.full(len(profile), -1, np.int32)
+    position[used] = row_of_used
+    samples = np.bincount(position[referred], minlength=len(unique))
+    # By descending power of two only: frequent rows get small numbers, which
+    # compresses the references, and inside a power of two stacks stay sorted.
+    order = np.argsort(-np.frexp(samples)[1], kind="stable")
+    new_row = np.empty(len(order), np.int32)
+    new_row[order] = np.arange(len(order), dtype=np.int32)
+    position[used] = new_row[row_of_used]
+    merged = unique[order]
+    columns = [
+        (merged >> 32).astype(np.int32),
+        make_text((merged & 0xFFFFFFFF) >> 1, names),
+        (merged & 1).astype(np.bool_),
+        samples[order].astype(np.int32),
+    ]
+    return _make("profile", columns), position
+
+
+def _encode_by_frequency(texts: Any, rows: Array) -> tuple[Array, Any]:
+    """Rows of a text column as row numbers of its distinct values, the most frequent first.
+
+    Small numbers for frequent values make `profile.comm` a tenth smaller.
+    """
+    values = texts.dictionary.to_pylist()
+    indices = text_indices(texts)[rows]
+    uses: dict[str, int] = {}
+    for value, count in zip(values, np.bincount(indices, minlength=len(values)), strict=True):
+        if count:
+            uses[value] = uses.get(value, 0) + int(count)
+    ordered = sorted(uses, key=lambda value: (-uses[value], value))
+    rank = {value: row for row, value in enumerate(ordered)}
+    new_index = np.array([rank.get(value, -1) for value in values], np.int32)
+    return new_index[indices], pa.array(ordered, pa.string())
+
+
+def _roll_up_seconds(cpu: Array, tick: Array, kernel: Array, tick_ns: int) -> Any:
+    """Samples by core and second; the samples must be sorted by core and time."""
+    if not len(cpu):
+        return empty_table("seconds")
+    second = tick * tick_ns // SECOND_NS
+    starts = np.flatnonzero(np.r_[True, (cpu[1:] != cpu[:-1]) | (second[1:] != second[:-1])])
+    in_kernel = np.add.reduceat(kernel.astype(np.int32), starts)
+    total = np.diff(np.r_[starts, len(cpu)])
+    columns = [
+        cpu[starts],
+        second[starts],
+        (total - in_kernel).astype(np.int32),
+        in_kernel.astype(np.int32),
+    ]
+    return _make("seconds", columns)
+
+
+def _roll_up_paths(profile: Any, stacks: Any, samples: int) -> Any:
+    """The wide paths by process, each process before its functions."""
+    if samples < MANY:
+        return empty_table("paths")
+    comm = combine(profile.column("comm"))
+    number, count = text_indices(comm).astype(np.int64), _column(profile, "samples")
+    stack = _column(profile, "stack").astype(np.int64)
+    fewest = max(1, int(samples * NARROW))
+    found = find_paths(
+        _column(stacks, "depth"), _column(stacks, "frame"), stack, number, count, fewest
+    )
+    processes = np.bincount(number, count)
+    order = np.argsort(np.r_[np.arange(len(processes)), found.group], kind="stable")
+    return _make(
+        "paths",
+        [
+            make_text(np.r_[np.arange(len(processes)), found.group][order], comm.dictionary),
+            np.r_[np.zeros(len(processes), np.int16), found.depth + np.int16(1)][order],
+            np.r_[np.full(len(processes), -1, np.int32), found.frame][order],
+            np.r_[processes, found.total][order].astype(np.int32),
+        ],
+    )

@@ -1,0 +1,339 @@
+"""Where zombies come from: who makes cgroups that are never released, and why it runs.
+
+Three witnesses, each of which may be missing: what removed cgroups still hold, by
+parent (`dying_parents`); who makes and removes cgroups, and which of them stay (`churn`);
+what loops (`loopers`). They must agree on a place in the tree. Of several that loop in one
+place those whose own cgroups were all released are ruled out; the others share what the
+place is worth, by what speaks for each.
+"""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from nodescope.diagnosis.case import Case
+from nodescope.diagnosis.finding import Link, Root, RuledOut
+from nodescope.diagnosis.links.churn import Churn, lies_in, read_churn
+from nodescope.diagnosis.links.loopers import (
+    LEAST_LOOPS,
+    Looper,
+    describe_before,
+    describe_ends,
+    find_loopers,
+)
+from nodescope.diagnosis.links.owners import why_link
+from nodescope.diagnosis.links.runners import Runner, find_namesake, find_runner
+from nodescope.diagnosis.showing import around, moment
+
+MOST_PLACES = 5
+MOST_RULED_OUT = 3  # those that look worst; every timer's service may loop without harm
+LEAK = 1.5  # nats for cgroups of its own that stay, against it for those of others
+DECIDING = ("parent", "source")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A parent of cgroups that die and stay."""
+
+    path: str
+    dying: int | None
+    held_bytes: int
+    kinds: tuple[str, ...]
+    churned: tuple[Churn, ...]  # right below it, what leaves most behind first
+
+    @property
+    def removed(self) -> int:
+        return sum(each.removed for each in self.churned)
+
+    @property
+    def stayed(self) -> int:
+        return sum(each.stayed for each in self.churned)
+
+    @property
+    def unreleased(self) -> int:
+        return sum(each.unreleased or 0 for each in self.churned)
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """One explanation of the zombies."""
+
+    links: tuple[Link, ...]
+    root: Root
+    arithmetic: str | None
+
+    @property
+    def score(self) -> tuple[float, float]:
+        """How well the links hold that decide between explanations; then all of them."""
+        deciding = (each.probability for each in self.links if each.kind in DECIDING)
+        return math.prod(deciding), math.prod(each.probability for each in self.links)
+
+
+@dataclass(frozen=True, slots=True)
+class _Suspect:
+    """Something that loops in a place, with what speaks for it."""
+
+    place: Place
+    looper: Looper
+    own: tuple[Churn, ...]
+    runner: Runner | None
+    arithmetic: str | None
+    evidence: float  # nats: what tells it from others that loop there
+
+    @property
+    def root(self) -> Root:
+        if self.runner is not None:
+            return Root("unit", self.runner.unit["unit"])
+        return Root(self.looper.kind, self.looper.name)
+
+    @property
+    def loops(self) -> float:
+        """What it is worth how often it ended."""
+        return min(2.0, math.log(self.looper.count / LEAST_LOOPS + 1))
+
+    @property
+    def cleared(self) -> bool:
+        """Whether all of its cgroups were released, as far as that is known."""
+        known = all(each.unreleased == 0 for each in self.own)
+        return known and any(each.clean for each in self.own)
+
+
+def find_origins(
+    case: Case, at_ns: int, dying: int, uptime_s: float | None
+) -> tuple[list[Origin], list[RuledOut]]:
+    """Explanations of the zombies, the best first; and what loops beside them in innocence."""
+    churned = read_churn(case, at_ns)
+    places, loopers = find_places(case, at_ns, churned), find_loopers(case, at_ns)
+    units = case.state("units", ["unit"], at_ns)
+    origins: list[Origin] = []
+    cleared: list[_Suspect] = []
+    for place in places[:MOST_PLACES]:
+        found = [
+            _suspect(case, place, looper, churned, units, dying, uptime_s)
+            for looper in loopers
+            if looper.stands_in(place.path)
+        ]
+        cleared += [each for each in found if each.cleared]
+        suspects = _by_root([each for each in found if not each.cleared])
+        origins += [_explain(case, each, suspects, units, dying) for each in suspects]
+        if suspects and _made_by_others(place, suspects):
+            origins.append(_place_alone(case, at_ns, place, dying))
+    if not origins:
+        origins = [_place_alone(case, at_ns, place, dying) for place in places[:2]]
+    origins.sort(key=lambda each: each.score, reverse=True)
+    named = {origin.root for origin in origins}
+    innocent = [each for each in _by_root(cleared) if each.root not in named]
+    innocent.sort(key=lambda each: -each.looper.count)
+    return origins, [_rule_out(case, each) for each in innocent[:MOST_RULED_OUT]]
+
+
+# -- places --------------------------------------------------------------------
+
+
+def find_places(case: Case, at_ns: int, churned: Sequence[Churn]) -> list[Place]:
+    """Parents with dying children, those with most first."""
+    dying: dict[str, int | None] = {}
+    held: Counter[str] = Counter()
+    kinds: dict[str, list[str]] = defaultdict(list)
+    for row in case.state("dying_parents", ["path", "kind"], at_ns):
+        path = row["path"]
+        dying[path] = max(filter(None, (dying.get(path), row["dying"])), default=None)
+        held[path] += row["held_bytes"] or 0
+        if row["kind"] and row["held_bytes"]:
+            kinds[path].append(row["kind"])
+    places = []
+    for path in dying.keys() | {each.parent for each in churned}:
+        here = tuple(each for each in churned if each.parent == path)
+        place = Place(path, dying.get(path), held[path], tuple(kinds[path]), here)
+        if place.dying or place.held_bytes or place.unreleased:
+            places.append(place)
+    return sorted(places, key=lambda p: (-(p.dying or 0), -p.unreleased, -p.held_bytes, p.path))
+
+
+def _place_link(case: Case, at_ns: int, place: Place, dying: int) -> Link:
+    parts = []
+    if place.dying:
+        # cgroup v1 counts them only together: by parent it is an estimate.
+        parts.append(f"about {place.dying:,} of {dying:,} dying cgroups are below {place.path}")
+    if place.held_bytes:
+        kinds = ", ".join(dict.fromkeys(place.kinds)) or "memory"
+        parts.append(f"they hold {place.held_bytes / 1e6:,.0f} MB of {kinds}")
+    if place.removed:
+        # Only those removed over 15 s ago are known to have stayed.
+        stayed = f", {place.stayed:,} of them not released after 15 s" if place.stayed else ""
+        parts.append(f"{place.removed:,} were removed there {describe_before(case, at_ns)}{stayed}")
+    most = next(iter(place.churned), None)
+    if most is not None and most.maker:
+        which = "most of what stays was " if place.unreleased and len(place.churned) > 1 else ""
+        named = f"as {most.pattern}" if most.pattern != "*" else "and named by ids"
+        parts.append(f"{which}made by {most.maker} {named}")
+    share = (place.dying or 0) / max(1, dying)
+    strength = 1.0 + 3.0 * min(1.0, share) + (1.0 if place.unreleased else 0.0)
+    return Link(
+        "parent", place.path, "; ".join(parts) or f"dying cgroups under {place.path}", strength,
+        f"nodescope zombies --at {moment(at_ns)} --parents", "dying cgroups that grow elsewhere",
+    )  # fmt: skip
+
+
+def _place_alone(case: Case, at_ns: int, place: Place, dying: int) -> Origin:
+    return Origin((_place_link(case, at_ns, place, dying),), Root("cgroup", place.path), None)
+
+
+# -- what loops there ------------------------------------------------------------
+
+
+def _suspect(
+    case: Case,
+    place: Place,
+    looper: Looper,
+    churned: Sequence[Churn],
+    units: Sequence[Mapping[str, Any]],
+    dying: int,
+    uptime_s: float | None,
+) -> _Suspect:
+    there = [each for each in churned if lies_in(each.parent, place.path)]
+    own = tuple(looper.own(there))
+    most = next(iter(own or place.churned), None)
+    runner = find_runner(case, looper, most.maker_pid if most else None, units)
+    arithmetic, fit = _arithmetic(dying, uptime_s, looper, runner)
+    stays, of_own = (sum(each.unreleased or 0 for each in some) for some in (there, own))
+    # A cgroup or two that linger are no leak yet.
+    leak = LEAK * min(1.0, stays / LEAST_LOOPS) * (2 * of_own / stays - 1) if stays else 0.0
+    return _Suspect(place, looper, own, runner, arithmetic, leak + fit)
+
+
+def _by_root(suspects: Sequence[_Suspect]) -> list[_Suspect]:
+    """Of those that come down to one root the best: a unit, and the container that it runs."""
+    best: dict[Root, _Suspect] = {}
+    for each in suspects:
+        known = best.get(each.root)
+        if known is None or each.evidence > known.evidence:
+            best[each.root] = each
+    return list(best.values())
+
+
+def _made_by_others(place: Place, suspects: Sequence[_Suspect]) -> bool:
+    """Whether most of what is known to stay there is of nobody who loops."""
+    owned = {each for suspect in suspects for each in suspect.own}
+    others = sum(each.unreleased or 0 for each in place.churned if each not in owned)
+    return others >= LEAST_LOOPS and others > place.unreleased / 2
+
+
+def _strength(suspect: _Suspect, rivals: Sequence[_Suspect]) -> float:
+    """What the link is worth. Those that loop in one place share it by their evidence."""
+    loops = min(each.loops for each in rivals)
+    alone = 1.5 + loops + suspect.evidence
+    others = sum(math.exp(each.evidence) for each in rivals if each is not suspect)
+    return min(alone, suspect.evidence - math.log(others)) if others else alone
+
+
+def _explain(
+    case: Case,
+    suspect: _Suspect,
+    rivals: Sequence[_Suspect],
+    units: Sequence[Mapping[str, Any]],
+    dying: int,
+) -> Origin:
+    looper, place, runner = suspect.looper, suspect.place, suspect.runner
+    at_ns = looper.at_ns
+    often = f"{describe_ends(case, looper)}{_ids(looper)}, every {looper.period_s:.0f} s"
+    said = [
+        f"{looper.kind} {looper.name} {often}",
+        f"its cgroups lie in {place.path}{_stay(suspect)}",
+    ]
+    if suspect.arithmetic:
+        said.append(suspect.arithmetic)
+    alike = [
+        each.looper.name
+        for each in rivals
+        if each is not suspect and math.isclose(each.evidence, suspect.evidence)
+    ]
+    if alike:
+        said.append(f"nothing that was recorded tells it from {', '.join(alike[:3])}")
+    namesake = find_namesake(looper, units) if runner is None else None
+    if namesake is not None:
+        said.append(f"perhaps run by {namesake} (by its name)")
+    source = Link(
+        "source", looper.name, "; ".join(said), _strength(suspect, rivals),
+        f"nodescope events {around(at_ns, 600)} --kind {_kinds_shown(suspect)}",
+        f"zombies that go on growing while {looper.name} is stopped",
+    )  # fmt: skip
+    links = [_place_link(case, at_ns, place, dying), source]
+    if runner is not None:
+        runs = f"{looper.name} ({runner.because})" if runner.because else None
+        links.append(why_link(runner.unit, units, at_ns, runs))
+    return Origin(tuple(links), suspect.root, suspect.arithmetic)
+
+
+def _ids(looper: Looper) -> str:
+    return f", {len(looper.ids)} ids under one name" if len(looper.ids) > 2 else ""
+
+
+def _stay(suspect: _Suspect) -> str:
+    """What is known of the cgroups that are its own."""
+    stayed = sum(each.stayed for each in suspect.own)
+    settled = sum(each.settled for each in suspect.own)
+    return f", where {stayed:,} of {settled:,} of its own stayed" if stayed else ""
+
+
+def _kinds_shown(suspect: _Suspect) -> str:
+    """Events that show the loop, and who runs what loops."""
+    looper, runner = suspect.looper, suspect.runner
+    if looper.kind == "container":
+        told = runner.event if runner is not None else None
+        return ",".join(["container_exit", *([told] if told else [])])
+    return "unit_hidden_loop" if looper.inside and not looper.times else "unit_exit"
+
+
+def _rule_out(case: Case, suspect: _Suspect) -> RuledOut:
+    looper, path = suspect.looper, suspect.place.path
+    released = sum(each.settled for each in suspect.own)
+    one = suspect.own[0]
+    where = shlex.quote(f"pattern={one.pattern}")
+    return RuledOut(
+        f"{looper.kind} {looper.name}",
+        f"{looper.kind} {looper.name} {describe_ends(case, looper)}, in {path}, too; ruled out "
+        f"because none of its own cgroups stayed: all {released:,} that were removed over "
+        "15 s before were released",
+        f"nodescope export csv --output - --table cgroup_churn --where {where} "
+        f"{around(looper.at_ns, 900)}",
+    )
+
+
+# -- arithmetic ------------------------------------------------------------------
+
+
+def _arithmetic(
+    dying: int, uptime_s: float | None, looper: Looper, runner: Runner | None
+) -> tuple[str | None, float]:
+    """Whether the loops make as many zombies: those counted, else as many as the uptime holds."""
+    if runner is not None and looper.kind == "unit" and looper.inside is None:
+        # Ends were seen since the recorder or the journal began; systemd itself counts, too.
+        failures, restarts = runner.unit["failures"] or 0, runner.unit["restarts"] or 0
+        counted = max(failures, restarts)
+        often = f"systemd restarted it {counted:,} times"
+        if failures >= restarts:
+            often = f"it failed {counted:,} times since boot"
+        if counted:
+            return _fit(f"{often}, against {dying:,} zombies", dying / counted)
+    period_s = looper.period_s
+    if uptime_s is None or not math.isfinite(period_s) or period_s <= 0:
+        return None, 0.0
+    loops = uptime_s / period_s
+    up = f"{uptime_s / 86400:.1f} days" if uptime_s > 86400 else f"{uptime_s / 60:.0f} minutes"
+    text = f"{up} of uptime at one every {period_s:.0f} s are {loops:,.0f}"
+    return _fit(f"{text}, against {dying:,} zombies", dying / loops)
+
+
+def _fit(text: str, per_loop: float) -> tuple[str, float]:
+    """What is said of the sum, and what it is worth."""
+    if 0.5 <= per_loop <= 2:
+        return text, 1.5
+    if 0.1 <= per_loop <= 10:
+        return f"{text} ({per_loop:.1f} each)", 0.5
+    return f"{text}: that does not fit by itself", -1.0

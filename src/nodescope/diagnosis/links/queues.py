@@ -1,0 +1,88 @@
+"""From a network device's queue to the core that serves it, by the best witness there is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nodescope.diagnosis.case import Case, Held
+from nodescope.diagnosis.finding import Link, RuledOut, Symptom
+from nodescope.diagnosis.showing import moment
+from nodescope.diagnosis.story import Story
+from nodescope.diagnosis.symptoms.incidents import NIC_KINDS, Incident
+from nodescope.errors import UsageError
+from nodescope.quantities import parse_cpu_list
+
+
+def core_of_nic(
+    case: Case, story: Story, incident: Incident, nic: Symptom, held: list[Held]
+) -> Held | None:
+    """Among the held cores the one that serves the queue, by the best witness there is."""
+    details = [each.details for each in incident.of(*NIC_KINDS)]
+    queue = next((d["queue"] for d in details if d.get("queue") is not None), None)
+    said = next((each.cpu for each in incident.of(*NIC_KINDS) if each.cpu is not None), None)
+    rows = case.state("nic_queues", ["nic", "queue", "irq"], nic.time_ns)
+    mine = [row for row in rows if row["nic"] == nic.subject or not nic.subject]
+    serving = _serving(mine, queue)
+    best = sorted(held, key=lambda each: -each.seconds)
+    for each in best:
+        if said == each.cpu or (queue is not None and each.cpu in serving):
+            row = serving.get(each.cpu)
+            irq = f" (interrupt {row['irq']})" if row and row["irq"] is not None else ""
+            place = f"queue {queue}" if queue is not None else "the queue"
+            by = "says the driver" if said == each.cpu else "says the interrupt's affinity"
+            story.links.append(
+                Link(
+                    "queue", nic.subject if queue is None else f"{nic.subject} queue {queue}",
+                    f"{place} of {nic.subject} is served by core {each.cpu}{irq}, {by}", 4.0,
+                    f"nodescope network --at {moment(nic.time_ns)}",
+                    "packets of that queue served elsewhere meanwhile",
+                )
+            )  # fmt: skip
+            return each
+    serving_any = _serving(mine, None)
+    for each in best:
+        if each.cpu in serving_any:
+            story.links.append(
+                Link(
+                    "queue", nic.subject,
+                    f"core {each.cpu} serves queue {serving_any[each.cpu]['queue']} of "
+                    f"{nic.subject}; which queue timed out was not said", 1.5,
+                    f"nodescope network --at {moment(nic.time_ns)}",
+                    "a time-out of a queue that another core serves",
+                )
+            )  # fmt: skip
+            return each
+    if mine and best:
+        story.ruled_out.append(
+            RuledOut(
+                f"core {best[0].cpu}",
+                f"core {best[0].cpu} was held for {best[0].seconds:.0f} s; ruled out because it "
+                f"serves no queue of {nic.subject}",
+            )
+        )
+        return None
+    if best:
+        story.lacks(
+            "NIC queues", "the held core cannot be tied to the queue by its interrupt",
+            "record with the observers `nics` and `interrupts`",
+        )  # fmt: skip
+        return best[0]
+    return None
+
+
+def _serving(rows: list[dict[str, Any]], queue: int | None) -> dict[int, dict[str, Any]]:
+    """Cores by which queues are served; of one queue, or of any."""
+    found: dict[int, dict[str, Any]] = {}
+    for row in rows:
+        if queue is not None and row["queue"] != queue:
+            continue
+        for cpu in _cpus(row["effective"] or row["affinity"] or ""):
+            found.setdefault(cpu, row)
+    return found
+
+
+def _cpus(text: str) -> list[int]:
+    try:
+        return parse_cpu_list(text) if text else []
+    except UsageError:
+        return []

@@ -1,0 +1,230 @@
+"""From what was reported to the core that explains it.
+
+A report leads to a core by what ties them: the queue that the core serves, the core that
+the report names, or, weakest, the time alone. A core that was held too early or too late
+(`lags`) is ruled out by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from nodescope.diagnosis.case import Case, Held
+from nodescope.diagnosis.finding import Link, RuledOut, Symptom
+from nodescope.diagnosis.links.queues import core_of_nic
+from nodescope.diagnosis.report.summary import headline
+from nodescope.diagnosis.showing import around, between
+from nodescope.diagnosis.story import Story
+from nodescope.diagnosis.symptoms.incidents import NIC_KINDS, NOT_EVENTS, Incident
+from nodescope.diagnosis.symptoms.lags import (
+    JOB_AFTER_NIC_NS,
+    JOB_EARLY_NS,
+    LAGS,
+    explains,
+    most_s,
+    patience_s,
+    since_free_s,
+    told_ns,
+)
+from nodescope.recording.window import SECOND_NS, Window
+
+NEAR_NS = 60 * SECOND_NS  # held cores so close to a report are spoken of, if only to rule them out
+EDGE_NS = 2 * SECOND_NS
+BY_TIME_ALONE = 1.5  # nats less for a core that nothing ties to the event but the time
+JOB_BY_TIME = 0.5  # nats: jobs fail for many reasons, and one follows a held core by chance, too
+ONLY_TIME = "only the time ties them"
+
+
+def add_report(story: Story, incident: Incident) -> Symptom | None:
+    """Links for what was reported; what a core is to explain of it, None if nothing was."""
+    network = incident.of(*NIC_KINDS)
+    events = network or [
+        each for each in incident.symptoms if each.kind not in ("job_failed", *NOT_EVENTS)
+    ]
+    job = next(iter(incident.of("job_failed")), None)
+    if not events:
+        return job
+    gravest = events[0]
+    if job is not None:
+        _add_job_of(story, job, gravest)
+    if network:
+        more = f" ({len(network)} messages)" if len(network) > 1 else ""
+        statement, strength = f"{headline(gravest)}{more}", 5.0
+        counted = gravest.details.get("known_from") == "counters"
+        refute = "counters that did not rise" if counted else "no such line in the kernel's log"
+    else:
+        statement, strength, refute = gravest.statement, 4.0, "no such event"
+    story.links.append(
+        Link(
+            "event", gravest.subject, statement, strength,
+            f"nodescope events {around(gravest.time_ns, 30)}", refute,
+        )
+    )  # fmt: skip
+    return min(events, key=told_ns)
+
+
+def _add_job_of(story: Story, job: Symptom, event: Symptom) -> None:
+    """The job, if it failed in time to have failed on the event."""
+    lag_ns = job.time_ns - event.time_ns
+    if not -JOB_EARLY_NS <= lag_ns <= JOB_AFTER_NIC_NS:
+        return
+    after = f"{max(lag_ns, 0) / SECOND_NS:.0f} s after"
+    if event.kind in NIC_KINDS:
+        said, strength, other = f"{after} {event.subject} went down", 2.5, "a reset"
+    else:
+        said = f"{after} what was reported of {event.subject}; {ONLY_TIME}"
+        strength, other = JOB_BY_TIME, "such a report"
+    story.links.append(_job_link(job, said, strength, f"jobs that fail as often without {other}"))
+
+
+def _job_link(job: Symptom, said: str, strength: float, refute: str) -> Link:
+    return Link(
+        "job", job.subject, f"{job.statement}, {said}", strength,
+        f"nodescope events {around(job.time_ns, 60)}", refute,
+    )  # fmt: skip
+
+
+# -- the core ----------------------------------------------------------------
+
+
+def add_core(case: Case, story: Story, incident: Incident, report: Symptom | None) -> bool:
+    """The core that was held, and what it has to do with what was reported."""
+    if not case.recorded("cores"):
+        story.lacks(
+            "per-core time", "without the time of each core none can be named",
+            "`nodescope record` reads it",
+        )  # fmt: skip
+        return False
+    if report is None:
+        chosen = _longest(case.held_cores(_span(incident, EDGE_NS)), incident)
+    else:
+        chosen = _explaining(case, story, incident, report)
+    if chosen is None:
+        _lacks_core(story, report or incident.first)
+        return False
+    story.held = chosen
+    said, strength = "", 3.0 + min(2.0, chosen.seconds / 5)
+    if report is not None and report.kind == "job_failed":
+        story.links.append(_job_after(report, chosen))
+    elif report is not None and report.kind in NIC_KINDS:
+        said = _against_patience(report, chosen)
+    elif _by_time(incident, report):
+        said = f"; what was reported names no core, so {ONLY_TIME}"
+        strength -= BY_TIME_ALONE
+    story.links.append(
+        Link(
+            "core", f"cpu{chosen.cpu}",
+            f"core {chosen.cpu} was {chosen.share:.0%} in the kernel for {chosen.seconds:.0f} s"
+            f"{said}{node_average(case, chosen)}",
+            strength,
+            f"nodescope cores {between(chosen.from_ns - 5 * SECOND_NS, chosen.to_ns)}",
+            "the same event while no core is held",
+        )
+    )  # fmt: skip
+    return True
+
+
+def _explaining(case: Case, story: Story, incident: Incident, report: Symptom) -> Held | None:
+    """The core that explains a report; those that were held too early or too late do not."""
+    near = _span(incident, NEAR_NS)
+    # Beside a report that a core is tied to, one whole reading is enough.
+    least = 3.0 if _by_time(incident, report) else 2.0
+    held = [each for each in case.held_cores(near, least) if explains(_window(each), report)]
+    if report.kind in NIC_KINDS:
+        chosen = core_of_nic(case, story, incident, incident.of(*NIC_KINDS)[0], held)
+    else:
+        chosen = _longest(held, incident)
+    if chosen is None:
+        story.ruled_out += _rule_out_by_time(case.held_cores(near), report)
+    return chosen
+
+
+def _span(incident: Incident, margin_ns: int) -> Window:
+    """All of an incident and something around it."""
+    times = [each.time_ns for each in incident.symptoms]
+    starts = [each.from_ns for each in incident.symptoms if each.from_ns is not None]
+    return Window(min(times + starts) - margin_ns, max(times) + margin_ns)
+
+
+def _window(held: Held) -> Window:
+    return Window(held.from_ns, held.to_ns)
+
+
+def _longest(held: Sequence[Held], incident: Incident) -> Held | None:
+    """Of the cores that the incident names, or of all if it names none."""
+    named = {each.cpu for each in incident.symptoms if each.cpu is not None}
+    mine = [each for each in held if not named or each.cpu in named]
+    return max(mine, key=lambda each: each.seconds, default=None)
+
+
+def _by_time(incident: Incident, report: Symptom | None) -> bool:
+    """Whether the reports say nothing of a core or its queues, such as of a task that hangs."""
+    if report is None or report.kind in NIC_KINDS:
+        return False
+    return all(each.cpu is None for each in incident.symptoms if each.kind not in NOT_EVENTS)
+
+
+def _job_after(job: Symptom, held: Held) -> Link:
+    """A job that no event stands between and the core."""
+    free_s = since_free_s(_window(held), job)
+    when = f"while core {held.cpu} was held"
+    if free_s > 0:
+        when = f"{free_s:.0f} s after core {held.cpu} had been held"
+    refute = "jobs that fail as often while no core is held"
+    return _job_link(job, f"{when}; {ONLY_TIME}", JOB_BY_TIME, refute)
+
+
+def _against_patience(report: Symptom, held: Held) -> str:
+    """How long the queue had waited, against how long its driver does."""
+    waited_s = (min(held.to_ns, told_ns(report)) - held.from_ns) / SECOND_NS
+    patience = patience_s(report)
+    # Readings see only a part of the first second of a hold and of the last.
+    if waited_s >= patience - 1:
+        return f", as long as the {patience:.0f} s after which the driver gives up"
+    return f", though the driver gives up only after {patience:.0f} s"
+
+
+def _rule_out_by_time(held: Sequence[Held], report: Symptom) -> list[RuledOut]:
+    """The closest core that was held too early, and the closest that was held too late."""
+    lag = LAGS[report.kind]
+    early = [each for each in held if since_free_s(_window(each), report) > most_s(report)]
+    late = [each for each in held if each.from_ns >= told_ns(report)]
+    found = []
+    if early:
+        core = max(early, key=lambda each: each.to_ns)
+        when = f"until {since_free_s(_window(core), report):.0f} s before it"
+        why = f"that is over {most_s(report):.0f} s: {lag.why}"
+        found.append(_held_then(core, when, why, early, report))
+    if late:
+        core = min(late, key=lambda each: each.from_ns)
+        when = f"but from {(core.from_ns - told_ns(report)) / SECOND_NS:.0f} s after it"
+        found.append(_held_then(core, when, "a cause comes first", late, report))
+    return found
+
+
+def _held_then(core: Held, when: str, why: str, alike: Sequence[Held], report: Symptom) -> RuledOut:
+    more = f" (and {len(alike) - 1} more times)" if len(alike) > 1 else ""
+    first = min(core.from_ns, told_ns(report)) - 5 * SECOND_NS
+    last = max(core.to_ns, told_ns(report)) + SECOND_NS
+    return RuledOut(
+        f"core {core.cpu}",
+        f"core {core.cpu} was held for {core.seconds:.0f} s, {when}{more}; ruled out because {why}",
+        f"nodescope cores {between(first, last)}",
+    )
+
+
+def _lacks_core(story: Story, report: Symptom) -> None:
+    if report.kind in NIC_KINDS:
+        hint = "look at the device, its driver and the link: `nodescope network`"
+    else:
+        hint = f"look at what ran: `nodescope flame {around(report.time_ns)}`"
+    story.lacks(
+        "a held core", "no core that explains it was held then or just before: the cause is "
+        "elsewhere", hint,
+    )  # fmt: skip
+
+
+def node_average(case: Case, held: Held) -> str:
+    """What an average over the cores would have shown of it."""
+    busy = case.busy_share(_window(held))
+    return "" if busy is None else f"; the node on average {busy:.0%} busy"

@@ -1,0 +1,206 @@
+"""The state of the node that makes a mechanism costly: zombies, or want of memory."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from nodescope.diagnosis.case import Case
+from nodescope.diagnosis.finding import Link, RuledOut
+from nodescope.diagnosis.showing import around, moment
+from nodescope.quantities import format_duration
+from nodescope.recording.window import SECOND_NS, Window
+
+FEW_ZOMBIES = 300  # every machine has some; nobody pays for them
+OLD_NS = 60 * SECOND_NS  # a count that is older is not of that moment, and says so
+BEFORE_S, NEAR_S, AFTER_S = 900, 60, 15
+LEAST_BEFORE_S = 3  # of a baseline; the statement says how long it was
+NO_SHARE = 0.3  # of a core's samples: with less a suspect did not hold it
+RISE = 2.0  # a rate that did not double did not change
+
+
+@dataclass(frozen=True, slots=True)
+class Zombies:
+    """Memory cgroups at one moment."""
+
+    tracked: int
+    visible: int
+    dying: int
+    at_ns: int
+    read_ns: int  # when they were counted, up to then
+
+    @property
+    def many(self) -> bool:
+        return self.dying >= FEW_ZOMBIES
+
+
+@dataclass(frozen=True, slots=True)
+class Rise:
+    """How fast a counter of /proc/vmstat grew in some seconds, and before them."""
+
+    name: str
+    near: float  # per second
+    before: float | None  # None: nothing to compare with
+    before_ns: int  # how long that was
+
+
+def read_zombies(case: Case, at_ns: int) -> Zombies | None:
+    """How many there were at that moment, as last counted; None if that was not recorded."""
+    rows = [row for row in case.state("memory_cgroups", ["version"], at_ns) if row["tracked"]]
+    if not rows:
+        return None
+    row = max(rows, key=lambda row: row["time_ns"])
+    dying = row["dying"] if row["dying"] is not None else row["tracked"] - (row["visible"] or 0)
+    return Zombies(row["tracked"], row["visible"] or 0, dying, at_ns, row["time_ns"])
+
+
+def zombie_link(zombies: Zombies) -> Link:
+    """The zombies as a link; its strength grows with what walking them costs."""
+    age_ns = zombies.at_ns - zombies.read_ns
+    counted = f", as counted {format_duration(age_ns)} before" if age_ns > OLD_NS else ""
+    return Link(
+        "state",
+        f"{zombies.dying:,} zombie memory cgroups",
+        f"the kernel tracks {zombies.tracked:,} memory cgroups, of which {zombies.visible:,} "
+        f"exist: {zombies.dying:,} were removed and are still walked{counted}",
+        min(5.5, 1.0 + math.log(max(1.0, zombies.dying / FEW_ZOMBIES)) * 1.5),
+        f"nodescope zombies --at {moment(zombies.at_ns)}",
+        "a walk that stays as slow after they were freed",
+    )
+
+
+def pressure_link(case: Case, at_ns: int) -> Link | None:
+    """Want of memory near the moment, if there was any."""
+    near = Window(at_ns - NEAR_S * SECOND_NS, at_ns + 5 * SECOND_NS)
+    stalls = {
+        name: rate
+        for name, listed in _read_counters(case, near).items()
+        if name.startswith(("allocstall", "pgscan_direct")) and (rate := _rate(listed))
+    }
+    hits = _limit_hits(case, at_ns)
+    if not stalls and not hits:
+        return None
+    if hits:
+        path, count = hits[0]
+        statement = f"{path} ran into its memory limit {count:,} times in that minute"
+        subject, strength = path, 3.0
+    else:
+        name, rate = max(stalls.items(), key=lambda each: each[1])
+        statement = f"{name} grew by {rate:,.0f} a second"
+        subject, strength = "memory of the node", 2.0
+    return Link(
+        "state", subject, statement, strength,
+        f"nodescope top --by cgroup --frame try_to_free {around(at_ns)}",
+        "no reclaim of that cgroup at that time",
+    )  # fmt: skip
+
+
+def _limit_hits(case: Case, at_ns: int) -> list[tuple[str, int]]:
+    window = Window(at_ns - NEAR_S * SECOND_NS, at_ns + 10 * SECOND_NS)
+    first: dict[str, int] = {}
+    last: dict[str, int] = {}
+    for row in sorted(case.rows("cgroups", window), key=lambda row: row["time_ns"]):
+        if row["memory_limit_hits"] is not None:
+            first.setdefault(row["cgroup"], row["memory_limit_hits"])
+            last[row["cgroup"]] = row["memory_limit_hits"]
+    grown = [(path, last[path] - first[path]) for path in first if last[path] > first[path]]
+    return sorted(grown, key=lambda each: (-each[1], each[0]))
+
+
+Readings = list[tuple[int, int]]  # when, and the value, in the order of time
+
+
+def read_rises(case: Case, span: Window) -> list[Rise]:
+    """Counters of vmstat: their rate in some seconds and in the minutes before them."""
+    wide = Window(span.from_ns - BEFORE_S * SECOND_NS, span.to_ns + AFTER_S * SECOND_NS)
+    found = []
+    for name, listed in _read_counters(case, wide).items():
+        # Readings are seconds apart: those that enclose the span, and those before it.
+        first = max(sum(time_ns <= span.from_ns for time_ns, _ in listed) - 1, 0)
+        last = sum(time_ns < span.to_ns for time_ns, _ in listed)
+        near = _rate(listed[first : last + 1])
+        if near is not None:
+            before_ns = listed[first][0] - listed[0][0]
+            enough = before_ns >= LEAST_BEFORE_S * SECOND_NS
+            before = _rate(listed[: first + 1]) if enough else None
+            found.append(Rise(name, near, before, before_ns))
+    return found
+
+
+def _read_counters(case: Case, window: Window) -> dict[str, Readings]:
+    """Readings by counter; gauges of meminfo are capitalised."""
+    found: dict[str, Readings] = {}
+    for row in case.rows("memory", window):
+        if not row["name"][0].isupper():
+            found.setdefault(row["name"], []).append((row["time_ns"], row["value"]))
+    return {name: sorted(listed) for name, listed in found.items()}
+
+
+def _rate(listed: Readings) -> float | None:
+    """How fast it grew, per second; None if that cannot be said."""
+    if len(listed) < 2:
+        return None
+    (start, first), (end, last) = listed[0], listed[-1]
+    return (last - first) * SECOND_NS / (end - start) if end > start and last >= first else None
+
+
+# What people suspect first, and how the kernel counts it.
+_SUSPECTS = {
+    "pgfault": "page faults",
+    "compact_stall": "compaction",
+    "thp_fault_alloc": "huge page faults",
+    "allocstall_normal": "direct reclaim",
+    "pgscan_direct": "direct reclaim",
+    "pgmajfault": "faults that read the disk",
+}
+
+
+def rule_out_rises(case: Case, span: Window, share_of: dict[str, float]) -> list[RuledOut]:
+    """Counters that people suspect, with why they are not it.
+
+    `share_of` says how much of the held core's kernel samples is of each.
+    """
+    found: dict[str, RuledOut] = {}
+    for rise in read_rises(case, span):
+        label = _SUSPECTS.get(rise.name)
+        if label is None or label in found or not (rise.near or rise.before):
+            continue
+        share = share_of.get(label, 0.0)
+        if share < NO_SHARE:
+            found[label] = RuledOut(label, _why_not(label, rise, share))
+    return list(found.values())
+
+
+def _why_not(label: str, rise: Rise, share: float) -> str:
+    some = f"only {share:.0%}" if share >= 0.005 else "none"
+    little = f"{some} of the core's kernel samples is of it"
+    if rise.before is None:
+        return f"{label}: not compared, nothing before it; ruled out because {little}"
+    against = f"against the {format_duration(rise.before_ns)} before"
+    if rise.before == 0:
+        return f"{label} began, {rise.near:,.1f} a second {against}; ruled out because {little}"
+    ratio = rise.near / rise.before
+    if ratio < 1.05:
+        return f"{label} did not rise {against}; ruled out because that is no more than usual"
+    reason = little if ratio >= RISE else f"that is not even double, and {little}"
+    return f"{label} rose {ratio:.1f}× {against}; ruled out because {reason}"
+
+
+def rule_out_throttling(case: Case, at_ns: int) -> list[RuledOut]:
+    """Cgroups that were throttled near the moment: a throttled task runs less, not more."""
+    window = Window(at_ns - NEAR_S * SECOND_NS, at_ns + 10 * SECOND_NS)
+    ends: dict[str, list[int]] = {}
+    for row in sorted(case.rows("cgroups", window), key=lambda row: row["time_ns"]):
+        if row["throttled_us"]:
+            ends.setdefault(row["cgroup"], []).append(row["throttled_us"])
+    grown = {path: listed[-1] - listed[0] for path, listed in ends.items()}
+    worst = max(grown.items(), key=lambda each: each[1], default=("", 0))
+    if worst[1] <= 0:
+        return []
+    return [
+        RuledOut(
+            "CPU throttling",
+            f"{worst[0]} was throttled for {worst[1] / 1e6:.1f} s in that minute; ruled out "
+            "because throttling takes a core away, it does not hold one in the kernel",
+        )
+    ]

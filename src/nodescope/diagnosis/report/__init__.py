@@ -1,0 +1,1 @@
+"""A diagnosis as text, HTML, JSON and pictures."""

@@ -1,0 +1,120 @@
+"""A diagnosis as one HTML file with its pictures: nothing is loaded from elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from html import escape
+
+from nodescope.diagnosis.case import Case
+from nodescope.diagnosis.finding import Chain, Diagnosis, Finding
+from nodescope.diagnosis.report.evidence_pictures import Picture, draw_evidence
+from nodescope.diagnosis.report.summary import (
+    PROPOSED,
+    UNKNOWN,
+    again,
+    further,
+    headline,
+    path_of,
+    sentence,
+    silence,
+)
+from nodescope.pictures.pages import report_page
+from nodescope.pictures.svg import render_svg
+from nodescope.pictures.text import iso, visible
+
+WITH_PICTURES = 3  # findings; the rest would tell the same
+
+
+def render_page(diagnosis: Diagnosis, case: Case, node: str) -> str:
+    """The report."""
+    heading = f"Diagnosis of {node}"
+    parts = [
+        f"<h1>{_text(heading)}</h1>",
+        f"<p>{iso(diagnosis.from_ns)} to {iso(diagnosis.to_ns)}</p>",
+    ]
+    if not diagnosis.findings:
+        parts.append(f"<p>{_text(sentence(silence(diagnosis)))}</p>")
+    for number, finding in enumerate(diagnosis.findings):
+        parts += _finding(number + 1, finding)
+        if number < WITH_PICTURES:
+            parts += [_figure(each) for each in draw_evidence(case, finding)]
+    if len(diagnosis.findings) > WITH_PICTURES:
+        parts.append(f"<p>Only the first {WITH_PICTURES} findings have pictures.</p>")
+    if diagnosis.missing:
+        parts.append("<h2>Missing</h2><ul>")
+        parts += [
+            f"<li><b>{_text(each.what)}</b>: {_text(each.consequence)}; {_text(each.hint)}</li>"
+            for each in diagnosis.missing
+        ]
+        parts.append("</ul>")
+    return report_page(heading, "\n".join(parts))
+
+
+def _figure(picture: Picture) -> str:
+    drawn = render_svg(picture.drawing, standalone=False)
+    return f"<figure>{drawn}<figcaption>{_text(picture.caption)}</figcaption></figure>"
+
+
+def _text(text: str) -> str:
+    return escape(visible(text, 4096))
+
+
+def _finding(number: int, finding: Finding) -> Iterator[str]:
+    symptom = finding.symptom
+    yield f"<h2>{number}. {_text(headline(symptom))}</h2>"
+    said = again(finding, len(finding.repeats))
+    yield f"<p>At {iso(symptom.time_ns)}{f'; {_text(said)}' if said else ''}.</p>"
+    best = finding.chains[0] if finding.chains else None
+    if best is None or not best.explains:
+        yield f"<h3>Cause: {UNKNOWN}</h3><p>{_text(further(finding))}</p>"
+    else:
+        yield f"<h3>Cause: {_cause(best)}</h3><p>{_text(path_of(best))}</p>"
+        yield from _steps(best)
+    if best is not None:
+        yield from _evidence(best)
+    for chain in finding.chains[1:]:
+        yield f"<h3>Or: {_cause(chain)}</h3><p>{_text(chain.links[-1].statement)}</p>"
+    if finding.recurring:
+        lines = "".join(f"<li>{_text(line)}</li>" for line in finding.recurring)
+        yield f"<h3>Around all of these times</h3><ul>{lines}</ul>"
+    if finding.ruled_out:
+        yield "<h3>Not it</h3><ul>"
+        yield from (
+            f"<li>{_text(each.statement)}<br><code>{_text(each.show)}</code></li>"
+            for each in finding.ruled_out
+        )
+        yield "</ul>"
+
+
+def _cause(chain: Chain) -> str:
+    return f"{_text(chain.root.title)} <small>confidence {chain.confidence:.0%}</small>"
+
+
+def _steps(chain: Chain) -> Iterator[str]:
+    if not (chain.steps or chain.fixes or chain.check):
+        return
+    yield f"<h3>What helps <small>{PROPOSED}</small></h3><ol>"
+    for step in chain.steps:
+        command = f"<br><code>{_text(step.command)}</code>" if step.command else ""
+        yield f"<li>{_text(step.statement)}{command}</li>"
+    yield from (f"<li>{_text(fix)}</li>" for fix in chain.fixes)
+    yield from (f"<li>check: <code>{_text(command)}</code></li>" for command in chain.check)
+    yield "</ol>"
+
+
+def _evidence(chain: Chain) -> Iterator[str]:
+    yield "<h3>Evidence</h3>"
+    yield "<table><thead><tr><th></th><th>what the recording shows</th><th>strength</th></tr>"
+    yield "</thead><tbody>"
+    for link in chain.links:
+        meaning = chain.meaning if link.kind == "mechanism" else ""
+        yield (
+            f"<tr><th>{_text(link.kind)}</th><td>{_text(link.statement)}"
+            f"{f'<p>{_text(meaning)}</p>' if meaning else '<br>'}"
+            f"<code>{_text(link.show)}</code></td><td>{link.strength:.1f}</td></tr>"
+        )
+    yield "</tbody></table>"
+    weakest = chain.weakest
+    yield (
+        f"<p>Weakest link: {_text(weakest.kind)}; would be refuted by {_text(weakest.refute)}.</p>"
+    )

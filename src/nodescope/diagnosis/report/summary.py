@@ -1,0 +1,93 @@
+"""A finding in short: what every form of a report puts first, and what it puts together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from nodescope.diagnosis.finding import Chain, Diagnosis, Finding, Link, RuledOut, Symptom
+from nodescope.diagnosis.rules.mechanism import load_mechanisms
+from nodescope.pictures.text import iso
+
+UNKNOWN = "not shown by this recording"
+PROPOSED = "proposed; nothing of it was done"
+_PASSED_OVER = ("parent", "why")  # they say more of their neighbours in the chain
+
+
+def headline(symptom: Symptom) -> str:
+    """What went wrong, and with what, each once."""
+    named = (symptom.subject, f"core {symptom.cpu}")
+    if any(name in symptom.statement for name in named):
+        return symptom.statement
+    return f"{symptom.subject}: {symptom.statement}"
+
+
+def silence(diagnosis: Diagnosis) -> str:
+    """What is said where there is no finding: worth no more than what was recorded."""
+    span = f"between {iso(diagnosis.from_ns)} and {iso(diagnosis.to_ns)}"
+    if diagnosis.missing:
+        return f"nothing was found {span}, but not everything could be seen"
+    return f"nothing went wrong {span}"
+
+
+def sentence(text: str) -> str:
+    """As one, where a page wants it."""
+    return f"{text[:1].upper()}{text[1:]}."
+
+
+def again(finding: Finding, most: int) -> str:
+    """When the same happened again; those that were not followed may be the same or not."""
+    said = []
+    if finding.repeats:
+        times = ", ".join(iso(time_ns) for time_ns in finding.repeats[:most])
+        left = len(finding.repeats) - most
+        more = f" and {left} more" if left > 0 else ""
+        said.append(f"{len(finding.repeats) + 1} times: also at {times}{more}")
+    if finding.unfollowed:
+        said.append(f"{finding.unfollowed} more of its kind were not followed")
+    return "; ".join(said)
+
+
+def verdict(finding: Finding) -> str:
+    """The cause in a few words."""
+    if not finding.chains or not finding.chains[0].explains:
+        return UNKNOWN
+    chain = finding.chains[0]
+    return f"{chain.root.title} (confidence {chain.confidence:.0%})"
+
+
+def further(finding: Finding) -> str:
+    """Where to look if no cause is shown."""
+    return "" if finding.ends is None else f"{finding.ends.consequence}; {finding.ends.hint}"
+
+
+def path_of(chain: Chain) -> str:
+    """From the root to what was reported, by name."""
+    steps = [chain.root.short]
+    task = any(link.kind == "mechanism" for link in chain.links)
+    for link in reversed(chain.links):
+        if link.kind in _PASSED_OVER or (task and link.kind == "task"):
+            continue
+        name = _name(chain, link)
+        if name.startswith(f"{steps[-1]} "):
+            steps[-1] = name
+        elif not f"{steps[-1]} ".startswith(f"{name} "):
+            steps.append(name)
+    return " → ".join(steps)
+
+
+def _name(chain: Chain, link: Link) -> str:
+    if link.kind == "core":
+        return f"core {link.subject.removeprefix('cpu')}"
+    if link.kind == "mechanism":
+        title = next((m.title for m in load_mechanisms() if m.name == link.subject), link.subject)
+        return " ".join([*(each.subject for each in chain.links if each.kind == "task"), title])
+    return link.subject
+
+
+def together(ruled_out: Sequence[RuledOut]) -> list[str]:
+    """What is not it, a line for each reason."""
+    names: dict[str, list[str]] = {}
+    for each in ruled_out:
+        reason = each.statement.removeprefix(each.name)
+        names.setdefault(reason, []).append("" if reason == each.statement else each.name)
+    return [f"{', '.join(alike)}{reason}" for reason, alike in names.items()]

@@ -1,0 +1,223 @@
+"""A diagnosis as text a paged engineer can act on in a minute, and as Markdown.
+
+Both say the same in the same order: what broke, what is behind it and how surely, what
+to do; then the chain with the command that shows each link, what it is not, and what is
+missing.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+
+from nodescope.diagnosis.finding import Chain, Diagnosis, Finding, Missing
+from nodescope.diagnosis.report.summary import (
+    PROPOSED,
+    UNKNOWN,
+    again,
+    further,
+    headline,
+    path_of,
+    sentence,
+    silence,
+    together,
+    verdict,
+)
+from nodescope.pictures.text import iso, visible
+
+LABELS = {"parent": "where"}  # of links that are not called what they are
+MOST_TIMES = 4
+LONGEST = 4096  # of a statement or a command
+
+
+def render_text(diagnosis: Diagnosis, width: int = 100) -> str:
+    """For a terminal."""
+    lines: list[str] = []
+    if not diagnosis.findings:
+        lines.append(silence(diagnosis))
+    if len(diagnosis.findings) > 1:
+        lines += [*_overview(diagnosis, width), ""]
+    for number, finding in enumerate(diagnosis.findings, 1):
+        if number > 1:
+            lines.append("")
+        lines += _text_finding(number, finding, width)
+    told = [finding.ends for finding in diagnosis.findings]
+    missing = [each for each in diagnosis.missing if each not in told]
+    if missing:
+        lines += ["", "missing:"]
+        for each in missing:
+            lines += _text_missing(each, width)
+    return "\n".join(lines)
+
+
+def _text_missing(missing: Missing, width: int) -> list[str]:
+    said = f"{missing.what}: {missing.consequence}"
+    if missing.hint.startswith("nodescope "):  # to be copied whole
+        return [*_wrapped(said, width, "  "), f"    $ {visible(missing.hint, LONGEST)}"]
+    return _wrapped(f"{said}; {missing.hint}", width, "  ")
+
+
+def _overview(diagnosis: Diagnosis, width: int) -> Iterator[str]:
+    yield f"{len(diagnosis.findings)} findings:"
+    for number, finding in enumerate(diagnosis.findings, 1):
+        said = f"{number}. {headline(finding.symptom)}; cause: {verdict(finding)}"
+        yield from _wrapped(said, width, "  ")
+
+
+def _text_finding(number: int, finding: Finding, width: int) -> Iterator[str]:
+    symptom = finding.symptom
+    yield from _wrapped(f"{number}. {iso(symptom.time_ns)}  {headline(symptom)}", width, "")
+    if said := again(finding, MOST_TIMES):
+        yield from _wrapped(said, width, "   ")
+    yield from _wrapped(f"cause: {verdict(finding)}", width, "   ")
+    best = finding.chains[0] if finding.chains else None
+    if best is not None and best.explains:
+        yield from _wrapped(f"how:   {path_of(best)}", width, "   ", " " * 10)
+        yield from _text_steps(best, width)
+    elif next_step := further(finding):
+        yield from _wrapped(f"next:  {next_step}", width, "   ", " " * 10)
+    if best is not None:
+        yield ""
+        yield from _text_evidence(best, width)
+    for chain in finding.chains[1:]:
+        said = f"or: {chain.root.title}  (confidence {chain.confidence:.0%})"
+        yield from ("", *_wrapped(said, width, "   "))
+        yield from _wrapped(chain.links[-1].statement, width, "     ")
+    if finding.recurring:
+        yield from ("", "   around all of these times:")
+        for line in finding.recurring:
+            yield from _wrapped(f"- {line}", width, "     ")
+    if finding.ruled_out:
+        yield from ("", "   not it (commands that show this: with --json, or --output FILE.html):")
+        for line in together(finding.ruled_out):
+            yield from _wrapped(f"- {line}", width, "     ")
+
+
+def _text_steps(chain: Chain, width: int) -> Iterator[str]:
+    if not (chain.steps or chain.fixes or chain.check):
+        return
+    yield f"   what helps ({PROPOSED}):"
+    steps = [(step.statement, step.command) for step in chain.steps]
+    steps += [(fix, None) for fix in chain.fixes]
+    for number, (statement, command) in enumerate(steps, 1):
+        yield from _wrapped(f"{number}. {statement}", width, "     ", " " * 8)
+        if command is not None:
+            yield f"{' ' * 8}$ {visible(command, LONGEST)}"
+    yield from (f"     check: $ {command}" for command in chain.check)
+
+
+def _text_evidence(chain: Chain, width: int) -> Iterator[str]:
+    yield "   evidence:"
+    for link in chain.links:
+        label = LABELS.get(link.kind, link.kind)
+        yield from _wrapped(f"{label:<10}{link.statement}", width, "     ", " " * 15)
+        if link.kind == "mechanism" and chain.meaning:
+            yield from _wrapped(chain.meaning, width, " " * 15, " " * 15)
+        yield f"{' ' * 15}$ {visible(link.show, LONGEST)}"
+    if len(chain.links) == 1:
+        return
+    weakest = chain.weakest
+    label = LABELS.get(weakest.kind, weakest.kind)
+    said = f"weakest:  {label}; would be refuted by {weakest.refute}"
+    yield from _wrapped(said, width, "     ", " " * 15)
+
+
+def _wrapped(text: str, width: int, indent: str, further: str | None = None) -> list[str]:
+    return textwrap.wrap(
+        visible(text, LONGEST),
+        max(40, width),
+        initial_indent=indent,
+        subsequent_indent=indent + "  " if further is None else further,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+# -- Markdown ----------------------------------------------------------------
+
+
+def render_markdown(diagnosis: Diagnosis) -> str:
+    """For an incident's page."""
+    lines = [f"# Diagnosis, {iso(diagnosis.from_ns)} to {iso(diagnosis.to_ns)}", ""]
+    if not diagnosis.findings:
+        lines += [_plain(sentence(silence(diagnosis))), ""]
+    for number, finding in enumerate(diagnosis.findings, 1):
+        lines += _markdown_finding(number, finding)
+    if diagnosis.missing:
+        lines += ["## Missing", ""]
+        lines += [
+            f"- **{_plain(each.what)}**: {_plain(each.consequence)}; {_plain(each.hint)}"
+            for each in diagnosis.missing
+        ]
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _markdown_finding(number: int, finding: Finding) -> Iterator[str]:
+    symptom = finding.symptom
+    yield from (f"## {number}. {_plain(headline(symptom))}", "")
+    said = again(finding, len(finding.repeats))
+    yield from (f"At {iso(symptom.time_ns)}{f'; {said}' if said else ''}.", "")
+    best = finding.chains[0] if finding.chains else None
+    if best is None or not best.explains:
+        yield from (f"**Cause: {UNKNOWN}.** {_plain(further(finding))}".rstrip(), "")
+    else:
+        yield from (f"**Cause: {_cause(best)}", "", f"How: {_plain(path_of(best))}", "")
+        yield from _markdown_steps(best)
+    if best is not None:
+        yield from _markdown_evidence(best)
+    for chain in finding.chains[1:]:
+        yield from (f"**Or: {_cause(chain)}", "", _plain(chain.links[-1].statement), "")
+    if finding.recurring:
+        yield from ("Around all of these times:", "")
+        yield from (f"- {_plain(line)}" for line in finding.recurring)
+        yield ""
+    if finding.ruled_out:
+        yield from ("Not it:", "")
+        yield from (
+            f"- {_plain(each.statement)} ({_code(each.show)})" for each in finding.ruled_out
+        )
+        yield ""
+
+
+def _cause(chain: Chain) -> str:
+    return f"{_plain(chain.root.title)}** (confidence {chain.confidence:.0%})"
+
+
+def _markdown_steps(chain: Chain) -> Iterator[str]:
+    if not (chain.steps or chain.fixes or chain.check):
+        return
+    yield from (f"What helps ({PROPOSED}):", "")
+    for step in chain.steps:
+        yield f"1. {_plain(step.statement)}" + (f": {_code(step.command)}" if step.command else "")
+    yield from (f"1. {_plain(fix)}" for fix in chain.fixes)
+    yield from (f"1. check: {_code(command)}" for command in chain.check)
+    yield ""
+
+
+def _markdown_evidence(chain: Chain) -> Iterator[str]:
+    yield "| | what the recording shows | strength | shown by |"
+    yield "|---|---|---|---|"
+    for link in chain.links:
+        shown = _code(link.show).replace("|", "\\|")
+        yield f"| {link.kind} | {_plain(link.statement)} | {link.strength:.1f} | {shown} |"
+    yield ""
+    if chain.meaning:
+        yield from (f"What this means: {_plain(chain.meaning)}", "")
+    weakest = chain.weakest
+    yield f"Weakest link: {weakest.kind}; would be refuted by {_plain(weakest.refute)}."
+    yield ""
+
+
+def _plain(text: str) -> str:
+    """Names of processes are anybody's text: nothing of them may be markup."""
+    shown = visible(text, LONGEST)
+    for mark in "\\`*_[]<>|#":
+        shown = shown.replace(mark, f"\\{mark}")
+    return shown
+
+
+def _code(text: str) -> str:
+    """A command; one with a backtick in it needs two around it."""
+    shown = visible(text, LONGEST)
+    return f"`` {shown} ``" if "`" in shown else f"`{shown}`"

@@ -1,0 +1,113 @@
+"""Mechanisms: what the kernel was doing, told by families of its functions.
+
+Each is a file in `mechanisms/`; docs/diagnosis.md says how to add one. A stack
+belongs to the first mechanism, in the order of `rank`, of which it has a function, or
+one of whose `leaves` it ends in (and, where `with` is given, one of those too, and
+none of `without`). Leaves tell walking from working: a core that is in `shrink_node`
+itself, and not below it, goes from one cgroup to the next and finds nothing.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from nodescope.errors import NodescopeError
+
+STATES = ("zombies", "memory_pressure", "none")
+
+
+@dataclass(frozen=True, slots=True)
+class Mechanism:
+    """One way in which the kernel holds a core."""
+
+    name: str
+    rank: int
+    title: str
+    meaning: str
+    functions: frozenset[str]
+    prefixes: tuple[str, ...]
+    leaves: frozenset[str]
+    with_functions: frozenset[str]
+    without: frozenset[str]
+    needs: str  # the state that makes it costly
+    entry: bool  # a way into the kernel: gives way to what is done there
+    check: tuple[str, ...]
+    stop: str  # what to do about the source where its name is not known
+    fix: tuple[str, ...]
+
+    def holds(self, frames: Sequence[str]) -> bool:
+        """Whether a stack with these kernel functions, outermost first, belongs here."""
+        plain = [frame.split(".", 1)[0] for frame in frames]  # foo.constprop.0 is foo
+        names = set(plain)
+        if self.without & names:
+            return False
+        if self.with_functions and not self.with_functions & names:
+            return False
+        if self.functions & names or (plain and plain[-1] in self.leaves):
+            return True
+        return bool(self.prefixes) and any(name.startswith(self.prefixes) for name in names)
+
+
+def parse_mechanism(name: str, text: str) -> Mechanism:
+    """One file; says by name what is wrong with it."""
+    try:
+        content: dict[str, Any] = tomllib.loads(text)
+        functions = _texts(content, "functions")
+        known = {
+            "rank", "title", "meaning", "functions", "leaves", "with", "without", "needs",
+            "entry", "check", "stop", "fix",
+        }  # fmt: skip
+        if unknown := sorted(content.keys() - known):
+            raise ValueError(f"unknown key {unknown[0]!r}")
+        needs = str(content.get("needs", "none"))
+        if needs not in STATES:
+            raise ValueError(f"needs = {needs!r}, not one of {', '.join(STATES)}")
+        if not functions:
+            raise ValueError("it has no functions")
+        return Mechanism(
+            name,
+            int(content["rank"]),
+            str(content["title"]),
+            " ".join(str(content["meaning"]).split()),
+            frozenset(each for each in functions if not each.endswith("*")),
+            tuple(each[:-1] for each in functions if each.endswith("*")),
+            frozenset(_texts(content, "leaves")),
+            frozenset(_texts(content, "with")),
+            frozenset(_texts(content, "without")),
+            needs,
+            content.get("entry") is True,
+            _texts(content, "check"),
+            str(content.get("stop", "")),
+            _texts(content, "fix"),
+        )
+    except (tomllib.TOMLDecodeError, KeyError, TypeError, ValueError) as error:
+        raise NodescopeError(f"mechanism {name}: {error}") from error
+
+
+def _texts(content: Mapping[str, Any], key: str) -> tuple[str, ...]:
+    values = content.get(key, [])
+    if not isinstance(values, list) or not all(isinstance(each, str) for each in values):
+        raise TypeError(f"{key} is not a list of texts")
+    return tuple(values)
+
+
+@cache
+def load_mechanisms() -> tuple[Mechanism, ...]:
+    """All of them, the most telling first."""
+    folder = files("nodescope.diagnosis.rules") / "mechanisms"
+    found = [
+        parse_mechanism(entry.name.removesuffix(".toml"), entry.read_text("utf-8"))
+        for entry in folder.iterdir()
+        if entry.name.endswith(".toml")
+    ]
+    return tuple(sorted(found, key=lambda each: (each.rank, each.name)))
+
+
+def classify(frames: Sequence[str]) -> Mechanism | None:
+    """The mechanism a stack belongs to; None if it is of no kind we know."""
+    return next((each for each in load_mechanisms() if each.holds(frames)), None)

@@ -1,0 +1,1 @@
+"""Symptoms: what went wrong, which of it is one incident, and whether it recurs."""

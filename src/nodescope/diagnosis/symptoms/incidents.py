@@ -1,0 +1,145 @@
+"""What went wrong, found without being told: symptoms, and which of them are one incident."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from nodescope.diagnosis.case import Case, Held
+from nodescope.diagnosis.finding import Symptom
+from nodescope.diagnosis.symptoms.lags import JOB_EARLY_NS, explains
+from nodescope.recording.window import SECOND_NS, Event, Window
+
+# The first of an incident is what a person was paged for.
+ORDER = (
+    "job_failed", "nic_reset", "nic_reset_failed", "nic_tx_timeout", "nic_keepalive_lost",
+    "nic_health", "hard_lockup", "soft_lockup", "rcu_stall", "hung_task", "nic_poll_starved",
+    "core_starved", "core_held", "moment",
+)  # fmt: skip
+NOT_EVENTS = ("core_held", "moment")  # what the recorder says of a held core is looked at itself
+NIC_KINDS = tuple(kind for kind in ORDER if kind.startswith("nic_"))
+APART_NS = 30 * SECOND_NS  # symptoms further apart are not one incident
+NEAR_NS = 60 * SECOND_NS  # of a moment somebody asks about
+ONE_COMM = 0.9  # of a held core's samples
+
+
+@dataclass(slots=True)
+class Incident:
+    """Symptoms that belong together; the first is the gravest."""
+
+    symptoms: list[Symptom]
+
+    @property
+    def first(self) -> Symptom:
+        return self.symptoms[0]
+
+    def of(self, *kinds: str) -> list[Symptom]:
+        """Its symptoms of some kinds."""
+        return [symptom for symptom in self.symptoms if symptom.kind in kinds]
+
+
+def find_incidents(case: Case, at_ns: int | None = None) -> list[Incident]:
+    """Those of the window, or near one moment of it, the gravest and of these the latest first.
+
+    An incident at the window's edge is seen whole: what explains it may lie just outside.
+    """
+    near = case.window if at_ns is None else Window(at_ns - NEAR_NS, at_ns + NEAR_NS)
+    found = [
+        incident
+        for incident in group(find_symptoms(case, case.window.widened(APART_NS)))
+        if any(_touches(each, near) and _touches(each, case.window) for each in incident.symptoms)
+    ]
+    return sorted(found, key=lambda each: (ORDER.index(each.first.kind), -each.first.time_ns))
+
+
+def _touches(symptom: Symptom, window: Window) -> bool:
+    return _start_ns(symptom) < window.to_ns and symptom.time_ns >= window.from_ns
+
+
+def _start_ns(symptom: Symptom) -> int:
+    return symptom.time_ns if symptom.from_ns is None else symptom.from_ns
+
+
+def find_symptoms(case: Case, window: Window) -> list[Symptom]:
+    """All of a window, in the order of time."""
+    wanted = [kind for kind in ORDER if kind not in NOT_EVENTS]
+    found = [_from_event(event) for event in case.events_of(*wanted, within=window)]
+    found += [held for each in case.held_cores(window) if (held := _from_held(case, each))]
+    return sorted(found, key=lambda symptom: symptom.time_ns)
+
+
+def _from_event(event: Event) -> Symptom:
+    return Symptom(
+        event.kind, event.time_ns, event.subject, event.message, event.cpu, None, event.details
+    )
+
+
+def _from_held(case: Case, held: Held) -> Symptom | None:
+    """A core in the kernel is a symptom if one process held it there, or nobody can say."""
+    window = Window(held.from_ns, held.to_ns)
+    stacks = case.stacks(window, held.cpu)
+    total = sum(each.samples for each in stacks)
+    by: Counter[str] = Counter()
+    for each in stacks:
+        by[each.comm] += each.samples
+    details: dict[str, object] = {"seconds": round(held.seconds, 1)}
+    if total:
+        comm, samples = by.most_common(1)[0]
+        if samples < ONE_COMM * total:
+            return None  # many processes shared it: a busy core, not a held one
+        details |= {"comm": comm, "samples": samples}
+    return Symptom(
+        "core_held",
+        held.to_ns,
+        f"cpu{held.cpu}",
+        f"core {held.cpu} was in the kernel for {held.seconds:.0f} s",
+        held.cpu,
+        held.from_ns,
+        details,
+    )
+
+
+def group(symptoms: Iterable[Symptom]) -> list[Incident]:
+    """Symptoms close in time that do not speak of different things."""
+    incidents: list[Incident] = []
+    for symptom in sorted(symptoms, key=lambda each: each.time_ns):
+        home = next((each for each in reversed(incidents) if _belongs(each, symptom)), None)
+        if home is None:
+            incidents.append(Incident([symptom]))
+        else:
+            home.symptoms.append(symptom)
+    for incident in incidents:
+        incident.symptoms.sort(key=lambda each: (ORDER.index(each.kind), each.time_ns))
+    return incidents
+
+
+def _belongs(incident: Incident, symptom: Symptom) -> bool:
+    last = max(each.time_ns for each in incident.symptoms)
+    if _start_ns(symptom) - last > APART_NS or not _in_time(incident, symptom):
+        return False
+    if symptom.cpu is None:
+        return True
+    cpus = {each.cpu for each in incident.symptoms if each.cpu is not None}
+    return (
+        not cpus or symptom.cpu in cpus or any(each.kind in NIC_KINDS for each in incident.symptoms)
+    )
+
+
+def _in_time(incident: Incident, symptom: Symptom) -> bool:
+    """Whether one may be why the other was reported: what comes after it is not."""
+    reports = [each for each in incident.symptoms if each.kind not in NOT_EVENTS]
+    if symptom.kind == "core_held":
+        # A core that was held before may be held on, with a pause.
+        cores = {each.cpu for each in incident.of("core_held")}
+        return not reports or symptom.cpu in cores or _explains_any(symptom, reports)
+    if not reports:
+        return any(_explains_any(held, [symptom]) for held in incident.symptoms)
+    if symptom.kind != "job_failed" and all(each.kind == "job_failed" for each in reports):
+        return symptom.time_ns - min(each.time_ns for each in reports) <= JOB_EARLY_NS
+    return True
+
+
+def _explains_any(held: Symptom, reports: Iterable[Symptom]) -> bool:
+    span = Window(_start_ns(held), held.time_ns)
+    return any(explains(span, report) for report in reports)

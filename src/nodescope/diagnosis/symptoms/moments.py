@@ -1,0 +1,119 @@
+"""A moment somebody asks about near which nothing was reported: what stands out in it.
+
+That is a core in the kernel for a second or more, if that is rare on this node, else a
+process that has clearly more of the node than in the half hour before. A healthy node has
+neither; there nothing is said.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+
+from nodescope.analysis.compare import Change, Comparison
+from nodescope.diagnosis.case import NEARLY, Case, Held
+from nodescope.diagnosis.finding import Symptom
+from nodescope.diagnosis.links.baseline import APART_NS, BASELINE_NS, compare_before, rose
+from nodescope.diagnosis.story import Story
+from nodescope.quantities import format_duration
+from nodescope.recording.window import SECOND_NS, Window
+
+AROUND_NS = 10 * SECOND_NS
+BRIEF_S = 0.9  # readings are a second apart, more or less
+RARE = 0.1  # of the seconds before
+MOST = 0.5  # of a core's samples
+LEAST_BASELINE_NS = 600 * SECOND_NS  # what is usual is not known from less
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What stands out: a core that the kernel held, or a process."""
+
+    at_ns: int
+    span: Window
+    held: Held | None = None  # the core, if it was one
+    usual: str = ""  # how often any core is so
+    comm: str | None = None
+    found: Comparison | None = None
+
+    @property
+    def symptom(self) -> Symptom:
+        """The moment as what the chain starts at."""
+        cpu = None if self.held is None else self.held.cpu
+        subject = self.comm or f"cpu{cpu}"
+        what = "process" if self.comm else "core"
+        said = f"nothing was reported near the moment asked about, but this {what} stands out"
+        return Symptom("moment", self.at_ns, subject, said, cpu)
+
+
+def find_standing(case: Case, story: Story, at_ns: int) -> Standing | None:
+    """What stands out around a moment; None if nothing does."""
+    around = Window(at_ns - AROUND_NS, at_ns + AROUND_NS)
+    return _held_core(case, at_ns, around) or _unusual_process(case, story, at_ns, around)
+
+
+def _held_core(case: Case, at_ns: int, around: Window) -> Standing | None:
+    """The core that was in the kernel longest, if that is rare and one process did it."""
+    held = [
+        each
+        for each in case.held_cores(around, least_s=1.0, share=NEARLY)
+        if each.seconds >= BRIEF_S and _one_process(case, each)
+    ]
+    if not held:
+        return None
+    chosen = max(held, key=lambda each: each.seconds * each.share)
+    before = Window(chosen.from_ns - BASELINE_NS, chosen.from_ns - APART_NS)
+    most, _ = case.kernel_seconds(before)
+    known = int((~np.isnan(most)).sum())
+    so = int((most >= NEARLY).sum())
+    if so > RARE * known:
+        return None
+    usual = f"some core was so in {so:,} of the {known:,} s before" if known else ""
+    return Standing(at_ns, Window(chosen.from_ns, chosen.to_ns), chosen, usual)
+
+
+def _one_process(case: Case, held: Held) -> bool:
+    """Whether one process had most of the core, or nobody can say."""
+    by: Counter[str] = Counter()
+    for each in case.stacks(Window(held.from_ns, held.to_ns), held.cpu):
+        by[each.comm] += each.samples
+    return not by or by.most_common(1)[0][1] >= MOST * by.total()
+
+
+def _unusual_process(case: Case, story: Story, at_ns: int, around: Window) -> Standing | None:
+    if not case.recorded("samples"):
+        return None
+    found = compare_before(case, around)
+    if found is None or found.windows * found.window_ns < LEAST_BASELINE_NS:
+        story.lacks(
+            "a baseline",
+            "too little was recorded before the moment to know what is usual",
+            f"ask about a moment with {format_duration(LEAST_BASELINE_NS)} before it",
+        )
+        return None
+    flagged = [each for each in found.changes if each.flagged and rose(each)]
+    grown = max((each for each in flagged if each.kind == "comm"), key=_moved, default=None)
+    if grown is None:
+        return None
+    core = _core_of(case, around, grown.name)
+    return Standing(at_ns, around, core, "", grown.name, found)
+
+
+def _moved(change: Change) -> float:
+    return change.window_share - change.baseline_share
+
+
+def _core_of(case: Case, span: Window, comm: str) -> Held | None:
+    """The core that a process had most of, if it had most of one."""
+    counts = case.cores_of(span, comm)
+    if not counts:
+        return None
+    cpu, samples = counts.most_common(1)[0]
+    stacks = case.stacks(span, cpu)
+    total = sum(each.samples for each in stacks)
+    if samples < MOST * total:
+        return None
+    kernel = sum(each.samples for each in stacks if each.kernel)
+    return Held(cpu, span.from_ns, span.to_ns, kernel / total)

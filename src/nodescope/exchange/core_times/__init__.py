@@ -1,0 +1,1 @@
+"""Per-core time as sysstat prints it: `mpstat` and `sar`."""

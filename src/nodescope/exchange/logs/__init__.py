@@ -1,0 +1,1 @@
+"""Logs as text: kernel logs and journals."""

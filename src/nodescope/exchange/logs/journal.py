@@ -1,0 +1,219 @@
+"""Journals as `journalctl` writes them: `-o json`, `-o short-iso`, `-o short-iso-precise`.
+
+JSON is one object a line; a field that is not text comes as an array of bytes,
+one that occurs several times as an array, one that is too large as null. What
+the kernel said keeps the time the kernel gave it, not that of its arrival, and
+becomes an event like a line of a kernel's own log; what systemd says of its units
+becomes `unit_exit`, `unit_restart` and the like. All else is of kind `journal`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from nodescope.exchange.formats import ImportFormat, Progress
+from nodescope.exchange.importer import detects, import_wall_events, peek_events
+from nodescope.exchange.logs import kernel_log
+from nodescope.exchange.logs.times import parse_iso
+from nodescope.ingest.clean_text import MAX_LINE_BYTES, clean, clean_text, split_lines
+from nodescope.ingest.log_lines import JOURNAL, KERNEL, KernelEvents, UnitEvents
+from nodescope.ingest.parsed import MAX_TIME_NS, Event, Notes
+from nodescope.ingest.sink import ImportReport, Sink
+
+MAX_OBJECT_BYTES = 1 << 20  # a coredump's entry carries its stack trace
+_SHORT = re.compile(
+    r" (?P<host>\S{1,255}) (?P<who>[^\s:\[]{1,128}(?: [^\s:\[]{1,64}){0,2})"
+    r"(?:\[\d{1,10}\])?: ?(?P<message>.*)",
+    re.DOTALL,
+)
+_BOOT_MARK = re.compile(r"-- .* --$|-- (?:Journal|Logs) begin")
+
+
+def looks_like_journal_json(head: bytes) -> bool:
+    """Whether a file's first line is a journal entry."""
+    first = head.lstrip(b"\x1e \t\r\n").split(b"\n", 1)[0]
+    return first.startswith(b"{") and b'"__REALTIME_TIMESTAMP"' in head
+
+
+def looks_like_journal_text(head: bytes) -> bool:
+    """Whether most of a file's first lines are such."""
+    lines = [line for line in head.decode("utf-8", "replace").splitlines()[:200] if line.strip()]
+    lines = [line for line in lines if not _BOOT_MARK.match(line) and not line.startswith(" ")]
+    found = sum(_parse_short(line[:4096]) is not None for line in lines)
+    return found > 0 and found * 2 >= len(lines)
+
+
+def parse_journal_json(blocks: Iterable[bytes], notes: Notes) -> Iterator[list[Event]]:
+    """Events in batches, on the wall clock."""
+    events: list[Event] = []
+    kernel, units = KernelEvents(), UnitEvents()
+    for offset, raw, whole in split_lines(blocks, MAX_OBJECT_BYTES):
+        line = raw.strip(b"\x1e \t\r\0")
+        notes.offset = offset + len(raw)
+        if not line:
+            continue
+        try:
+            entry = json.loads(line)
+        except (ValueError, RecursionError):  # a UnicodeDecodeError is one, too
+            if not whole:
+                notes.stop(offset, "it ends in the middle of an entry")
+                break
+            notes.skipped["lines that are no journal entry"] += 1
+            continue
+        event = parse_entry(entry)
+        if event is None:
+            notes.skipped["entries without a time"] += 1
+            continue
+        if isinstance(entry.get("_HOSTNAME"), str):
+            notes.facts.setdefault("nodename", clean_text(entry["_HOSTNAME"], 255))
+        if event.kind == KERNEL:
+            by_user = field_text(entry.get("SYSLOG_FACILITY")) not in ("", "0")
+            kernel.add(events, event, by_user=by_user)
+        else:
+            units.add(events, event, partial(_field, entry))
+        if len(events) >= kernel_log.BATCH:
+            yield events
+            events = []
+    yield events
+
+
+def _field(entry: dict[str, Any], name: str) -> str:
+    return field_text(entry.get(name))
+
+
+def parse_entry(entry: Any) -> Event | None:
+    """One journal entry; None without a usable time."""
+    if not isinstance(entry, dict):
+        return None
+    time_ns = _microseconds(entry.get("__REALTIME_TIMESTAMP"))
+    if time_ns is None:
+        return None
+    message = field_text(entry.get("MESSAGE"))
+    if field_text(entry.get("_TRANSPORT")) == "kernel":
+        arrived = _microseconds(entry.get("__MONOTONIC_TIMESTAMP"))
+        said = _microseconds(entry.get("_SOURCE_MONOTONIC_TIMESTAMP"))
+        if arrived is not None and said is not None and 0 <= arrived - said <= time_ns:
+            time_ns -= arrived - said
+        return kernel_log.plain_event(time_ns, message)
+    return Event(time_ns, JOURNAL, _subject(entry), message)
+
+
+def _subject(entry: dict[str, Any]) -> str:
+    # What the service manager says about a unit is about that unit.
+    names = ["_SYSTEMD_UNIT", "SYSLOG_IDENTIFIER", "_COMM", "_TRANSPORT"]
+    if entry.get("_PID") == "1" or entry.get("_SYSTEMD_UNIT") == "init.scope":
+        names.insert(0, "UNIT")
+    for name in names:
+        if text := field_text(entry.get(name)):
+            return text[:255]
+    return JOURNAL
+
+
+def field_text(value: Any) -> str:
+    """A field as text, whatever shape it comes in."""
+    if isinstance(value, str):
+        return clean_text(value)
+    if isinstance(value, list) and value:
+        if all(type(one) is int and 0 <= one < 256 for one in value[:MAX_LINE_BYTES]):
+            return clean(bytes(value[:MAX_LINE_BYTES]))
+        return field_text(value[0]) if not isinstance(value[0], dict | list) else _first(value[0])
+    return ""
+
+
+def _first(value: Any) -> str:
+    """The first of several values of a field, itself maybe an array of bytes."""
+    if isinstance(value, list) and all(type(one) is int and 0 <= one < 256 for one in value):
+        return clean(bytes(value[:MAX_LINE_BYTES]))
+    return ""
+
+
+def _microseconds(value: Any) -> int | None:
+    if not isinstance(value, str) or not (value.isascii() and value.isdigit()) or len(value) > 16:
+        return None
+    time_ns = int(value) * 1000
+    return time_ns if time_ns <= MAX_TIME_NS else None
+
+
+def parse_journal_text(blocks: Iterable[bytes], notes: Notes) -> Iterator[list[Event]]:
+    """Events in batches, on the wall clock; an indented line goes on with the one before."""
+    events: list[Event] = []
+    kernel = KernelEvents()
+    more: list[str] = []  # lines that go on with the last event
+    for offset, raw, _ in split_lines(blocks):
+        text = raw.decode("utf-8", "replace")
+        notes.offset = offset + len(raw)
+        if not text.strip() or _BOOT_MARK.match(text):
+            continue
+        parsed = _parse_short(text)
+        if parsed is None:
+            if events and text.startswith((" ", "\t")):
+                if len(more) < kernel_log.MAX_MORE_LINES:
+                    more.append(text.strip())
+            else:
+                notes.skipped["lines that are no journal entry"] += 1
+            continue
+        event, zoned, host = parsed
+        if not zoned:
+            notes.remark(kernel_log.NO_ZONE)
+        notes.facts.setdefault("nodename", host)
+        _go_on(events, more)
+        more = []
+        if len(events) >= kernel_log.BATCH:
+            yield events
+            events = []
+        if event.kind == KERNEL:
+            kernel.add(events, event)
+        else:
+            events.append(event)
+    _go_on(events, more)
+    yield events
+
+
+def _go_on(events: list[Event], more: list[str]) -> None:
+    """Add lines to the last event's message."""
+    if more:
+        message = clean_text("\n".join([events[-1].message, *more]))
+        events[-1] = events[-1]._replace(message=message)
+
+
+def _parse_short(text: str) -> tuple[Event, bool, str] | None:
+    stamp = parse_iso(text[:40])
+    if stamp is None or text[19:20] == ",":
+        return None
+    match = _SHORT.match(text, stamp[2])
+    if match is None:
+        return None
+    message, who = clean_text(match["message"]), clean_text(match["who"], 128)
+    host = clean_text(match["host"], 255)
+    if who == "kernel":
+        line = kernel_log.parse_line(message)  # rsyslog keeps the kernel's stamp in front
+        message = line.message if line is not None and line.clock == kernel_log.BOOT else message
+        return kernel_log.plain_event(stamp[0], message), stamp[1], host
+    return Event(stamp[0], JOURNAL, who, message), stamp[1], host
+
+
+def _import_json(path: Path, sink: Sink, progress: Progress) -> ImportReport:
+    return import_wall_events(path, sink, progress, JSON_FORMAT.name, parse_journal_json)
+
+
+def _import_text(path: Path, sink: Sink, progress: Progress) -> ImportReport:
+    return import_wall_events(path, sink, progress, TEXT_FORMAT.name, parse_journal_text)
+
+
+JSON_FORMAT = ImportFormat(
+    "journal JSON",
+    detects(looks_like_journal_json),
+    peek_events(parse_journal_json),
+    _import_json,
+)
+TEXT_FORMAT = ImportFormat(
+    "journal text",
+    detects(looks_like_journal_text),
+    peek_events(parse_journal_text),
+    _import_text,
+)

@@ -1,0 +1,1 @@
+"""`perf.data` files, read as columns without the `perf` binary."""

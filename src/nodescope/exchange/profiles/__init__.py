@@ -1,0 +1,1 @@
+"""Profiles without times: folded stacks and pprof."""

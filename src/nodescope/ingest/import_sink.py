@@ -1,0 +1,328 @@
+"""The rows of one file as the segments of an archive.
+
+Segments are cut every two minutes of the capture's own clock and carry the
+pair that places it on the wall clock. Retention takes nothing here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from nodescope.archive.interning import Interner
+from nodescope.archive.retention import Retention
+from nodescope.archive.writer import ArchiveWriter
+from nodescope.errors import UsageError
+from nodescope.ingest.sink import I64, Capture, ImportNames, ImportReport, SampleRows
+
+SECOND_NS = 1_000_000_000
+SEGMENT_NS = 120 * SECOND_NS
+GAP_NS = 100_000_000  # between captures; less is how long `perf record` takes to start
+MAX_TIME_NS = 1 << 62
+KEEP = Retention(age_ns=1 << 62, size_bytes=1 << 62)
+# A file whose times are nonsense must not become a segment per row.
+_LEAST_ROWS = 1000
+_FLUSH_ROWS = 250_000
+_TIME_COLUMNS = {"cores": "time_ns", "events": "time_ns", "gaps": "from_ns"}
+Bool = npt.NDArray[np.bool_]
+
+
+class _CaptureClock:
+    """The clock of a capture, standing where the import has come to."""
+
+    def __init__(self, capture: Capture) -> None:
+        self.offset_ns = capture.clock.offset_ns
+        self.now_ns = capture.clock.monotonic_ns
+
+    def monotonic_ns(self) -> int:
+        return self.now_ns
+
+    def wall_ns(self) -> int:
+        return self.now_ns + self.offset_ns
+
+
+class _StagingWriter(ArchiveWriter):
+    """A writer whose segments continue the numbers of another archive."""
+
+    def number_after(self, sequence: int) -> None:
+        self._sequence = sequence
+
+
+class ImportSink:
+    """Cuts the rows of one file into segments, and counts what the report tells."""
+
+    def __init__(self, root: Path, boot_id: str, sequence: int, end_ns: int | None) -> None:
+        self.node: Mapping[str, object] = {}
+        self._root = root
+        self._boot_id = boot_id
+        self._first_sequence = sequence
+        self._previous_end_ns = end_ns
+        self._capture: Capture | None = None
+        self._writer: _StagingWriter | None = None
+        self._interner: Interner | None = None
+        self._names: ImportNames | None = None
+        self._paths = _PathCounts()
+        self._segment_ns = SEGMENT_NS
+        self._segment_end_ns: int | None = None
+        self._in_segment = 0
+        self._unflushed = 0
+        self._first_ns = MAX_TIME_NS
+        self._last_ns = -1
+        self._rows: dict[str, int] = {}
+        self._lost = self._idle = self._impossible = 0
+        self._frames = np.zeros(4, np.int64)
+
+    # -- what importers call -------------------------------------------------
+
+    def begin(self, capture: Capture) -> None:
+        """Say where the file's times lie; once, before any row."""
+        if self._capture is not None:
+            raise UsageError("a capture begins once")
+        self._capture = capture
+        self.node = capture.node
+        if capture.span_ns:
+            parts = max(1, round(capture.span_ns / SEGMENT_NS))
+            self._segment_ns = capture.span_ns // parts + SECOND_NS
+        self._clock = _CaptureClock(capture)
+        writer = _StagingWriter.open(
+            self._root,
+            node={"boot_id": self._boot_id},
+            clock=self._clock,
+            tick_ns=capture.tick_ns,
+            retention=KEEP,
+        )
+        assert isinstance(writer, _StagingWriter)
+        self._writer = writer
+        writer.number_after(self._first_sequence)
+
+    def samples(self, rows: SampleRows, names: ImportNames) -> None:
+        """Add samples."""
+        possible = (rows.time_ns >= 0) & (rows.time_ns < MAX_TIME_NS)
+        if not possible.all():
+            self._impossible += int(len(possible) - np.count_nonzero(possible))
+            rows = _take_samples(rows, possible)
+        if not len(rows.time_ns):
+            return
+        if self._names is not None and self._names.paths is not names.paths:
+            self._seal()
+            self._paths = _PathCounts()
+        self._names = names
+        for chosen in self._segments_of(rows.time_ns, "samples"):
+            self._append_samples(rows if chosen.all() else _take_samples(rows, chosen), names)
+
+    def append(self, table: str, columns: Mapping[str, Any]) -> None:
+        """Add rows of `cores`, `events` or `gaps`, about in the order of their time."""
+        times = np.asarray(columns[_TIME_COLUMNS[table]], np.int64)
+        possible = (times >= 0) & (times < MAX_TIME_NS)
+        if not possible.all():
+            self._impossible += int(len(possible) - np.count_nonzero(possible))
+            columns, times = _take(columns, possible), times[possible]
+        if not len(times):
+            return
+        for chosen in self._segments_of(times, table):
+            self._add(table, columns if chosen.all() else _take(columns, chosen), int(chosen.sum()))
+
+    def lost(self, records: int) -> None:
+        """Count records that the capture says it lost."""
+        self._lost += records
+
+    # -- the end -------------------------------------------------------------
+
+    def close(self) -> None:
+        """Seal what there is."""
+        self._names = None
+        if self._writer is not None:
+            try:
+                self._seal()
+            finally:
+                self._writer.close()
+                self._writer = None
+
+    def complete(self, report: ImportReport) -> None:
+        """Fill in what the sink has counted."""
+        report.rows = {**report.rows, **self._rows}
+        report.lost += self._lost
+        report.idle += self._idle
+        report.malformed += self._impossible
+        report.gaps = self._rows.get("gaps", 0)
+        _, unresolved_user, kernel, unresolved_kernel = self._frames.tolist()
+        report.frames += int(self._frames.sum())
+        report.kernel_frames += kernel + unresolved_kernel
+        report.unresolved_user += unresolved_user
+        report.unresolved_kernel += unresolved_kernel
+        if self._capture is not None:
+            report.clock_source = report.clock_source or self._capture.clock_source
+            name = self._capture.node.get("name")
+            report.node = report.node or (str(name) if name else None)
+            if self._last_ns >= 0:
+                offset = self._capture.clock.offset_ns
+                report.wall_from_ns = self._first_ns + offset
+                report.wall_to_ns = self._last_ns + offset
+
+    # -- segments ------------------------------------------------------------
+
+    def _segments_of(self, times: I64, table: str) -> Iterator[Bool]:
+        """Which rows go into the present segment; and, after it, into the next, until all are."""
+        if self._writer is None:
+            raise UsageError("rows before the capture has begun")
+        rest = np.ones(len(times), bool)
+        while rest.any():
+            first = int(times[rest].min())
+            if self._segment_end_ns is None:
+                self._start(first, table)
+            elif first >= self._segment_end_ns and self._in_segment >= _LEAST_ROWS:
+                self._seal()
+                self._start(first, table)
+            assert self._segment_end_ns is not None
+            chosen = rest & (times < self._segment_end_ns)
+            short = _LEAST_ROWS - self._in_segment - int(np.count_nonzero(chosen))
+            if short > 0:  # too few rows for a segment: it takes later ones too
+                later = np.flatnonzero(rest & ~chosen)
+                chosen[later[np.argsort(times[later], kind="stable")[:short]]] = True
+            self._in_segment += int(chosen.sum())
+            self._first_ns = min(self._first_ns, int(times[chosen].min()))
+            self._last_ns = max(self._last_ns, int(times[chosen].max()))
+            yield chosen
+            rest = rest & ~chosen
+
+    def _start(self, first_ns: int, table: str) -> None:
+        """A new segment, from that time on."""
+        assert self._capture is not None
+        self._segment_end_ns = first_ns + self._segment_ns
+        self._clock.now_ns = first_ns  # the segment is named by it when it is first flushed
+        self._heartbeat(first_ns)
+        if self._previous_end_ns is not None and table == "samples":
+            start_ns = self._previous_end_ns - self._capture.clock.offset_ns
+            if first_ns - start_ns > GAP_NS:
+                self._add(
+                    "gaps",
+                    {
+                        "from_ns": [max(0, start_ns)],
+                        "to_ns": [first_ns],
+                        "source": ["samples"],
+                        "cpu": [None],
+                        "lost": [None],
+                        "reason": ["between two captures"],
+                    },
+                    1,
+                )
+            self._previous_end_ns = None
+
+    def _seal(self) -> None:
+        if self._writer is None or self._segment_end_ns is None:
+            return
+        self._heartbeat(max(self._last_ns, self._clock.now_ns))
+        self._interner = None
+        self._writer.seal_segment()
+        self._segment_end_ns = None
+        self._in_segment = self._unflushed = 0
+
+    def _heartbeat(self, time_ns: int) -> None:
+        assert self._writer is not None
+        assert self._capture is not None
+        self._writer.append(
+            "heartbeats",
+            {
+                "time_ns": [time_ns],
+                "wall_ns": [time_ns + self._clock.offset_ns],
+                "cpu_ns": [0],
+                "rss_bytes": [0],
+                "written_bytes": [0],
+                "samples": [self._rows.get("samples", 0)],
+                "lost": [self._lost],
+                "late_ns": [0],
+                "frequency_hz": [self._capture.frequency_hz],
+            },
+        )
+
+    def _add(self, table: str, columns: Mapping[str, Any], count: int) -> None:
+        assert self._writer is not None
+        self._writer.append(table, columns)
+        self._rows[table] = self._rows.get(table, 0) + count
+        self._unflushed += count
+        if self._unflushed >= _FLUSH_ROWS:
+            self._writer.flush()
+            self._unflushed = 0
+
+    def _append_samples(self, rows: SampleRows, names: ImportNames) -> None:
+        assert self._writer is not None
+        assert self._capture is not None
+        if self._interner is None:
+            self._interner = Interner(names.frames, names.paths, names.comms)
+        profile = self._interner.intern(rows.comm, rows.kernel_mode, rows.user, rows.kernel)
+        for table, columns in self._interner.take_new_rows().items():
+            self._writer.append(table, columns)
+        count = len(rows.time_ns)
+        none: tuple[npt.NDArray[np.int32], list[str]] = (np.full(count, -1, np.int32), [])
+        self._add(
+            "samples",
+            {
+                "cpu": rows.cpu.astype(np.int16),
+                "tick": rows.time_ns // self._capture.tick_ns,
+                "pid": rows.pid.astype(np.int32),
+                "thread": (rows.tid - rows.pid).astype(np.int32),
+                "cgroup": none if rows.cgroup is None else rows.cgroup,
+                "profile": profile.astype(np.int32),
+            },
+            count,
+        )
+        self._idle += int(np.count_nonzero(rows.pid == 0))
+        self._frames += self._paths.count(names, rows.user, rows.kernel)
+
+
+class _PathCounts:
+    """How many frames each path has: user and kernel, with a name and without."""
+
+    def __init__(self) -> None:
+        self._counts = np.zeros((0, 4), np.int64)
+        self._flags = np.zeros(0, np.int64)
+
+    def count(self, names: ImportNames, *numbers: I64) -> I64:
+        """Frames of all samples, as (user, user unnamed, kernel, kernel unnamed)."""
+        new_frames = names.frames[len(self._flags) :]
+        flags = [2 * kernel + name.startswith(("+0x", "[")) for _, name, kernel in new_frames]
+        self._flags = np.concatenate((self._flags, np.array(flags, np.int64)))
+        new_paths = names.paths[len(self._counts) :]
+        if new_paths:
+            lengths = np.array([len(path) for path in new_paths], np.int64)
+            frames = np.fromiter(chain.from_iterable(new_paths), np.int64, int(lengths.sum()))
+            owner = np.repeat(np.arange(len(new_paths)), lengths)
+            counts = np.bincount(owner * 4 + self._flags[frames], minlength=4 * len(new_paths))
+            self._counts = np.concatenate((self._counts, counts.reshape(-1, 4)))
+        total = np.zeros(4, np.int64)
+        for number in numbers:
+            uses = np.bincount(number, minlength=len(self._counts))
+            total += uses @ self._counts
+        return total
+
+
+def _take_samples(rows: SampleRows, chosen: Bool) -> SampleRows:
+    cgroup = rows.cgroup
+    return SampleRows(
+        rows.time_ns[chosen],
+        rows.cpu[chosen],
+        rows.pid[chosen],
+        rows.tid[chosen],
+        rows.comm[chosen],
+        rows.kernel_mode[chosen],
+        rows.user[chosen],
+        rows.kernel[chosen],
+        None if cgroup is None else (cgroup[0][chosen], cgroup[1]),
+    )
+
+
+def _take(columns: Mapping[str, Any], chosen: Bool) -> dict[str, Any]:
+    taken: dict[str, Any] = {}
+    for name, values in columns.items():
+        if isinstance(values, tuple):
+            taken[name] = (values[0][chosen], values[1])
+        elif isinstance(values, np.ndarray):
+            taken[name] = values[chosen]
+        else:
+            taken[name] = [one for one, wanted in zip(values, chosen, strict=True) if wanted]
+    return taken

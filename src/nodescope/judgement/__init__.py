@@ -1,0 +1,1 @@
+"""One answer per question, on live or recorded facts: does it loop, who leaks, is it used."""

@@ -1,0 +1,209 @@
+"""Which containers fail, loop or never succeeded: verdicts on what runtimes and recordings say."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from nodescope.archive.reader import Segment
+from nodescope.judgement.container_loops import (
+    LOOK_BACK_NS,
+    MINUTE_NS,
+    STOPPED,
+    ContainerLoop,
+    find_loops,
+)
+from nodescope.quantities import format_duration
+from nodescope.recording.window import Event, Window, read_events
+from nodescope.sources.containers.container import Container, ContainerHappening, HappeningKind
+
+STEADY_NS = 10 * MINUTE_NS  # a run this long is a success of its kind
+_RESTARTS = 3
+_KINDS = {
+    "container_started": HappeningKind.STARTED,
+    "container_restart": HappeningKind.STARTED,
+    "container_exit": HappeningKind.EXITED,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerVerdict:
+    """What is wrong with one container, and why we say so."""
+
+    name: str
+    verdict: str  # looping, never_succeeded, failing
+    reason: str
+    evidence: Mapping[str, Any] = field(default_factory=dict)
+    kind: str = "container"
+
+
+def read_happenings(segments: Sequence[Segment], wall_ns: int) -> list[ContainerHappening]:
+    """What a recording has of containers, from the time that counts for loops."""
+    return happenings_of(read_events(segments, Window(wall_ns - LOOK_BACK_NS, wall_ns + 1)))
+
+
+def happenings_of(events: Iterable[Event]) -> list[ContainerHappening]:
+    """What a recording's events say happened to containers; times are wall times."""
+    found = []
+    for event in events:
+        kind = _KINDS.get(event.kind)
+        if kind is None:
+            continue
+        details = event.details
+        ran_s = details.get("ran_s")
+        container = Container(
+            runtime=_text(details, "runtime") or "unknown",
+            id=_text(details, "id") or event.subject,
+            name=_text(details, "name") or event.subject,
+            image=_text(details, "image"),
+            exit_code=_whole(details, "exit_code"),
+            restarts=_whole(details, "restarts"),
+            cgroup_parent=_text(details, "cgroup_parent"),
+            namespace=_text(details, "namespace"),
+            pod=_text(details, "pod"),
+        )
+        ran_ns = int(ran_s * 1e9) if isinstance(ran_s, int | float) and 0 <= ran_s < 1e9 else None
+        found.append(ContainerHappening(kind, event.time_ns, container, ran_ns))
+    return found
+
+
+def _text(details: Mapping[str, Any], name: str) -> str | None:
+    value = details.get(name)
+    return value if isinstance(value, str) else None
+
+
+def _whole(details: Mapping[str, Any], name: str) -> int | None:
+    value = details.get(name)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def audit_containers(
+    containers: Sequence[Container], happenings: Sequence[ContainerHappening], wall_ns: int
+) -> list[ContainerVerdict]:
+    """One verdict at most for each name: from what there is now, and what happened before."""
+    happenings = _once(happenings)
+    loops = [loop for loop in find_loops(happenings, wall_ns) if loop.lasts(wall_ns)]
+    verdicts = {loop.subject: _looping(loop, containers, wall_ns) for loop in loops}
+    in_loops = {name for loop in loops for name in _names_of(loop, happenings)}
+    by_name: dict[str, list[Container]] = defaultdict(list)
+    for container in containers:
+        by_name[container.subject].append(container)
+    ends: dict[str, list[ContainerHappening]] = defaultdict(list)
+    for happening in happenings:
+        if happening.kind is HappeningKind.EXITED:
+            ends[happening.container.subject].append(happening)
+    for name in {*by_name, *ends} - in_loops:
+        verdict = _judge(name, by_name[name], ends[name], wall_ns)
+        if verdict is not None:
+            verdicts[name] = verdict
+    return sorted(verdicts.values(), key=lambda each: (_ORDER.index(each.verdict), each.name))
+
+
+_ORDER = ("looping", "never_succeeded", "failing")
+
+
+def _once(happenings: Sequence[ContainerHappening]) -> list[ContainerHappening]:
+    """Each happening once, though a recording and the daemon may both tell of it."""
+    seen: dict[tuple[HappeningKind, str], list[int]] = defaultdict(list)
+    kept = []
+    for happening in sorted(happenings, key=lambda each: each.wall_ns):
+        times = seen[happening.kind, happening.container.id]
+        if times and happening.wall_ns - times[-1] < _SAME_NS:
+            continue
+        times.append(happening.wall_ns)
+        kept.append(happening)
+    return kept
+
+
+_SAME_NS = 50_000_000  # the same moment told twice, through two clocks
+
+
+def _names_of(loop: ContainerLoop, happenings: Sequence[ContainerHappening]) -> set[str]:
+    if not loop.by_image:
+        return {loop.subject}
+    return {each.container.subject for each in happenings if each.container.image == loop.subject}
+
+
+def _looping(
+    loop: ContainerLoop, containers: Sequence[Container], wall_ns: int
+) -> ContainerVerdict:
+    ages = [
+        wall_ns - each.started_wall_ns
+        for each in containers
+        if each.running and each.started_wall_ns is not None and each.subject == loop.subject
+    ]
+    youngest = max(0, min(ages)) if ages else None
+    reason = f"{loop.describe()}, the last{_ago(wall_ns - loop.last_ns)}"
+    if youngest is not None:
+        reason += f"; the one that runs is {format_duration(youngest)} old"
+    evidence = {
+        "runtime": loop.runtime,
+        "starts": loop.starts,
+        "ids": loop.ids,
+        "per_minute": None if loop.per_minute is None else round(loop.per_minute, 2),
+        "exit_codes": list(loop.exit_codes),
+        "failures": loop.failures,
+        "longest_ran_s": _seconds(loop.longest_ran_ns),
+        "youngest_s": _seconds(youngest),
+        "cgroup_parent": loop.cgroup_parent,
+        "last_start_ns": loop.last_ns,
+    }
+    return ContainerVerdict(loop.subject, "looping", reason, evidence)
+
+
+def _judge(
+    name: str, containers: Sequence[Container], ends: Sequence[ContainerHappening], wall_ns: int
+) -> ContainerVerdict | None:
+    now = max(containers, key=lambda each: each.started_wall_ns or 0, default=None)
+    if now is not None and _restarts_now(now, wall_ns):
+        evidence = _evidence(now) | {"restarts": now.restarts}
+        code = "" if now.exit_code is None else f", exit code {now.exit_code}"
+        reason = f"restarted {now.restarts} times, {now.state} now{code}"
+        return ContainerVerdict(name, "looping", reason, evidence)
+    codes = [each.container.exit_code for each in ends]
+    failed = [code for code in codes if code is not None and code not in STOPPED]
+    steady = any((each.ran_ns or 0) >= STEADY_NS for each in ends)
+    if now is not None and (now.running or now.state in ("created", "restarting")):
+        return None  # how it goes on remains to be seen
+    if len(failed) >= 2 and len(failed) == len(codes) and not steady:
+        evidence = (_evidence(now) if now else {}) | {"exit_codes": sorted(set(failed))}
+        gone = "; it is gone now" if now is None else ""
+        reason = f"all {len(failed)} runs failed, the last with exit code {failed[-1]}{gone}"
+        return ContainerVerdict(name, "never_succeeded", reason, evidence)
+    last = now.exit_code if now is not None else None
+    if now is not None and last is not None and last not in STOPPED:
+        ago = "" if now.finished_wall_ns is None else _ago(wall_ns - now.finished_wall_ns)
+        reason = f"ended with exit code {last}{ago} and does not run"
+        return ContainerVerdict(name, "failing", reason, _evidence(now))
+    return None
+
+
+def _restarts_now(container: Container, wall_ns: int) -> bool:
+    """Whether the runtime's own counter says that it loops, without anything having been seen."""
+    if (container.restarts or 0) < _RESTARTS:
+        return False
+    started = container.started_wall_ns
+    recent = started is not None and wall_ns - started < LOOK_BACK_NS
+    return container.state == "restarting" or (recent and container.state in ("running", None))
+
+
+def _evidence(container: Container) -> dict[str, Any]:
+    return {
+        "runtime": container.runtime,
+        "id": container.id,
+        "image": container.image,
+        "state": container.state,
+        "exit_code": container.exit_code,
+        "cgroup_parent": container.cgroup_parent,
+        "finished_ns": container.finished_wall_ns,
+    }
+
+
+def _seconds(nanoseconds: int | None) -> float | None:
+    return None if nanoseconds is None else round(nanoseconds / 1e9, 3)
+
+
+def _ago(nanoseconds: int) -> str:
+    return f" {format_duration(max(0, nanoseconds))} ago"

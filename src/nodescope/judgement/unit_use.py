@@ -1,0 +1,76 @@
+"""Who asks for a unit, and whether anybody could have a use for it.
+
+A unit is asked for by default if nothing but a preset or the image wants it. That alone
+is no fault: cron and ssh are asked for by nobody else. So one that runs is called
+unused only if it also listens on nothing and holds nothing by which it could reach or
+be reached; and where not even a preset names it, only if it never worked. In an image
+nothing runs: there the distribution's own and what other packages need is left out.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nodescope.judgement.verdict import AuditFinding
+from nodescope.sources.systemd.survey import Survey
+from nodescope.sources.systemd.unit import Unit
+from nodescope.sources.systemd.unit_processes import UnitInside
+
+_WORKED_US = 1_000_000  # CPU time since it began
+
+
+def asked_by_default(unit: Unit) -> str | None:
+    """The default that has a unit started, where nothing else asks for it; None: something may."""
+    if unit.suffix != "service" or unit.bus_name or unit.type == "dbus" or unit.terminal:
+        return None
+    if unit.configured or unit.package_needed:
+        return None
+    if any(not _is_own(name, unit) for name in (*unit.dependants, *unit.wanted_by)):
+        return None
+    if unit.preset_rule is not None and (unit.enabled or unit.image_wants):
+        return f"the preset `{unit.preset_rule}`"
+    if unit.image_wants and unit.vendor == "vendor":
+        return "a link of the image"
+    if unit.enabled and unit.vendor == "vendor" and unit.preset == "enabled":
+        return "the presets' default"
+    return None
+
+
+def _is_own(dependant: str, unit: Unit) -> bool:
+    """Whether a dependant is only the target that pulls it in, or what stops everything."""
+    return dependant == "shutdown.target" or (
+        dependant in unit.wanted_by and dependant.endswith(".target")
+    )
+
+
+def find_unused(unit: Unit, survey: Survey, inside: UnitInside | None) -> AuditFinding | None:
+    """A finding, if a unit that runs, or would in an image, serves nobody."""
+    by = asked_by_default(unit)
+    if by is None or unit.type == "oneshot" or unit.active not in ("active", None):
+        return None
+    wanted = ", ".join(unit.wanted_by) or "nothing"
+    said = f"enabled by {by}; nothing but {wanted} wants it"
+    evidence: dict[str, Any] = {
+        "asked_by": by,
+        "preset": unit.preset_rule,
+        "vendor": unit.vendor,
+        "fragment": unit.fragment,
+        "wanted_by": list(unit.wanted_by),
+        "dependants": [],
+    }
+    if not survey.live:
+        if any(each.met is None for each in (*unit.conditions, *unit.asserts)):
+            return None  # whether it would run at all cannot be told
+        unseen = "whether it has work, only a running system shows"
+        return AuditFinding(
+            unit.name, "unused", f"{said}, and no socket starts it; {unseen}", evidence
+        )
+    if inside is None or inside.holds is None:
+        return None  # what it listens on cannot be seen: no verdict
+    if inside.listening or inside.holds:
+        return None
+    if unit.preset_rule is None and not unit.image_wants and inside.cpu_us >= _WORKED_US:
+        return None
+    evidence |= {"listening": [], "holds": [], "cpu_s": round(inside.cpu_us / 1e6, 2)}
+    reason = f"{said}, it listens on nothing and holds nothing open"
+    return AuditFinding(unit.name, "unused", reason, evidence)

@@ -1,0 +1,88 @@
+"""Run a scenario with the recorder beside it, and leave the truth beside the archive."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import FrameType
+
+from nodescope.errors import UsageError
+from nodescope.lab.ground import Ground
+from nodescope.lab.limits import check
+from nodescope.lab.scenario import Scenario, ScenarioRun, Truth
+from nodescope.lab.truth_file import require_new, write_truth
+
+BEFORE_S = 6.0  # what is usual, before anything happens
+AFTER_S = 3.0
+_PATIENCE_S = 90.0
+_ENDING = (signal.SIGTERM, signal.SIGHUP)
+
+
+def run(
+    scenario: Scenario,
+    archive: Path,
+    *,
+    strength: int | None = None,
+    healthy: bool = False,
+    consent: bool = False,
+    before_s: float = BEFORE_S,
+    after_s: float = AFTER_S,
+    say: Callable[[str], None] = lambda message: None,
+) -> Truth:
+    """Prepare, record, act, and clean up whatever happens; refused where it could hurt."""
+    strength = strength or scenario.strength
+    check(scenario, strength, consent=consent)
+    require_new(archive)
+    with _ended_by_signals(), Ground() as ground:
+        stage = ScenarioRun(ground, strength, healthy, str(archive), say)
+        scenario.prepare(stage)
+        if not healthy:  # the twin leaves nothing to wait for
+            before_s = max(before_s, scenario.before_s)
+        say(f"recording to {archive}, for {before_s:.0f} s before anything happens")
+        recorder = _start_recorder(ground, archive, stage.recorder)
+        try:
+            time.sleep(before_s)
+            say(scenario.help if not healthy else f"the healthy twin of: {scenario.help}")
+            truth = scenario.act(stage)
+            time.sleep(after_s)
+        finally:
+            recorder.terminate()
+            recorder.wait()
+    write_truth(archive, truth)
+    return truth
+
+
+@contextlib.contextmanager
+def _ended_by_signals() -> Iterator[None]:
+    """Whoever is asked to end takes down first what was made, as Ctrl-C does."""
+    before = {number: signal.getsignal(number) for number in _ENDING}
+    for number, handler in before.items():
+        if handler is not signal.SIG_IGN:  # `nohup` means it
+            signal.signal(number, _end)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _end(number: int, _: FrameType | None) -> None:
+    raise SystemExit(128 + number)  # as a shell would say
+
+
+def _start_recorder(ground: Ground, archive: Path, options: list[str]) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "nodescope.cli.main", "record", "--archive", str(archive)]
+    process = ground.start([*command, "--flush", "1s", "--quiet", *options])
+    deadline = time.monotonic() + _PATIENCE_S
+    while not any((archive / "open").glob("*/heartbeats.arrows")):
+        if process.poll() is not None:
+            raise UsageError("the recorder did not start", hint="`nodescope doctor` says why")
+        if time.monotonic() > deadline:
+            raise UsageError(f"the recorder wrote nothing in {_PATIENCE_S:.0f} s")
+        time.sleep(0.05)
+    return process

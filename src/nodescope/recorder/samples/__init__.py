@@ -1,0 +1,1 @@
+"""Samples and core times on their way from the kernel to the archive."""

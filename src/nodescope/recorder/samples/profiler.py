@@ -1,0 +1,109 @@
+"""From drained rings to rows of the open segment: decode, attribute, resolve, intern."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nodescope.archive.interning import Interner
+from nodescope.errors import SourceError
+from nodescope.numbering import group
+from nodescope.perf.decode import Chunk, RecordBatch, RingSamples, decode
+from nodescope.perf.kernel_names import KernelNames
+from nodescope.perf.naming import ModuleNames
+from nodescope.perf.processes import Processes
+from nodescope.perf.stacks import Stacks
+from nodescope.sources.cgroups.paths_by_id import CgroupPaths, find_default_hierarchy
+
+
+class Profiler:
+    """Keeps what is known about processes and symbols between batches."""
+
+    def __init__(self, proc: Path, tick_ns: int) -> None:
+        self._tick_ns = tick_ns
+        self.kernel_denied: str | None = None
+        self._kernel: KernelNames | None = None
+        try:
+            self._kernel = KernelNames(proc)
+        except SourceError as error:
+            self.kernel_denied = error.reason
+        self._processes = Processes(proc)
+        self._modules = ModuleNames(proc=proc)
+        self._stacks = Stacks(self._processes, self._modules, self._kernel)
+        self._cgroups = CgroupPaths(find_default_hierarchy(proc))
+        self._new_interner()
+
+    def restart(self) -> None:
+        """A new segment: number everything anew."""
+        self._stacks.restart()
+        self._new_interner()
+
+    def _new_interner(self) -> None:
+        self._interner = Interner(self._stacks.frames, self._stacks.paths, self._processes.comms)
+
+    def forget(self) -> None:
+        """Records were thrown away: what they said is not known any more."""
+        self._processes.forget()
+        if self._kernel is not None:
+            self._kernel.doubt()
+
+    def look_ahead(self, chunks: list[Chunk]) -> None:
+        """Open binaries not met before while the processes that run them still live."""
+        self._modules.open_new(chunks)
+
+    def process(
+        self, chunks: list[Chunk], *, cgroup: bool
+    ) -> tuple[RecordBatch, dict[str, Mapping[str, Any]]]:
+        """Decode what the rings held; the rows to append, by table."""
+        self._modules.close_idle()
+        batch = decode(chunks, cgroup=cgroup)
+        if self._kernel is not None:
+            self._kernel.follow(batch.code_changes)
+            if batch.lost:
+                self._kernel.doubt()
+        for identifier, path in batch.cgroups:
+            self._cgroups.learn(identifier, path)
+        samples = batch.samples
+        attribution = self._processes.attribute(batch)
+        paths = self._stacks.resolve(samples, attribution)
+        profile = self._interner.intern(
+            attribution.comm.astype(np.int64),
+            samples.kernel_mode.astype(np.int64),
+            paths.user,
+            paths.kernel,
+        )
+        rows: dict[str, Mapping[str, Any]] = dict(self._interner.take_new_rows())
+        if len(samples):
+            rows["samples"] = {
+                "cpu": samples.cpu.astype(np.int16),
+                "tick": samples.time_ns // self._tick_ns,
+                "pid": samples.pid.astype(np.int32),
+                "thread": (samples.tid - samples.pid).astype(np.int32),
+                "cgroup": self._cgroup_column(samples),
+                "profile": profile.astype(np.int32),
+            }
+        return batch, rows
+
+    def _cgroup_column(self, samples: RingSamples) -> tuple[object, list[str]]:
+        """Row numbers into a list of paths; -1 is null."""
+        if samples.cgroup is None:
+            return np.full(len(samples), -1, np.int32), []
+        unique, _, inverse = group(samples.cgroup)
+        paths = [self._cgroups.path(identifier) for identifier in unique.tolist()]
+        known = sorted({path for path in paths if path is not None})
+        number = {path: row for row, path in enumerate(known)}
+        numbers = np.array([-1 if path is None else number[path] for path in paths], np.int32)
+        return numbers[inverse], known
+
+    def unresolved(self) -> dict[str, int]:
+        """How many places could not be named, by reason; each is counted when first met."""
+        unnamed = {str(why): count for why, count in self._stacks.unnamed.items() if count}
+        return dict(self._modules.failures + Counter(unnamed))
+
+    def close(self) -> None:
+        """Let go of every file."""
+        self._modules.close()

@@ -1,0 +1,1 @@
+"""Decisions the recorder makes while it records: pegged cores, starved cores, moved interrupts."""

@@ -1,0 +1,262 @@
+"""Cgroups as they come and go: who makes them, who removes them, which are given up.
+
+`ChurnWatch` hears of each through the kernel's tracepoints (trace/events/cgroup.h,
+v4.10): `cgroup_mkdir`, `cgroup_rmdir`, `cgroup_release` (the kernel gave the
+removed cgroup up: nothing holds it any more) and `cgroup_attach_task`. `ScanWatch`
+needs no rights and compares directories: it knows no makers, no releases, and
+nothing that came and went between two looks.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from typing import Literal, NamedTuple, Protocol
+
+from nodescope.errors import SourceError
+from nodescope.perf import event
+from nodescope.perf.ring import Ring
+from nodescope.sources.cgroups.hierarchies import UNIFIED, Hierarchy, read_hierarchies, walk
+from nodescope.sources.cgroups.maker_names import RenamedProcesses
+from nodescope.sources.cgroups.tracepoints import Hit, Renamed, TracepointLayout, parse_records
+from nodescope.sources.node.identity import read_core_lives
+from nodescope.sources.node.tracefs import open_tracefs
+from nodescope.sources.places import Places
+
+Kind = Literal["made", "removed", "released", "attached"]
+_TRACEPOINTS: dict[str, Kind] = {
+    "cgroup_mkdir": "made",
+    "cgroup_rmdir": "removed",
+    "cgroup_release": "released",
+    "cgroup_attach_task": "attached",
+}
+_ALL_RINGS_BYTES = 4 << 20
+_RING_BYTES = (64 << 10, 256 << 10)
+_NAMES_RING_BYTES = 64 << 10
+_FOLLOW_NS = 10_000_000_000
+
+
+class ChurnEvent(NamedTuple):
+    """One thing that happened to one cgroup."""
+
+    time_ns: int
+    kind: Kind
+    path: str  # from the root of its hierarchy
+    hierarchy: str  # as `/proc/PID/cgroup` names it; `unified` is v2
+    identity: int  # of the cgroup, within its hierarchy: a path may be used again
+    pid: int | None  # the process that did it; of `attached`: the thread that was moved
+    comm: str | None
+
+
+class Watch(Protocol):
+    """What hears of cgroups that come and go."""
+
+    way: Literal["tracepoints", "scan"]
+
+    @property
+    def descriptors(self) -> Sequence[int]: ...
+
+    @property
+    def lost(self) -> int: ...
+
+    def read(self) -> list[ChurnEvent]: ...
+
+    def close(self) -> None: ...
+
+
+def open_watch(places: Places) -> Watch:
+    """Tracepoints if they are to be had, else scans."""
+    try:
+        return ChurnWatch(places)
+    except SourceError:
+        return ScanWatch(places)
+
+
+# -- tracepoints -----------------------------------------------------------
+
+
+class ChurnWatch:
+    """The tracepoints on all cores. Raises `SourceError` where they are not to be had."""
+
+    way: Literal["tracepoints", "scan"] = "tracepoints"
+
+    def __init__(self, places: Places | None = None) -> None:
+        self._places = places or Places()
+        with open_tracefs(self._places) as tracefs:
+            formats = {name: tracefs.read_format("cgroup", name) for name in _TRACEPOINTS}
+        self._layouts = {
+            formats[name].number: TracepointLayout(formats[name]) for name in _TRACEPOINTS
+        }
+        self._hierarchies: dict[int, str] = {}
+        self._processes = RenamedProcesses(self._places.proc)
+        self._cores: dict[int, _TracedCore] = {}
+        self._late: list[Hit | Renamed] = []
+        self._lost = 0
+        self._followed_ns = 0
+        try:
+            self._follow(time.monotonic_ns())
+        except SourceError:
+            self.close()
+            raise
+
+    @property
+    def descriptors(self) -> list[int]:
+        """To wait on: readable when a ring is half full."""
+        return [core.hits.descriptor for core in self._cores.values()]
+
+    @property
+    def lost(self) -> int:
+        """Events that did not fit into a ring, as far as the kernel has told."""
+        return self._lost
+
+    def read(self) -> list[ChurnEvent]:
+        """What happened since the last call, in the order of time."""
+        # What happens on another core while rings are read one after the other is
+        # left for the next time: nothing is told before its cause.
+        now = time.monotonic_ns()
+        heads = [(core, core.hits.head(), core.names.head()) for core in self._cores.values()]
+        found, self._late = self._late, []
+        for core, hits, names in heads:
+            records, lost = parse_records(core.hits.drain(hits), self._layouts)
+            self._lost += lost
+            found.extend(records)
+            if drained := core.names.drain(names):
+                self._processes.keep(drained)
+        if now - self._followed_ns >= _FOLLOW_NS:
+            try:
+                self._follow(now)
+            except SourceError:
+                pass  # a core went while it was opened: it is looked at again
+        if not found:
+            return []
+        found.extend(self._processes.take_kept())
+        found.sort(key=lambda record: record.time_ns)
+        due = bisect_left(found, now, key=lambda record: record.time_ns)
+        self._late = found[due:]
+        return [each for record in found[:due] if (each := self._take(record)) is not None]
+
+    def _take(self, record: Hit | Renamed) -> ChurnEvent | None:
+        if isinstance(record, Renamed):
+            self._processes.rename(record.pid, record.comm)
+            return None
+        kind = _TRACEPOINTS[record.tracepoint]
+        pid, comm = record.task_pid, record.task_comm
+        if kind in ("made", "removed"):
+            pid, comm = record.pid, self._processes.name(record.pid)
+        hierarchy = self._hierarchy(record.root)
+        return ChurnEvent(record.time_ns, kind, record.path, hierarchy, record.identity, pid, comm)
+
+    def _hierarchy(self, number: int) -> str:
+        if number not in self._hierarchies:
+            self._hierarchies |= _read_hierarchy_numbers(self._places)
+        return self._hierarchies.setdefault(number, str(number))
+
+    def _follow(self, now: int) -> None:
+        """Watch exactly the cores that are online, and those anew that were offline."""
+        self._followed_ns = now
+        lives = read_core_lives(self._places.sys)
+        for cpu in [cpu for cpu, core in self._cores.items() if lives.get(cpu) != core.life]:
+            self._cores.pop(cpu).close()
+        least, most = _RING_BYTES
+        size = least
+        while size < most and size * 2 * len(lives) <= _ALL_RINGS_BYTES:
+            size *= 2
+        for cpu, life in lives.items():
+            if cpu not in self._cores:
+                self._cores[cpu] = _TracedCore(cpu, life, list(self._layouts), size)
+
+    def close(self) -> None:
+        """Give everything back."""
+        while self._cores:
+            self._cores.popitem()[1].close()
+
+
+class _TracedCore:
+    """The rings of one core: hits of all tracepoints, and apart from them, names."""
+
+    def __init__(self, cpu: int, life: int, numbers: list[int], size_bytes: int) -> None:
+        self.life = life
+        wanted = [event.Tracepoint(number, size_bytes // 2) for number in numbers]
+        self._others: list[int] = []
+        self.names = Ring(cpu, event.Renames(_NAMES_RING_BYTES // 2), _NAMES_RING_BYTES)
+        try:
+            self.hits = Ring(cpu, wanted[0], size_bytes)
+        except SourceError:
+            self.names.close()
+            raise
+        try:
+            for other in wanted[1:]:
+                self._others.append(event.open_event(other.attribute(), cpu=cpu))
+                event.redirect(self._others[-1], self.hits.descriptor)
+            for descriptor in (self.names.descriptor, self.hits.descriptor, *self._others):
+                event.enable(descriptor)
+        except OSError as error:
+            self.close()
+            raise SourceError(f"tracepoints of CPU {cpu}", error.strerror or str(error)) from error
+
+    def close(self) -> None:
+        for descriptor in self._others:
+            os.close(descriptor)
+        self.hits.close()
+        self.names.close()
+
+
+def _read_hierarchy_numbers(places: Places) -> dict[int, str]:
+    try:
+        return parse_hierarchy_numbers((places.proc / "self/cgroup").read_bytes())
+    except OSError:
+        return {}
+
+
+def parse_hierarchy_numbers(content: bytes) -> dict[int, str]:
+    """The number of each hierarchy, from `/proc/self/cgroup`."""
+    numbers: dict[int, str] = {}
+    for line in content.decode("utf-8", "replace").splitlines():
+        number, _, rest = line.partition(":")
+        if number.isdigit():
+            numbers[int(number)] = rest.partition(":")[0] or UNIFIED
+    return numbers
+
+
+# -- scans -----------------------------------------------------------------
+
+
+class ScanWatch:
+    """The memory controller's and the v2 hierarchy, scanned at each `read`."""
+
+    way: Literal["tracepoints", "scan"] = "scan"
+    descriptors: Sequence[int] = ()  # nothing to wait on
+    lost = 0
+
+    def __init__(
+        self, places: Places | None = None, clock: Callable[[], int] = time.monotonic_ns
+    ) -> None:
+        hierarchies = read_hierarchies(places or Places())
+        chosen = [each for each in hierarchies if each.version == 2 or "memory" in each.controllers]
+        self._hierarchies: list[Hierarchy] = chosen or hierarchies[:1]
+        self._clock = clock
+        self._seen = [dict(walk(each.mount)) for each in self._hierarchies]
+
+    def read(self) -> list[ChurnEvent]:
+        """What is there now and was not, and the other way round."""
+        now = self._clock()
+        found: list[ChurnEvent] = []
+        for at, hierarchy in enumerate(self._hierarchies):
+            before, after = self._seen[at], dict(walk(hierarchy.mount))
+            self._seen[at] = after
+            sides: tuple[tuple[Kind, dict[str, int], dict[str, int]], ...] = (
+                ("removed", before, after),
+                ("made", after, before),
+            )
+            for kind, here, there in sides:
+                found.extend(
+                    ChurnEvent(now, kind, path, hierarchy.name, inode, None, None)
+                    for path, inode in here.items()
+                    if there.get(path) != inode
+                )
+        return found
+
+    def close(self) -> None:
+        """Nothing is held."""

@@ -1,0 +1,62 @@
+"""What processes were called at a given time, also of those that are gone.
+
+A tracepoint's record tells a process by its number. By the time it is read, a maker
+such as runc has ended, so names are taken from what perf records of every exec.
+On a node that starts hundreds of programs a second nearly all of that is for
+nothing: it is kept as it came, and read only when a name is asked for.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from pathlib import Path
+
+from nodescope.sources.cgroups.tracepoints import Renamed, parse_records
+
+_MAX_KEPT_BYTES = 1 << 20
+_MAX_NAMES = 4096
+
+
+class RenamedProcesses:
+    """Names by process, as of the last name that was taken."""
+
+    def __init__(self, proc: Path) -> None:
+        self._proc = proc
+        self._kept: deque[bytes] = deque()
+        self._kept_bytes = 0
+        self._names: dict[int, str] = {}
+
+    def keep(self, drained: bytes) -> None:
+        """What a ring of renames held."""
+        self._kept.append(drained)
+        self._kept_bytes += len(drained)
+        while self._kept_bytes > _MAX_KEPT_BYTES:
+            self._kept_bytes -= len(self._kept.popleft())
+            self._names.clear()  # numbers are used again: what was known may be another's name
+
+    def take_kept(self) -> list[Renamed]:
+        """What was kept, in no order; each is to be given to `rename` when its time has come."""
+        found: list[Renamed] = []
+        for drained in self._kept:
+            records, _lost = parse_records(drained, {})
+            found.extend(each for each in records if isinstance(each, Renamed))
+        self._kept.clear()
+        self._kept_bytes = 0
+        return found
+
+    def rename(self, pid: int, name: str) -> None:
+        """From now on it is called so."""
+        self._names.pop(pid, None)
+        self._names[pid] = name
+        if len(self._names) > _MAX_NAMES:
+            del self._names[next(iter(self._names))]
+
+    def name(self, pid: int) -> str | None:
+        """As it was announced, else as it is now; None if it ended without a word."""
+        if pid not in self._names:
+            try:
+                comm = (self._proc / str(pid) / "comm").read_bytes()
+            except OSError:
+                return None
+            self.rename(pid, comm.decode("utf-8", "replace").rstrip("\n"))
+        return self._names[pid]

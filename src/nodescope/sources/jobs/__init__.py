@@ -1,0 +1,1 @@
+"""Jobs that ran on the node, as their schedulers report them."""

@@ -1,0 +1,1 @@
+"""Processes: what they hold open, where they listen, how they end."""

@@ -1,0 +1,74 @@
+"""The diagnosis of a window, and its report."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nodescope.diagnosis.case import Case
+from nodescope.diagnosis.diagnose import diagnose
+from nodescope.diagnosis.finding import Diagnosis, Finding
+from nodescope.diagnosis.report.document import diagnosis_document
+from nodescope.diagnosis.report.html import render_page
+from nodescope.diagnosis.report.text import render_markdown
+from nodescope.diagnosis.showing import with_archive
+from nodescope.web.answers.replies import LARGEST, json_reply
+from nodescope.web.looking import find_look
+from nodescope.web.question import Question, Reply, to_ms
+
+
+def diagnosis(question: Question) -> Reply:
+    """As `nodescope diagnose --json`, with times in milliseconds and a place for every link."""
+    found = _diagnose(question)
+    reply = json_reply(_document(found))
+    while len(reply.body) > LARGEST and found.findings:
+        found.findings.pop()
+        reply = json_reply({**_document(found), "left_off": True})
+    return reply
+
+
+def _diagnose(question: Question) -> Diagnosis:
+    if not question.window.length_ns:
+        return Diagnosis(question.window.from_ns, question.window.to_ns)
+    found = diagnose(question.segments, question.window, None, question.show)
+    return with_archive(found, question.snapshot.archive.root.absolute())
+
+
+def _document(found: Diagnosis) -> dict[str, Any]:
+    document = diagnosis_document(found)
+    document |= {"from_ms": to_ms(found.from_ns), "to_ms": to_ms(found.to_ns)}
+    for finding, told in zip(found.findings, document["findings"], strict=True):
+        _place(finding, told)
+    return document
+
+
+def _place(finding: Finding, told: dict[str, Any]) -> None:
+    symptom = finding.symptom
+    for each, said in zip((symptom, *finding.also), (told["symptom"], *told["also"]), strict=False):
+        said["time_ms"] = to_ms(each.time_ns)
+        if each.from_ns is not None:
+            said["from_ms"] = to_ms(each.from_ns)
+        around = 15_000_000_000
+        start = each.time_ns if each.from_ns is None else each.from_ns
+        said["look"] = {
+            "view": "timeline",
+            "from_ms": to_ms(max(0, start - around)),
+            "to_ms": to_ms(each.time_ns + around),
+        }
+    told["repeats_ms"] = [to_ms(time_ns) for time_ns in finding.repeats]
+    for chain, said in zip(finding.chains, told["chains"], strict=True):
+        for link, shown in zip(chain.links, said["links"], strict=True):
+            shown["refute"] = link.refute
+            shown["look"] = find_look(link.show, symptom.time_ns)
+
+
+def report_html(question: Question) -> Reply:
+    """The report with its pictures, as one file."""
+    found = _diagnose(question)
+    page = render_page(found, Case(question.segments, question.window), question.node)
+    return Reply(page.encode(), "text/html; charset=utf-8", "diagnosis.html")
+
+
+def report_markdown(question: Question) -> Reply:
+    """The report for an incident's page."""
+    text = render_markdown(_diagnose(question))
+    return Reply(text.encode(), "text/markdown; charset=utf-8", "diagnosis.md")

@@ -1,0 +1,92 @@
+"""`zombies --at` and `audit --at`: the node as a recording had it, whatever it is now."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.diagnosis.test_diagnose import SHAPE, without
+
+from nodescope.cli.main import main
+from nodescope.diagnosis.report.recorded_facts import render_recorded_zombies
+from nodescope.lab.synthetic import write_story
+
+AT = f"+{SHAPE.resets[0]}s"
+
+
+@pytest.fixture(scope="module")
+def story(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("story") / "archive"
+    write_story(path, SHAPE)
+    return path
+
+
+def ask(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> Any:
+    assert main([*map(str, arguments), "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_zombies_as_they_were(story: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = ask(capsys, "zombies", "--at", AT, "--archive", story)
+    assert (found["tracked"], found["visible"], found["dying"]) == (68_680, 240, 68_440)
+    assert found["parents"][0]["path"] == "/ecs"
+    assert found["parents"][0]["held"]["shmem"] > 0
+    earlier = ask(capsys, "zombies", "--at", "+60s", "--archive", story)
+    assert earlier["dying"] < found["dying"]
+    assert earlier["at"] < found["at"]
+
+
+def test_units_as_they_were(story: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (unit,) = ask(capsys, "audit", "--at", AT, "--unit", "ecs.service", "--archive", story)
+    assert (unit["unit"], unit["preset"], unit["successes"]) == ("ecs.service", "enabled", 0)
+    every = ask(capsys, "audit", "--at", AT, "--archive", story)
+    assert {"ecs.service", "kubelet.service"} <= {each["unit"] for each in every}
+    assert main(["audit", "--at", AT, "--unit", "ecs.service", "--archive", str(story)]) == 0
+    shown = capsys.readouterr().out
+    assert "successes 0" in shown
+    assert "enabled; preset: enabled" in shown
+    assert "kubelet" not in shown
+
+
+def test_further_parents_are_counted_or_shown() -> None:
+    parents = [
+        {"path": f"/{number}", "dying": None if number else 8, "held": {"file": 4096}}
+        for number in range(7)
+    ]
+    found = {"at": "then", "version": "v2", "tracked": 9, "visible": None, "dying": 8,
+             "parents": parents}  # fmt: skip
+    few = render_recorded_zombies(found, all_parents=False)
+    assert "visible ?, dying 8" in few
+    assert "… 2 more" in few
+    assert "/6" not in few
+    every = render_recorded_zombies(found, all_parents=True)
+    assert "more" not in every
+    assert "page cache 4 KiB" in every.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["audit", "--at", AT, "--unit", "no.service"], "nothing was recorded of no.service"),
+        (["audit", "--unit", "ecs.service"], "--unit needs --at"),
+        (["zombies", "--at", AT, "--watch", "1s"], "look at now"),
+        (["zombies", "--at", AT, "--files"], "look at now"),
+    ],
+)
+def test_what_cannot_be_shown_is_refused(
+    arguments: list[str], said: str, story: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*arguments, "--archive", str(story)]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_what_was_not_recorded_is_said(
+    story: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    archive = str(without(story, tmp_path / "a", "memory_cgroups", "units"))
+    assert main(["zombies", "--at", AT, "--archive", archive]) == 2
+    assert "no memory cgroups were recorded" in capsys.readouterr().err
+    assert main(["audit", "--at", AT, "--archive", archive]) == 2
+    assert "nothing was recorded of units" in capsys.readouterr().err

@@ -1,0 +1,170 @@
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nodescope.sources.cgroups import churn_ledger
+from nodescope.sources.cgroups.churn import ChurnEvent, Kind
+from nodescope.sources.cgroups.churn_ledger import GRACE_NS, Churned, ChurnLedger
+
+SECOND = 1_000_000_000
+
+
+def event(
+    kind: Kind, path: str, identity: int, *, at: int = 0, hierarchy: str = "memory",
+    pid: int | None = 5, comm: str | None = "runc",
+) -> ChurnEvent:  # fmt: skip
+    return ChurnEvent(at, kind, path, hierarchy, identity, pid, comm)
+
+
+def life(path: str, identity: int, *kinds: Kind, hierarchy: str = "memory") -> list[ChurnEvent]:
+    return [event(kind, path, identity, hierarchy=hierarchy) for kind in kinds]
+
+
+def test_cgroups_of_one_pattern_are_one_row() -> None:
+    ledger = ChurnLedger()
+    for number in range(3):
+        ledger.take(life(f"/docker/c{number}", number, "made", "removed", "released"))
+    ledger.take([event("made", "/docker/other", 9, comm="mkdir", pid=8)])
+    assert ledger.tell(0) == [
+        Churned("/docker", "c*", "runc", 5, None, 3, 3, 3, 0, 0),
+        Churned("/docker", "other", "mkdir", 8, None, 1, 0, 0, 0, 0),
+    ]
+    assert ledger.tell(1) == []
+
+
+def test_the_same_container_in_every_hierarchy_is_one() -> None:
+    ledger = ChurnLedger()
+    for hierarchy in ("cpu", "memory", "pids"):
+        ledger.take(life("/docker/1", 1, "made", "removed", hierarchy=hierarchy))
+    for hierarchy in ("cpu", "pids"):
+        ledger.take(life("/docker/1", 1, "released", hierarchy=hierarchy))
+    (row,) = ledger.tell(2 * GRACE_NS)
+    assert (row.made, row.removed, row.released, row.unreleased) == (1, 1, 1, 1)
+
+
+def test_a_cgroup_counts_for_its_maker_whoever_removes_it() -> None:
+    ledger = ChurnLedger()
+    ledger.take([event("made", "/a/1", 1), event("removed", "/a/1", 1, pid=1, comm="systemd")])
+    (row,) = ledger.tell(0)
+    assert (row.maker, row.made, row.removed) == ("runc", 1, 1)
+
+
+def test_what_was_made_before_counts_for_who_removes_it() -> None:
+    ledger = ChurnLedger()
+    ledger.take([event("removed", "/a/1", 1, comm="systemd")])
+    (row,) = ledger.tell(0)
+    assert (row.maker, row.made, row.removed) == ("systemd", 0, 1)
+
+
+def test_several_makers_of_one_name_have_no_pid() -> None:
+    ledger = ChurnLedger()
+    ledger.take([event("made", f"/a/{pid}", pid, pid=pid) for pid in (1, 2)])
+    assert ledger.tell(0)[0].maker_pid is None
+    ledger.take([event("made", "/a/3", 3, pid=2)])
+    assert ledger.tell(1)[0].maker_pid == 2
+
+
+def test_what_runs_in_it_is_named() -> None:
+    ledger = ChurnLedger()
+    ledger.take([event("made", "/a/1", 1), event("attached", "/a/1", 1, pid=77, comm="agent")])
+    ledger.take([event("attached", "/old", 99, comm="sh")])  # not made while we watched
+    (row,) = ledger.tell(0)
+    assert (row.attached, row.workload) == (1, "agent")
+
+
+def test_removed_and_not_released_counts_after_a_minute_and_until_it_is() -> None:
+    ledger = ChurnLedger()
+    ledger.take(life("/a/1", 1, "made", "removed"))
+    assert ledger.tell(GRACE_NS - 1)[0].unreleased == 0
+    assert ledger.tell(GRACE_NS)[0].unreleased == 1
+    assert ledger.tell(GRACE_NS + 1) == []
+    assert ledger.tell(GRACE_NS + 2, whole=True)[0].unreleased == 1
+    ledger.take(life("/a/1", 1, "released"))
+    (row,) = ledger.tell(GRACE_NS + 3)
+    assert (row.released, row.unreleased) == (1, 0)
+
+
+def test_a_path_used_again_is_another_cgroup() -> None:
+    ledger = ChurnLedger()
+    ledger.take(life("/a/x", 1, "made", "removed") + life("/a/x", 2, "made", "removed", "released"))
+    assert ledger.tell(GRACE_NS)[0].unreleased == 1
+
+
+def test_releases_of_what_was_removed_before_are_passed_over() -> None:
+    ledger = ChurnLedger()
+    ledger.take(life("/a/1", 1, "released"))
+    assert ledger.tell(0) == []
+
+
+def test_without_releases_nothing_is_unreleased() -> None:
+    ledger = ChurnLedger(releases=False)
+    ledger.take(life("/a/1", 1, "made", "removed"))
+    assert ledger.tell(0)[0].removed == 1
+    assert ledger.tell(2 * GRACE_NS) == []
+
+
+def test_beyond_the_bound_zombies_are_counted_and_not_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(churn_ledger, "_MAX_REMOVED", 10)
+    ledger = ChurnLedger()
+    for number in range(35):
+        ledger.take(life(f"/a/z{number}", number, "made", "removed"))
+    assert ledger.tell(GRACE_NS)[0].unreleased == 35
+    for number in range(35):
+        ledger.take(life(f"/a/z{number}", number, "released"))
+    (row,) = ledger.tell(GRACE_NS)
+    assert (row.released, row.unreleased) == (35, 0)
+
+
+def test_names_without_pattern_do_not_fill_the_memory() -> None:
+    ledger = ChurnLedger()
+    words = ["".join(chr(97 + (number >> shift) % 26) for shift in (0, 4, 8, 12)) for number in
+             range(3000)]  # fmt: skip
+    for number, word in enumerate(words):
+        ledger.take(life(f"/a/{word}", number, "made", "removed", "released"))
+    rows = ledger.tell(0)
+    assert len(rows) <= churn_ledger._MAX_PATTERNS + 1
+    assert sum(row.made for row in rows) == 3000
+
+
+def test_varying_parents_are_told_by_pattern_when_they_are_many() -> None:
+    ledger = ChurnLedger()
+    for number in range(5000):
+        ledger.take(life(f"/pods/pod{number}/main", number, "made", "removed", "released"))
+    rows = ledger.tell(0)
+    assert len(rows) <= churn_ledger._MAX_GROUPS + 1
+    assert rows[-1].parent == "/pods/pod*"
+    assert sum(row.made for row in rows) == 5000
+    for _ in range(40):
+        ledger.tell(1)
+    assert ledger._groups == {}
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["made", "removed", "released", "attached"]),
+            st.integers(0, 8),
+            st.integers(0, 3),
+        ),
+        max_size=60,
+    )
+)
+def test_any_order_of_events_adds_up(history: Iterable[tuple[Kind, int, int]]) -> None:
+    ledger, now = ChurnLedger(), 0
+    made = removed = 0
+    rows: list[Churned] = []
+    for kind, identity, minutes in history:
+        now += minutes * GRACE_NS
+        ledger.take([event(kind, f"/p/{identity}", identity, at=now)])
+        rows += ledger.tell(now)
+        made += kind == "made"
+        removed += kind == "removed"
+    assert sum(row.made for row in rows) == made
+    assert sum(row.removed for row in rows) == removed
+    assert all(row.unreleased >= 0 for row in rows)
