@@ -1,0 +1,192 @@
+"""Details: the typed part of an event, as its kind declares it.
+
+A class of details is a frozen dataclass whose fields are annotated with their meaning
+(`Annotated[int | None, detail("…")]`); None means not known. The archive stores details as
+a JSON object without what is None. Reading one back takes nothing on trust, because an
+archive may be hostile, or written by another version: a field is None unless its value has
+the declared type, and whatever was not understood is kept aside in `others`, so that people
+still see it.
+"""
+
+import json
+import math
+import types
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias, TypeVar
+
+Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
+
+
+@dataclass(frozen=True, slots=True)
+class _Meaning:
+    """What an annotation adds to the type of a field."""
+
+    help: str
+    key: str | None
+    formerly: str | None
+
+
+def detail(
+    help: str,  # noqa: A002 (the help of a column is called so, too)
+    *,
+    key: str | None = None,
+    formerly: str | None = None,
+) -> _Meaning:
+    """Declare what a field means.
+
+    `key` is its name in JSON where that cannot be the name of an attribute, and `formerly`
+    the name that older archives have for it.
+    """
+    return _Meaning(help, key, formerly)
+
+
+@dataclass(frozen=True, slots=True)
+class DetailField:
+    """One declared field of a class of details."""
+
+    attribute: str
+    key: str
+    help: str
+    formerly: str | None
+    type: str  # for people: `whole number`, `text`, …
+    parse: Callable[[Json], object]  # None if the value is not of that type
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Details:
+    """What else is known of an event; by itself, of one whose kind declares nothing."""
+
+    others: Mapping[str, Json] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Json]:
+        """Return what is known, as a JSON object."""
+        found = ((each.key, getattr(self, each.attribute)) for each in fields_of(type(self)))
+        known = {key: _plain(value) for key, value in found if value is not None}
+        return {**known, **self.others}
+
+    def __bool__(self) -> bool:
+        """Return whether anything is known."""
+        return bool(self.to_json())
+
+
+DeclaredDetails = TypeVar("DeclaredDetails", bound=Details)
+
+
+def format_details(details: Details) -> str | None:
+    """Return details as the archive stores them; None if nothing is known."""
+    document = details.to_json()
+    return json.dumps(document, ensure_ascii=False) if document else None
+
+
+def parse_details(declared: type[DeclaredDetails], text: str | None) -> DeclaredDetails:
+    """Return what the archive stores as details of a class; empty ones if it makes no sense."""
+    if not text:
+        return declared()
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError):
+        return declared()
+    if not isinstance(document, dict):
+        return declared()
+    return read_details(declared, document)
+
+
+def read_details(declared: type[DeclaredDetails], document: Mapping[str, Json]) -> DeclaredDetails:
+    """Return a JSON object as details of a class."""
+    make: Callable[..., DeclaredDetails] = declared
+    others = {key: value for key, value in document.items() if value is not None}
+    found: dict[str, object] = {}
+    for each in fields_of(declared):
+        for key in (each.key, each.formerly):
+            value = each.parse(others[key]) if key in others else None
+            if key is not None and value is not None:
+                found[each.attribute] = value
+                del others[key]
+                break
+    return make(**found, others=others)
+
+
+def fields_of(declared: type[Details]) -> tuple[DetailField, ...]:
+    """Return the fields that a class of details declares, those of its bases first."""
+    if declared not in _FIELDS:
+        hints = typing.get_type_hints(declared, include_extras=True)
+        fields = (_field(name, hint) for name, hint in hints.items() if name != "others")
+        _FIELDS[declared] = tuple(fields)
+    return _FIELDS[declared]
+
+
+_FIELDS: dict[type[Details], tuple[DetailField, ...]] = {}  # classes are declared once
+
+
+def _field(attribute: str, hint: object) -> DetailField:
+    bare, meaning = typing.get_args(hint)
+    (plain,) = (each for each in typing.get_args(bare) if each is not types.NoneType)
+    name, parse = _TYPES[plain]
+    return DetailField(
+        attribute, meaning.key or attribute, meaning.help, meaning.formerly, name, parse
+    )
+
+
+def _plain(value: object) -> Json:
+    """Return the value of a field as `json` reads it back."""
+    if isinstance(value, tuple):
+        return list(value)
+    if isinstance(value, Mapping):
+        return dict(value)
+    assert isinstance(value, bool | int | float | str)
+    return value
+
+
+# -- the types a field may have ------------------------------------------------------
+
+
+def _parse_whole(value: Json) -> int | None:
+    if not isinstance(value, int) or isinstance(value, bool):
+        return None
+    return value if abs(value) < 1 << 63 else None
+
+
+def _parse_number(value: Json) -> float | None:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return _parse_whole(value)
+
+
+def _parse_text(value: Json) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _parse_flag(value: Json) -> bool | None:
+    return value if isinstance(value, bool) else None
+
+
+def _parse_wholes(value: Json) -> tuple[int, ...] | None:
+    found = [_parse_whole(each) for each in value] if isinstance(value, list | tuple) else [None]
+    known = tuple(each for each in found if each is not None)
+    return known if len(known) == len(found) else None
+
+
+def _parse_texts(value: Json) -> tuple[str, ...] | None:
+    found = [_parse_text(each) for each in value] if isinstance(value, list | tuple) else [None]
+    known = tuple(each for each in found if each is not None)
+    return known if len(known) == len(found) else None
+
+
+def _parse_counts(value: Json) -> dict[str, int] | None:
+    if not isinstance(value, Mapping):
+        return None
+    found = {key: count for key, each in value.items() if (count := _parse_whole(each)) is not None}
+    return found if len(found) == len(value) else None
+
+
+_TYPES: dict[object, tuple[str, Callable[[Json], object]]] = {
+    int: ("whole number", _parse_whole),
+    float: ("number", _parse_number),
+    str: ("text", _parse_text),
+    bool: ("true or false", _parse_flag),
+    tuple[int, ...]: ("list of whole numbers", _parse_wholes),
+    tuple[str, ...]: ("list of texts", _parse_texts),
+    Mapping[str, int]: ("whole numbers by text", _parse_counts),
+}
