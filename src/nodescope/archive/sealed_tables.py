@@ -29,10 +29,10 @@ from nodescope.archive.schema import (
 )
 from nodescope.archive.stack_tree import find_intact, lay_out, mark_callers
 from nodescope.numbering import distinct
+from nodescope.quantities import SECOND_NS
 from nodescope.records import NODE_TABLES, SEALED_TABLES, TABLES
 
 Array = NDArray[Any]
-SECOND_NS = 1_000_000_000
 NARROW = 1 / 8000  # of a segment's samples: paths with fewer are not rolled up
 MANY = 200_000  # samples; with fewer the roll-up would be no faster than the stacks
 MAX_TIME_NS = 1 << 62  # the year 2116: sums of two still fit into 64 bits

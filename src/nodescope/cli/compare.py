@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 from nodescope.cli import options
 from nodescope.cli import window as windows
 from nodescope.errors import UsageError
+from nodescope.quantities import MINUTE_NS
 
 if TYPE_CHECKING:
     from nodescope.recording.window import TimeExtent, Window
 
-DEFAULT_BASELINE_NS = 30 * 60 * 1_000_000_000
+DEFAULT_BASELINE_NS = 30 * MINUTE_NS
 DEFAULT_LIMIT = 20
 _LISTED = 200
 

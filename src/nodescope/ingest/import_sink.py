@@ -19,8 +19,8 @@ from nodescope.archive.retention import Retention
 from nodescope.archive.writer import ArchiveWriter
 from nodescope.errors import UsageError
 from nodescope.ingest.sink import I64, Capture, ImportNames, ImportReport, SampleRows
+from nodescope.quantities import SECOND_NS
 
-SECOND_NS = 1_000_000_000
 SEGMENT_NS = 120 * SECOND_NS
 GAP_NS = 100_000_000  # between captures; less is how long `perf record` takes to start
 MAX_TIME_NS = 1 << 62

@@ -8,9 +8,9 @@ from nodescope.analysis.compare import Change, Comparison, compare
 from nodescope.analysis.filter import Filter
 from nodescope.archive.reader import Segment
 from nodescope.diagnosis.case import Case
-from nodescope.quantities import format_duration
+from nodescope.quantities import SECOND_NS, format_duration
 from nodescope.recording.sample_columns import SampleColumns
-from nodescope.recording.window import SECOND_NS, Window, overlapping
+from nodescope.recording.window import Window, overlapping
 
 BASELINE_NS = 1800 * SECOND_NS
 APART_NS = 2 * SECOND_NS  # what is asked about may have begun a little earlier than seen
