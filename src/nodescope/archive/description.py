@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 
 from nodescope.archive.files import SEGMENT_FILE, read_json
 from nodescope.archive.layout import FORMAT, check_format
+from nodescope.clock import CLOCK_STEP_NS
 from nodescope.errors import ArchiveError, CorruptSegment, NewerFormat
 from nodescope.quantities import SECOND_NS
 from nodescope.records import TABLES
 
-CLOCK_STEP_NS = 50_000_000
 MAX_GAPS = 16  # described in full; how many there are is in `tables`
 MAX_REASON = 200
 

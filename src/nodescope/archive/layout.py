@@ -63,6 +63,7 @@ OPEN_DIRECTORY = "open"
 SEALED_DIRECTORY = "segments"
 FROZEN_DIRECTORY = "frozen"
 MARKS_DIRECTORY = "marks"
+MAX_TIME_NS = (1 << 62) - 1  # in the year 2116: sums of two still fit into 64 bits
 
 _NAME = re.compile(r"(\d{8,12})-\d{8}T\d{6}Z")
 _HINT = "give the folder that `nodescope record` writes to, with --archive"

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nodescope.analysis.compare import BASELINE_NS
 from nodescope.analysis.filter import Filter
 from nodescope.analysis.flame import FlameNames, flame_of
 from nodescope.analysis.heatmap import make_heatmap
@@ -30,7 +31,6 @@ from nodescope.recording.window import Window, overlapping, read_parts
 
 AROUND_NS = 60 * SECOND_NS
 BEFORE_NS = 5 * SECOND_NS  # what of a moment no core was held for is looked at
-BASELINE_NS = 1800 * SECOND_NS
 LEAST_BASELINE_NS = 3 * SECOND_NS
 MISSED = 0.05  # of what ran now: so much must be gone to be missed
 TREND_NS = 12 * HOUR_NS

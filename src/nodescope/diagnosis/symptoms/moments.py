@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nodescope.analysis.compare import Change, Comparison
+from nodescope.analysis.compare import BASELINE_NS, Change, Comparison
 from nodescope.diagnosis.case import NEARLY, Case, Held
 from nodescope.diagnosis.finding import Symptom
-from nodescope.diagnosis.links.baseline import APART_NS, BASELINE_NS, compare_before, rose
+from nodescope.diagnosis.links.baseline import APART_NS, compare_before, rose
 from nodescope.diagnosis.story import Story
 from nodescope.quantities import SECOND_NS, format_duration
 from nodescope.recording.window import Window

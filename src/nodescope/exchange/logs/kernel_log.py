@@ -20,6 +20,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from nodescope.archive.layout import MAX_TIME_NS
 from nodescope.clock import ClockPair
 from nodescope.exchange.formats import ImportFormat, Peek, Progress
 from nodescope.exchange.importer import (
@@ -35,7 +36,7 @@ from nodescope.exchange.logs.times import parse_ctime, parse_iso
 from nodescope.exchange.unpacked import read_head
 from nodescope.ingest.clean_text import clean_text, split_lines
 from nodescope.ingest.log_lines import KERNEL, KernelEvents
-from nodescope.ingest.parsed import MAX_TIME_NS, Event, Notes
+from nodescope.ingest.parsed import Event, Notes
 from nodescope.ingest.sink import Capture, ImportReport, Sink
 from nodescope.quantities import SECOND_NS
 

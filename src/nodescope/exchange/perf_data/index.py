@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from nodescope.archive.layout import MAX_TIME_NS
 from nodescope.errors import MalformedSource, UsageError
 from nodescope.exchange.perf_data.header import CPUMODE_KERNEL, PerfEvent, PerfHeader
 from nodescope.exchange.perf_data.records import FINISHED_ROUND, Records
@@ -38,7 +39,6 @@ from nodescope.perf.decode import (
 from nodescope.quantities import DAY_NS, HOUR_NS
 
 MMAP = 1
-MAX_TIME_NS = 1 << 62
 _MISC_EXEC = 1 << 13  # of FORK: made up by perf, not born of its parent; of MMAP: data
 _LONGEST_NS = 30 * DAY_NS  # no capture is longer: what is further away is damage
 _MARGIN_NS = HOUR_NS  # by which other records may precede or follow all samples
@@ -209,7 +209,7 @@ def _choose_events(
 
 
 def _plausible(times: I64) -> Bool:
-    possible: Bool = (times > 0) & (times < MAX_TIME_NS)
+    possible: Bool = (times > 0) & (times <= MAX_TIME_NS)
     if possible.any():
         middle = int(np.median(times[possible]))
         possible &= np.abs(np.where(possible, times, 0) - middle) < _LONGEST_NS

@@ -25,9 +25,10 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
+from nodescope.archive.layout import MAX_TIME_NS
 from nodescope.exchange.perf_script.frames import StackParser, is_frame_line
 from nodescope.ingest.clean_text import clean
-from nodescope.ingest.parsed import MAX_TIME_NS, UNKNOWN_CPU, Notes, ParsedNames, ParsedSamples
+from nodescope.ingest.parsed import UNKNOWN_CPU, Notes, ParsedNames, ParsedSamples
 from nodescope.quantities import SECOND_NS
 
 MAX_HEADER_BYTES = 1024

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sized
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from nodescope.archive.layout import MAX_TIME_NS
 from nodescope.errors import MalformedSource
 from nodescope.exchange import wire
 from nodescope.exchange.formats import ImportFormat, Peek, Progress
@@ -27,7 +28,6 @@ from nodescope.exchange.profiles.folded import span_of
 from nodescope.exchange.profiles.spread import Counted, add_spread
 from nodescope.ingest.clean_text import clean
 from nodescope.ingest.parsed import (
-    MAX_TIME_NS,
     UNKNOWN,
     UNKNOWN_PID,
     Notes,
