@@ -12,9 +12,9 @@ from tests.sources.containers.test_docker import docker_root
 
 from nodescope.archive.writer import ArchiveWriter
 from nodescope.clock import SystemClock
+from nodescope.quantities import SECOND_NS
 
 Nodescope = Callable[..., Any]
-SECOND_NS = 1_000_000_000
 
 
 @pytest.fixture(autouse=True)

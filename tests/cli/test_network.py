@@ -12,8 +12,9 @@ from tests.analysis.conftest import HandClock
 from tests.sources.network.synthetic_ena import QUEUES, SyntheticEthtool, SyntheticHost
 
 from nodescope.archive.writer import ArchiveWriter
+from nodescope.quantities import SECOND_NS
 from nodescope.recorder.log import EventLog
-from nodescope.recorder.observation import SECOND_NS, Event, Setting, columns_of
+from nodescope.recorder.observation import Event, Setting, columns_of
 from nodescope.recorder.observers.nics import NicsObserver
 from nodescope.recorder.observers.softnet import make
 from nodescope.sources.places import Places

@@ -10,11 +10,10 @@ import pytest
 from nodescope.archive.retention import Retention
 from nodescope.archive.writer import ArchiveWriter
 from nodescope.cli.status import render_summary, summary_to_json
-from nodescope.quantities import format_bytes
+from nodescope.quantities import SECOND_NS, format_bytes
 
 Nodescope = Callable[..., Any]
 START_NS = 1_777_636_800_000_000_000  # 2026-05-01T12:00:00Z
-SECOND_NS = 1_000_000_000
 NODE = {"name": "gpu-7", "cpus": 96, "kernel": "5.10.0", "memory_bytes": 1 << 40, "boot_id": "b1"}
 
 

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from nodescope.diagnosis.case import Case
-from nodescope.recording.window import SECOND_NS, Event, Window
+from nodescope.quantities import SECOND_NS
+from nodescope.recording.window import Event, Window
 
 NOW = 100_000 * SECOND_NS
 SLICE = "/system.slice"

@@ -20,7 +20,8 @@ from nodescope.diagnosis.report.document import diagnosis_document
 from nodescope.diagnosis.report.text import render_markdown, render_text
 from nodescope.diagnosis.symptoms.incidents import Incident
 from nodescope.lab.score import judge, solve
-from nodescope.lab.synthetic import SECOND, Shape, story_truth, write_story
+from nodescope.lab.synthetic import Shape, story_truth, write_story
+from nodescope.quantities import SECOND_NS
 from nodescope.recording.window import Event, TimeExtent, Window
 
 SHAPE = Shape().small()
@@ -282,7 +283,7 @@ def test_the_moment_is_the_one_given_also_at_the_end_of_a_recording(
 
     monkeypatch.setattr("nodescope.diagnosis.diagnose.diagnose", ask)
     assert main(["diagnose", "--archive", str(story), "--at", "+1180s"]) == 0
-    assert asked == [TimeExtent(Archive.open(story).segments()).from_ns + 1180 * SECOND]
+    assert asked == [TimeExtent(Archive.open(story).segments()).from_ns + 1180 * SECOND_NS]
 
 
 def test_names_in_a_report_are_never_markup(story: Path) -> None:
@@ -305,5 +306,5 @@ def test_every_command_shown_is_one_of_ours(story: Path) -> None:
 
 def test_times_of_the_story_are_as_told(story: Path) -> None:
     extent = TimeExtent(Archive.open(story).segments())
-    length = (extent.to_ns - extent.from_ns) / SECOND
+    length = (extent.to_ns - extent.from_ns) / SECOND_NS
     assert SHAPE.seconds - 2 < length < SHAPE.seconds + 2

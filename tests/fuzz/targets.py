@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from tests.exchange import perf_files
 
+from nodescope.archive.layout import MAX_TIME_NS
 from nodescope.errors import NodescopeError
 from nodescope.exchange.core_times import mpstat, sar
 from nodescope.exchange.glance import read_glance
@@ -24,7 +25,6 @@ from nodescope.exchange.profiles import folded, pprof
 from nodescope.exchange.profiles.spread import spread
 from nodescope.ingest.clean_text import MAX_LINE_BYTES
 from nodescope.ingest.parsed import (
-    MAX_TIME_NS,
     Event,
     Notes,
     ParsedNames,

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from nodescope.judgement.container_loops import LOOK_BACK_NS, MINUTE_NS, LoopWatch, find_loops
+from nodescope.judgement.container_loops import LOOK_BACK_NS, LoopWatch, find_loops
+from nodescope.quantities import MINUTE_NS, SECOND_NS
 from nodescope.sources.containers.container import Container, ContainerHappening, HappeningKind
-
-SECOND_NS = 1_000_000_000
 
 
 def run(

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from nodescope.judgement.container_loops import MINUTE_NS
 from nodescope.judgement.containers import audit_containers, happenings_of
+from nodescope.quantities import MINUTE_NS, SECOND_NS
 from nodescope.recording.window import Event
 from nodescope.sources.containers.container import Container, ContainerHappening, HappeningKind
 
-SECOND_NS = 1_000_000_000
 NOW = 1_794_832_000 * SECOND_NS
 RUNS = Container(
     "docker",

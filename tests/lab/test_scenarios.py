@@ -20,7 +20,8 @@ from nodescope.lab.scenario import Truth
 from nodescope.lab.score import judge, solve
 from nodescope.lab.small_scenarios import run_small, small_strength
 from nodescope.lab.truth_file import truth_path
-from nodescope.recording.window import SECOND_NS, TimeExtent, Window
+from nodescope.quantities import SECOND_NS
+from nodescope.recording.window import TimeExtent, Window
 
 pytestmark = [pytest.mark.root, pytest.mark.live]
 

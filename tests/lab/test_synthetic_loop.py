@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 
 from nodescope.judgement.unit_insides import tells_of_failure
-from nodescope.lab.synthetic_loop import SECOND, SyntheticLoop
+from nodescope.lab.synthetic_loop import SyntheticLoop
+from nodescope.quantities import SECOND_NS
 from nodescope.records import EVENT_KINDS, TABLES
 
 
 def _loop() -> SyntheticLoop:
-    return SyntheticLoop(21, 68_000, lambda second: round(second * SECOND), 1_780_000_000 * SECOND)
+    return SyntheticLoop(
+        21, 68_000, lambda second: round(second * SECOND_NS), 1_780_000_000 * SECOND_NS
+    )
 
 
 def test_what_stays_is_a_running_count_of_all_removed_a_while_ago() -> None:
@@ -20,7 +23,7 @@ def test_what_stays_is_a_running_count_of_all_removed_a_while_ago() -> None:
     assert counts == sorted(counts)
     assert counts[0] == 0
     last = rows[-1]
-    while_ago = sum(end <= last["time_ns"] / SECOND - 15 for end in range(3, 1200, 21))
+    while_ago = sum(end <= last["time_ns"] / SECOND_NS - 15 for end in range(3, 1200, 21))
     assert last["unreleased"] == while_ago > 50
     assert sum(row["removed"] for row in rows) == 57
     assert {(row["parent"], row["pattern"], row["maker"]) for row in rows} == {
@@ -57,7 +60,7 @@ def test_the_units_lines_name_the_container_that_was_there_before() -> None:
 def test_every_end_is_told_once_over_segments() -> None:
     loop = _loop()
     ends = [
-        event["time_ns"] // SECOND
+        event["time_ns"] // SECOND_NS
         for start in range(0, 600, 120)
         for event in loop.events(start, start + 120)
         if event["kind"] == "container_exit"

@@ -7,11 +7,11 @@ import pytest
 from nodescope.archive.layout import create_archive
 from nodescope.archive.retention import freeze, read_frozen, unfreeze
 from nodescope.clock import ClockPair
+from nodescope.quantities import SECOND_NS
 from nodescope.recorder.freeze import AROUND_NS, LONGEST_NS, MOST, Freezing
-from nodescope.recorder.observation import SECOND_NS, Event
+from nodescope.recorder.observation import Event
 
 WALL_NS = 1_800_000_000 * SECOND_NS
-MINUTE_NS = 60 * SECOND_NS
 
 
 @pytest.fixture

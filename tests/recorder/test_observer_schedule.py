@@ -12,8 +12,9 @@ import pytest
 from tests.waiting import wait_for
 
 from nodescope.errors import SourceAbsent, SourceError
+from nodescope.quantities import SECOND_NS
 from nodescope.recorder.log import EventLog
-from nodescope.recorder.observation import SECOND_NS, Event, Observation, Unseen, columns_of
+from nodescope.recorder.observation import Event, Observation, Unseen, columns_of
 from nodescope.recorder.observer_schedule import Observing
 
 BUDGET = 0.01

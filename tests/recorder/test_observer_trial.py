@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from nodescope.errors import SourceAbsent, SourceDenied, SourceError
+from nodescope.quantities import SECOND_NS
 from nodescope.recorder import observer_trial
-from nodescope.recorder.observation import SECOND_NS, Event, Observation, Setting
+from nodescope.recorder.observation import Event, Observation, Setting
 from nodescope.recorder.observer_trial import Trial, try_observers
 from nodescope.recorder.observers.catalogue import NAMES, ObserverEntry
 from nodescope.sources.access import Access, State

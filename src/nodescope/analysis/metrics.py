@@ -18,7 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from nodescope.archive.reader import Segment
-from nodescope.recording.window import SECOND_NS, Window, overlapping
+from nodescope.quantities import SECOND_NS
+from nodescope.recording.window import Window, overlapping
 from nodescope.records import TABLES, ColumnKind
 from nodescope.sources.network.driver_statistics import classify_statistic
 

@@ -15,9 +15,9 @@ import numpy.typing as npt
 
 from nodescope.analysis.stack_rows import I64
 from nodescope.archive.reader import Segment
+from nodescope.quantities import SECOND_NS
 
 F64 = npt.NDArray[np.float64]
-SECOND_NS = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)

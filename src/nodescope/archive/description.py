@@ -18,10 +18,11 @@ from numpy.typing import NDArray
 
 from nodescope.archive.files import SEGMENT_FILE, read_json
 from nodescope.archive.layout import FORMAT, check_format
+from nodescope.clock import CLOCK_STEP_NS
 from nodescope.errors import ArchiveError, CorruptSegment, NewerFormat
+from nodescope.quantities import SECOND_NS
 from nodescope.records import TABLES
 
-CLOCK_STEP_NS = 50_000_000
 MAX_GAPS = 16  # described in full; how many there are is in `tables`
 MAX_REASON = 200
 
@@ -306,7 +307,7 @@ def _integers(content: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, i
 
 def _start(content: Mapping[str, Any]) -> Start:
     numbers = _integers(content, ("run_ns", "tick_ns", "monotonic_ns", "wall_ns"))
-    if not 1 <= numbers["tick_ns"] <= 1_000_000_000:
+    if not 1 <= numbers["tick_ns"] <= SECOND_NS:
         raise ValueError(f"'tick_ns' is {numbers['tick_ns']}")
     return Start(
         name=_field(content, "name", str),

@@ -14,8 +14,9 @@ import pyarrow as pa
 
 from nodescope.archive.description import Description, Gap
 from nodescope.archive.schema import make_batch
+from nodescope.quantities import SECOND_NS
 
-RESTART_NS = 1_000_000_000  # a recorder that is replaced sooner leaves no gap worth a line
+RESTART_NS = SECOND_NS  # a recorder that is replaced sooner leaves no gap worth a line
 NOT_RUNNING = "no recorder was running"
 
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from nodescope.cli import options
 from nodescope.cli.times import format_moment, parse_moment_ns
 from nodescope.errors import ArchiveError, UsageError
-from nodescope.quantities import format_cpu_list, format_duration, parse_duration_ns
+from nodescope.quantities import SECOND_NS, format_cpu_list, format_duration, parse_duration_ns
 
 if TYPE_CHECKING:
     from nodescope.analysis.filter import Filter
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from nodescope.recording.sample_columns import SampleColumns
     from nodescope.recording.window import TimeExtent, Window
 
-DEFAULT_AROUND_NS = 5_000_000_000
+DEFAULT_AROUND_NS = 5 * SECOND_NS
 _PROGRESS_AFTER_S = 2.0
 _TIME_OF_DAY = re.compile(r"(\d{1,2}):(\d{2})(?::(\d{2}(?:\.\d{1,9})?))?(Z?)", re.IGNORECASE)
 _SUFFIXES = (".svg", ".png", ".html")
@@ -210,7 +210,7 @@ def parse_time_ns(text: str, extent: TimeExtent, now_ns: int) -> int:
 def _days(extent: TimeExtent, *, local: bool) -> Iterator[str]:
     """The days of a recording, last first."""
     first, last = (
-        datetime.fromtimestamp(ns // 1_000_000_000, UTC) for ns in (extent.from_ns, extent.to_ns)
+        datetime.fromtimestamp(ns // SECOND_NS, UTC) for ns in (extent.from_ns, extent.to_ns)
     )
     if local:
         first, last = first.astimezone(), last.astimezone()

@@ -15,10 +15,10 @@ from nodescope.analysis.cores import F64, CoreShares, derive_shares
 from nodescope.analysis.stack_rows import I64
 from nodescope.archive.reader import Segment
 from nodescope.archive.stack_tree import find_callers
+from nodescope.quantities import HOUR_NS, SECOND_NS
 from nodescope.recording.core_readings import STATES, CoreReadings
 from nodescope.recording.sample_columns import SampleColumns
 from nodescope.recording.window import (
-    SECOND_NS,
     Event,
     TimeExtent,
     Window,
@@ -29,7 +29,7 @@ from nodescope.recording.window import (
 )
 
 NEARLY = 0.8
-LOOKBACK_NS = 3600 * SECOND_NS  # what makes trouble lies before it, also before the window
+LOOKBACK_NS = HOUR_NS  # what makes trouble lies before it, also before the window
 LOOKAHEAD_NS = 120 * SECOND_NS  # a loop is told after it was watched for a while
 
 

@@ -31,7 +31,8 @@ from nodescope.diagnosis.story import Story
 from nodescope.diagnosis.symptoms.incidents import Incident
 from nodescope.diagnosis.symptoms.moments import Standing
 from nodescope.pictures.text import clock
-from nodescope.recording.window import SECOND_NS, Window, overlapping
+from nodescope.quantities import SECOND_NS
+from nodescope.recording.window import Window, overlapping
 
 IN_KERNEL = 0.5  # of a busy core's samples: less is no matter of the kernel
 

@@ -16,7 +16,8 @@ from nodescope.diagnosis.symptoms.incidents import Incident, find_incidents
 from nodescope.diagnosis.symptoms.moments import find_standing
 from nodescope.diagnosis.symptoms.recurrence import describe_recurrence
 from nodescope.pictures.text import iso
-from nodescope.recording.window import SECOND_NS, Window, find_history, read_events
+from nodescope.quantities import SECOND_NS
+from nodescope.recording.window import Window, find_history, read_events
 from nodescope.records import EVENT_KINDS
 
 BEFORE = "the time before the recording"

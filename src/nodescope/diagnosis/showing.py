@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from nodescope.diagnosis.finding import Chain, Diagnosis, Finding, Missing
+from nodescope.quantities import SECOND_NS
 
 # Without a moment these look at the machine as it is.
 _LIVE = ("audit", "doctor", "zombies")
@@ -15,8 +16,8 @@ _LIVE = ("audit", "doctor", "zombies")
 
 def moment(time_ns: int) -> str:
     """A wall time as the command line takes it."""
-    whole = datetime.fromtimestamp(time_ns // 1_000_000_000, UTC)
-    return f"{whole:%Y-%m-%dT%H:%M:%S}.{time_ns % 1_000_000_000 // 1_000_000:03d}Z"
+    whole = datetime.fromtimestamp(time_ns // SECOND_NS, UTC)
+    return f"{whole:%Y-%m-%dT%H:%M:%S}.{time_ns % SECOND_NS // 1_000_000:03d}Z"
 
 
 def around(time_ns: int, seconds: int = 15) -> str:

@@ -8,12 +8,13 @@ from pathlib import Path
 
 import numpy as np
 
+from nodescope.archive.layout import MAX_TIME_NS
 from nodescope.clock import ClockPair
 from nodescope.errors import MalformedSource, source_error
 from nodescope.exchange.formats import Peek, Progress
 from nodescope.exchange.unpacked import Torn, compression_of, read_blocks, read_head
 from nodescope.ingest.clean_text import clean_text
-from nodescope.ingest.parsed import MAX_TIME_NS, STATES, Event, Notes, ParsedSamples, Reading
+from nodescope.ingest.parsed import STATES, Event, Notes, ParsedSamples, Reading
 from nodescope.ingest.sink import Capture, ImportNames, ImportReport, SampleRows, Sink
 
 IMPORT_EVENT = "import"

@@ -15,15 +15,15 @@ import numpy as np
 import numpy.typing as npt
 
 from nodescope.archive.interning import Interner
+from nodescope.archive.layout import MAX_TIME_NS
 from nodescope.archive.retention import Retention
 from nodescope.archive.writer import ArchiveWriter
 from nodescope.errors import UsageError
 from nodescope.ingest.sink import I64, Capture, ImportNames, ImportReport, SampleRows
+from nodescope.quantities import SECOND_NS
 
-SECOND_NS = 1_000_000_000
 SEGMENT_NS = 120 * SECOND_NS
 GAP_NS = 100_000_000  # between captures; less is how long `perf record` takes to start
-MAX_TIME_NS = 1 << 62
 KEEP = Retention(age_ns=1 << 62, size_bytes=1 << 62)
 # A file whose times are nonsense must not become a segment per row.
 _LEAST_ROWS = 1000
@@ -102,7 +102,7 @@ class ImportSink:
 
     def samples(self, rows: SampleRows, names: ImportNames) -> None:
         """Add samples."""
-        possible = (rows.time_ns >= 0) & (rows.time_ns < MAX_TIME_NS)
+        possible = (rows.time_ns >= 0) & (rows.time_ns <= MAX_TIME_NS)
         if not possible.all():
             self._impossible += int(len(possible) - np.count_nonzero(possible))
             rows = _take_samples(rows, possible)
@@ -118,7 +118,7 @@ class ImportSink:
     def append(self, table: str, columns: Mapping[str, Any]) -> None:
         """Add rows of `cores`, `events` or `gaps`, about in the order of their time."""
         times = np.asarray(columns[_TIME_COLUMNS[table]], np.int64)
-        possible = (times >= 0) & (times < MAX_TIME_NS)
+        possible = (times >= 0) & (times <= MAX_TIME_NS)
         if not possible.all():
             self._impossible += int(len(possible) - np.count_nonzero(possible))
             columns, times = _take(columns, possible), times[possible]

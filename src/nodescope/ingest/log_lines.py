@@ -13,13 +13,14 @@ from typing import Any
 
 from nodescope.ingest.clean_text import clean_text
 from nodescope.ingest.parsed import Event
+from nodescope.quantities import SECOND_NS
 from nodescope.sources.kernel_log.messages import KernelMessage, classify, join
 from nodescope.sources.systemd.happenings import CHOSEN, parse_message
 from nodescope.sources.systemd.journal import JournalMessage as Entry
 from nodescope.sources.systemd.lives import Lives
 
 KERNEL, JOURNAL = "kernel", "journal"
-_JOIN_NS = 2_000_000_000  # what belongs together is said within that
+_JOIN_NS = 2 * SECOND_NS  # what belongs together is said within that
 _MAX_FIELD = 255
 _UNIT_FIELDS = (
     "UNIT", "INVOCATION_ID", "_PID", "MESSAGE_ID", "UNIT_RESULT", "N_RESTARTS", "JOB_TYPE",

@@ -21,7 +21,6 @@ KERNEL_MODULE = "[kernel]"
 UNKNOWN = "[unknown]"
 UNKNOWN_CPU = -1
 UNKNOWN_PID = -1
-MAX_TIME_NS = (1 << 62) - 1  # what the archive holds
 
 
 class ParsedFrame(NamedTuple):

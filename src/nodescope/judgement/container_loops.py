@@ -12,9 +12,9 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from nodescope.quantities import MINUTE_NS
 from nodescope.sources.containers.container import Container, ContainerHappening, HappeningKind
 
-MINUTE_NS = 60_000_000_000
 LOOK_BACK_NS = 30 * MINUTE_NS  # the kubelet waits up to five minutes between restarts
 CALM_NS = 10 * MINUTE_NS  # a loop that rested so long, and three of its rounds, is over
 LEAST_STARTS = 3

@@ -8,14 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from nodescope.archive.reader import Segment
-from nodescope.judgement.container_loops import (
-    LOOK_BACK_NS,
-    MINUTE_NS,
-    STOPPED,
-    ContainerLoop,
-    find_loops,
-)
-from nodescope.quantities import format_duration
+from nodescope.judgement.container_loops import LOOK_BACK_NS, STOPPED, ContainerLoop, find_loops
+from nodescope.quantities import MINUTE_NS, SECOND_NS, format_duration
 from nodescope.recording.window import Event, Window, read_events
 from nodescope.sources.containers.container import Container, ContainerHappening, HappeningKind
 
@@ -202,7 +196,7 @@ def _evidence(container: Container) -> dict[str, Any]:
 
 
 def _seconds(nanoseconds: int | None) -> float | None:
-    return None if nanoseconds is None else round(nanoseconds / 1e9, 3)
+    return None if nanoseconds is None else round(nanoseconds / SECOND_NS, 3)
 
 
 def _ago(nanoseconds: int) -> str:

@@ -13,11 +13,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from nodescope.quantities import HOUR_NS
+
 Level = Literal["healthy", "warn", "critical", "unknown"]
 Nature = Literal["leak", "cache", "unknown"]
 
-SECOND_NS = 1_000_000_000
-HOUR_NS = 3_600 * SECOND_NS
 WARN = 2_000
 CRITICAL = 10_000
 CRITICAL_WALKED = 7_000  # where each read of statistics walks them all

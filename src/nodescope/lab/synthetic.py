@@ -24,11 +24,11 @@ from nodescope.archive.retention import Retention
 from nodescope.archive.writer import ArchiveWriter
 from nodescope.lab.scenario import Truth
 from nodescope.lab.synthetic_loop import SyntheticLoop
+from nodescope.quantities import SECOND_NS
 
-SECOND = 1_000_000_000
 SEGMENT_S = 120
 TICK_NS = 100_000
-END_WALL_NS = 1_780_000_000 * SECOND
+END_WALL_NS = 1_780_000_000 * SECOND_NS
 TICKS_PER_S = 100  # of /proc/stat
 I64 = NDArray[np.int64]
 
@@ -119,8 +119,8 @@ def write_story(
     path: Path, shape: Shape, progress: Callable[[int, int], None] = lambda done, total: None
 ) -> None:
     """Write the recording; the truth is written beside it by whoever asked."""
-    offset = END_WALL_NS - shape.uptime_s * SECOND
-    clock = HandClock((shape.uptime_s - shape.seconds) * SECOND, offset)
+    offset = END_WALL_NS - shape.uptime_s * SECOND_NS
+    clock = HandClock((shape.uptime_s - shape.seconds) * SECOND_NS, offset)
     node = {"name": "ip-10-0-39-1", "boot_id": "synthetic", "synthetic": True, "cpus": shape.cores}
     keep = Retention(10**18, 1 << 50)
     with ArchiveWriter.open(path, node=node, clock=clock, tick_ns=TICK_NS, retention=keep) as out:
@@ -160,7 +160,7 @@ class _Story:
 
     def at(self, second: float) -> int:
         """A second of the recording on the monotonic clock."""
-        return self.zero_ns + round(second * SECOND)
+        return self.zero_ns + round(second * SECOND_NS)
 
     def held(self, second: int) -> bool:
         """Whether the core is held in that second."""
@@ -230,7 +230,7 @@ class _Story:
         pid = 1000 + comm * 10
         self.out.append("samples", {
             "cpu": cpu.astype(np.int16),
-            "tick": ((self.at(start) + time * SECOND) // TICK_NS).astype(np.int64),
+            "tick": ((self.at(start) + time * SECOND_NS) // TICK_NS).astype(np.int64),
             "pid": pid.astype(np.int32),
             "thread": np.zeros(len(cpu), np.int32),
             "cgroup": (np.zeros(len(cpu), np.int32), ["/"]),
@@ -254,7 +254,7 @@ class _Story:
                   "guest_nice")  # fmt: skip
         columns: dict[str, Any] = {
             "cpu": np.tile(np.arange(shape.cores, dtype=np.int16), length),
-            "time_ns": np.repeat(self.at(start) + np.arange(length) * SECOND, shape.cores),
+            "time_ns": np.repeat(self.at(start) + np.arange(length) * SECOND_NS, shape.cores),
         }
         self.out.append("cores", columns | {name: whole[:, at] for at, name in enumerate(states)})
 
@@ -279,13 +279,13 @@ class _Story:
             if self.held(second):
                 moved[shape.held_core] = 0
             if self.held(second - 1):
-                self.starved[shape.held_core] += SECOND
+                self.starved[shape.held_core] += SECOND_NS
             self.net_rx += moved
             rows.append(self.net_rx.copy())
             starved.append(self.starved.copy())
         whole = np.concatenate(rows)
         self.out.append("softnet", {
-            "time_ns": np.repeat(at + np.arange(length) * SECOND, shape.cores),
+            "time_ns": np.repeat(at + np.arange(length) * SECOND_NS, shape.cores),
             "cpu": np.tile(np.arange(shape.cores, dtype=np.int16), length),
             "processed": whole, "dropped": np.zeros_like(whole), "squeezed": whole // 1000,
             "net_rx": whole, "net_tx": whole // 10, "starved_ns": np.concatenate(starved),

@@ -16,10 +16,10 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import Any
 
+from nodescope.quantities import SECOND_NS
 from nodescope.sources.cgroups.churn import ChurnEvent, Kind
 from nodescope.sources.cgroups.churn_ledger import ChurnLedger
 
-SECOND = 1_000_000_000
 RAN_S = 3
 EXIT_CODE = 1
 PARENT = "/ecs"
@@ -137,7 +137,7 @@ class SyntheticLoop:
         return self._event(second, "unit_logs_ends", "ecs.service", message, details)
 
     def _line(self, second: int, text: str, level: str = "info") -> str:
-        wall = datetime.fromtimestamp((self._at(second) + self._offset) / SECOND, UTC)
+        wall = datetime.fromtimestamp((self._at(second) + self._offset) / SECOND_NS, UTC)
         return f'level={level} time={wall:%Y-%m-%dT%H:%M:%SZ} msg="{text}"'
 
     # -- cgroups -------------------------------------------------------------

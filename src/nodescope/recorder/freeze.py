@@ -21,7 +21,8 @@ from nodescope.archive.retention import (
     write_frozen,
 )
 from nodescope.clock import ClockPair
-from nodescope.recorder.observation import SECOND_NS, Event
+from nodescope.quantities import SECOND_NS
+from nodescope.recorder.observation import Event
 
 AROUND_NS = 300 * SECOND_NS
 LONGEST_NS = 1800 * SECOND_NS

@@ -12,7 +12,8 @@ import numpy as np
 from nodescope.analysis.counters import Array
 from nodescope.analysis.network import Network, derive_network
 from nodescope.errors import SourceAbsent
-from nodescope.recorder.observation import SECOND_NS, Observer, Setting
+from nodescope.quantities import SECOND_NS
+from nodescope.recorder.observation import Observer, Setting
 from nodescope.recorder.observers import nics, softnet
 from nodescope.recording.window import Event, Window
 from nodescope.records import TABLES

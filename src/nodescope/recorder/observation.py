@@ -15,8 +15,6 @@ from typing import Any, Protocol
 from nodescope.recorder.watches.nic_reports import NicReports
 from nodescope.sources.places import Places
 
-SECOND_NS = 1_000_000_000
-
 
 @dataclass(frozen=True, slots=True)
 class Event:

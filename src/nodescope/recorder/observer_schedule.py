@@ -20,15 +20,9 @@ from typing import Any
 
 from nodescope.clock import Clock
 from nodescope.errors import NodescopeError, SourceAbsent
-from nodescope.quantities import format_duration
+from nodescope.quantities import SECOND_NS, format_duration
 from nodescope.recorder.log import EventLog
-from nodescope.recorder.observation import (
-    SECOND_NS,
-    Event,
-    Observation,
-    Observer,
-    columns_of,
-)
+from nodescope.recorder.observation import Event, Observation, Observer, columns_of
 from nodescope.records import EVENT_KINDS
 
 _RETRY_NS = 300 * SECOND_NS

@@ -18,7 +18,7 @@ from typing import Any
 from nodescope.archive.writer import ArchiveWriter
 from nodescope.clock import Clock, ClockPair, SystemClock, read_pair
 from nodescope.errors import ArchiveError, ArchiveFull, UsageError
-from nodescope.quantities import format_bytes, format_duration
+from nodescope.quantities import SECOND_NS, format_bytes, format_duration
 from nodescope.recorder import footprint
 from nodescope.recorder.archive_followers import Readers
 from nodescope.recorder.budget import Budget
@@ -27,7 +27,7 @@ from nodescope.recorder.log import EventLog
 from nodescope.recorder.notify import Notifier
 from nodescope.recorder.observation import Observer
 from nodescope.recorder.observer_schedule import Observing
-from nodescope.recorder.options import SECOND_NS, RecorderOptions
+from nodescope.recorder.options import RecorderOptions
 from nodescope.recorder.pace import ClockWatch, Pace
 from nodescope.recorder.samples.core_times import CoreTimes
 from nodescope.recorder.samples.intake import MAX_UNDECODED_BYTES, Intake

@@ -18,10 +18,10 @@ from typing import Any, Protocol
 import numpy as np
 
 from nodescope.archive.reader import Segment
+from nodescope.quantities import SECOND_NS
 from nodescope.recording.core_readings import STATES, CoreReadings
 from nodescope.recording.sample_columns import SampleColumns
 
-SECOND_NS = 1_000_000_000
 NEIGHBOUR_NS = 10 * SECOND_NS  # a rate at the edge of a window needs the reading beyond it
 
 

@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Any
 
 from nodescope.errors import UsageError
-from nodescope.quantities import parse_duration_ns
+from nodescope.quantities import SECOND_NS, parse_duration_ns
 from nodescope.web.parameters import parse_moment
 from nodescope.web.question import to_ms
 
@@ -27,7 +27,7 @@ VIEWS = {
     "audit": "facts",
 }
 _FILTERS = ("cpu", "comm", "frame", "mode", "cgroup", "pid")
-_AROUND_NS = 15_000_000_000
+_AROUND_NS = 15 * SECOND_NS
 
 
 def find_look(command: str, at_ns: int) -> dict[str, Any]:

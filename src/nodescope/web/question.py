@@ -12,12 +12,11 @@ from nodescope.analysis.filter import Filter
 from nodescope.archive.description import Description
 from nodescope.archive.reader import Segment
 from nodescope.errors import UsageError
+from nodescope.quantities import MILLISECOND_NS
 from nodescope.recording.sample_columns import SampleColumns
 from nodescope.recording.window import Window, overlapping, read_parts
 from nodescope.web.shelf import Shelf
 from nodescope.web.snapshot import Snapshot
-
-MS = 1_000_000
 
 
 class Abandoned(Exception):
@@ -123,4 +122,4 @@ class Reply:
 
 def to_ms(time_ns: int) -> float:
     """Milliseconds since the epoch: a double keeps them to a fifth of a microsecond."""
-    return time_ns / MS
+    return time_ns / MILLISECOND_NS

@@ -10,7 +10,7 @@ from tests.diagnosis.made_node import NOW, SLICE, Node, churn, ends, said_by, un
 
 from nodescope.diagnosis.finding import Link, Root
 from nodescope.diagnosis.links.origins import Origin, find_origins
-from nodescope.recording.window import SECOND_NS
+from nodescope.quantities import SECOND_NS
 
 _DETAILS: dict[str, Any] = {
     "child": "worker",

@@ -8,7 +8,8 @@ import pytest
 
 from nodescope.diagnosis.case import Case
 from nodescope.diagnosis.links.states import read_zombies, rule_out_rises, zombie_link
-from nodescope.recording.window import SECOND_NS, Window
+from nodescope.quantities import SECOND_NS
+from nodescope.recording.window import Window
 
 _START = 50_000 * SECOND_NS
 _HELD = Window(_START + 42 * SECOND_NS, _START + 48 * SECOND_NS)

@@ -10,7 +10,8 @@ import pytest
 from nodescope.diagnosis.finding import Symptom
 from nodescope.diagnosis.symptoms.incidents import NOT_EVENTS, ORDER
 from nodescope.diagnosis.symptoms.lags import LAGS, explains, patience_s
-from nodescope.recording.window import SECOND_NS, Window
+from nodescope.quantities import SECOND_NS
+from nodescope.recording.window import Window
 
 DOCS = Path(__file__).parents[3] / "docs" / "diagnosis.md"
 HELD = Window(100 * SECOND_NS, 106 * SECOND_NS)

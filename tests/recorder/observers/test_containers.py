@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from nodescope.errors import SourceAbsent, SourceError
+from nodescope.quantities import SECOND_NS
 from nodescope.recorder.observers.containers import Containers
 from nodescope.records import EVENT_KINDS
 from nodescope.records.node import CONTAINERS
@@ -14,7 +15,6 @@ from nodescope.sources.containers.container import Container, ContainerHappening
 from nodescope.sources.containers.runtimes import Polled
 
 OFFSET_NS = 1_794_832_000_000_000_000
-SECOND_NS = 1_000_000_000
 WEB = Container(
     "docker", "a1", name="web", image="shop", state="running", pid=7, restarts=0,
     started_wall_ns=OFFSET_NS, cgroup="/docker/a1", cgroup_parent="/docker",

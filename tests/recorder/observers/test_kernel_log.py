@@ -21,6 +21,7 @@ from nodescope.archive.retention import read_frozen
 from nodescope.archive.writer import ArchiveWriter
 from nodescope.clock import SystemClock
 from nodescope.errors import ArchiveError
+from nodescope.quantities import MILLISECOND_NS
 from nodescope.recorder.already_recorded import read_told
 from nodescope.recorder.observation import Event, Observation, Setting, columns_of
 from nodescope.recorder.observers import kernel_log
@@ -28,7 +29,6 @@ from nodescope.recorder.observers.kernel_log import MOST_LINES, KernelLogObserve
 from nodescope.sources.node.identity import read_node
 from nodescope.sources.places import Places
 
-MILLISECOND_NS = 1_000_000
 RECORD = """
 import sys
 from pathlib import Path

@@ -16,7 +16,8 @@ from tests.sources.network.synthetic_ena import (
 
 from nodescope.diagnosis.symptoms.incidents import NIC_KINDS
 from nodescope.errors import SourceAbsent
-from nodescope.recorder.observation import SECOND_NS, Event, Observation, Setting
+from nodescope.quantities import SECOND_NS
+from nodescope.recorder.observation import Event, Observation, Setting
 from nodescope.recorder.observers.nics import NicsObserver, make
 from nodescope.records import EVENT_KINDS
 from nodescope.sources.network.ethtool import DriverInfo

@@ -14,7 +14,8 @@ import pytest
 from tests.sources.network.synthetic_ena import CORES, FIRST_IRQ, QUEUES, SyntheticHost
 
 from nodescope.errors import SourceAbsent
-from nodescope.recorder.observation import SECOND_NS, Event, Observation, Setting
+from nodescope.quantities import SECOND_NS
+from nodescope.recorder.observation import Event, Observation, Setting
 from nodescope.recorder.observers.softnet import make
 from nodescope.sources.places import Places
 

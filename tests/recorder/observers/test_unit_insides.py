@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from nodescope.errors import SourceAbsent
-from nodescope.recorder.observation import SECOND_NS, Event
+from nodescope.quantities import SECOND_NS
+from nodescope.recorder.observation import Event
 from nodescope.recorder.observers.unit_insides import UnitInsides
 from nodescope.records import EVENT_KINDS
 from nodescope.sources.places import Places

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from nodescope.recorder.observation import SECOND_NS, Event
+from nodescope.quantities import SECOND_NS
+from nodescope.recorder.observation import Event
 from nodescope.recorder.observers.unit_lines import UnitLines
 from nodescope.records import EVENT_KINDS
 from nodescope.sources.places import Places

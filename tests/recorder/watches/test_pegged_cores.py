@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from nodescope.recorder.observation import SECOND_NS, Event
+from nodescope.quantities import SECOND_NS
+from nodescope.recorder.observation import Event
 from nodescope.recorder.watches.pegged_cores import CoreWatch
 from nodescope.sources.node.proc_stat import STATES
 

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from nodescope.diagnosis.case import LOOKBACK_NS, Case
-from nodescope.recording.window import SECOND_NS, Window
+from nodescope.quantities import SECOND_NS
+from nodescope.recording.window import Window
 from nodescope.sources.cgroups.churn_ledger import GRACE_NS
 
 TOLD_NS = 10 * SECOND_NS  # the recorder tells of them so often

@@ -11,13 +11,13 @@ from typing import Any
 
 from nodescope.diagnosis.case import LOOKAHEAD_NS, LOOKBACK_NS, Case
 from nodescope.diagnosis.links.churn import Churn, lies_in
-from nodescope.quantities import format_duration
-from nodescope.recording.window import SECOND_NS, Event, Window
+from nodescope.quantities import SECOND_NS, format_duration
+from nodescope.recording.window import Event, Window
 from nodescope.sources.cgroups.name_pattern import name_pattern, split_path
 
 LEAST_LOOPS = 3
 SOON_NS = 60 * SECOND_NS  # after the moment: what goes on there shows that it is a loop
-HOUR_NS = 0.95 * LOOKBACK_NS
+_FULL_HOUR_NS = 0.95 * LOOKBACK_NS
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +205,7 @@ def _add_container_rows(
 def describe_before(case: Case, at_ns: int) -> str:
     """The time that was looked at."""
     length_ns = case.looked_back_ns(at_ns)
-    if length_ns >= HOUR_NS:
+    if length_ns >= _FULL_HOUR_NS:
         return "in the hour before"
     return f"in the {format_duration(length_ns)} before"
 

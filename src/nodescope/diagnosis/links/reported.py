@@ -26,7 +26,8 @@ from nodescope.diagnosis.symptoms.lags import (
     since_free_s,
     told_ns,
 )
-from nodescope.recording.window import SECOND_NS, Window
+from nodescope.quantities import SECOND_NS
+from nodescope.recording.window import Window
 
 NEAR_NS = 60 * SECOND_NS  # held cores so close to a report are spoken of, if only to rule them out
 EDGE_NS = 2 * SECOND_NS

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from nodescope.diagnosis.case import Case
 from nodescope.diagnosis.finding import Link, RuledOut
 from nodescope.diagnosis.showing import around, moment
-from nodescope.quantities import format_duration
-from nodescope.recording.window import SECOND_NS, Window
+from nodescope.quantities import SECOND_NS, format_duration
+from nodescope.recording.window import Window
 
 FEW_ZOMBIES = 300  # every machine has some; nobody pays for them
 OLD_NS = 60 * SECOND_NS  # a count that is older is not of that moment, and says so

@@ -12,7 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from nodescope.diagnosis.finding import Symptom
-from nodescope.recording.window import SECOND_NS, Window
+from nodescope.quantities import SECOND_NS
+from nodescope.recording.window import Window
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,8 @@ from typing import IO, Any
 import numpy as np
 
 from nodescope.archive.reader import Segment
-from nodescope.exchange.export.stacks import SECOND_NS, ExportedStacks, Part, Parts, count, label
+from nodescope.exchange.export.stacks import ExportedStacks, Part, Parts, count, label
+from nodescope.quantities import SECOND_NS
 
 _DEFAULT_PERIOD_NS = 10_000_000
 _STATES = ("user", "nice", "system", "irq", "softirq", "steal", "iowait", "idle")

@@ -12,12 +12,11 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from nodescope.quantities import SECOND_NS
 from nodescope.recording.sample_columns import SampleColumns
 
 I64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
-
-SECOND_NS = 1_000_000_000
 
 
 @dataclass(frozen=True)

@@ -16,13 +16,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from nodescope.archive.layout import MAX_TIME_NS
 from nodescope.exchange.formats import ImportFormat, Progress
 from nodescope.exchange.importer import detects, import_wall_events, peek_events
 from nodescope.exchange.logs import kernel_log
 from nodescope.exchange.logs.times import parse_iso
 from nodescope.ingest.clean_text import MAX_LINE_BYTES, clean, clean_text, split_lines
 from nodescope.ingest.log_lines import JOURNAL, KERNEL, KernelEvents, UnitEvents
-from nodescope.ingest.parsed import MAX_TIME_NS, Event, Notes
+from nodescope.ingest.parsed import Event, Notes
 from nodescope.ingest.sink import ImportReport, Sink
 
 MAX_OBJECT_BYTES = 1 << 20  # a coredump's entry carries its stack trace

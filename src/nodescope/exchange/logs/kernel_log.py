@@ -20,6 +20,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from nodescope.archive.layout import MAX_TIME_NS
 from nodescope.clock import ClockPair
 from nodescope.exchange.formats import ImportFormat, Peek, Progress
 from nodescope.exchange.importer import (
@@ -35,8 +36,9 @@ from nodescope.exchange.logs.times import parse_ctime, parse_iso
 from nodescope.exchange.unpacked import read_head
 from nodescope.ingest.clean_text import clean_text, split_lines
 from nodescope.ingest.log_lines import KERNEL, KernelEvents
-from nodescope.ingest.parsed import MAX_TIME_NS, Event, Notes
+from nodescope.ingest.parsed import Event, Notes
 from nodescope.ingest.sink import Capture, ImportReport, Sink
+from nodescope.quantities import SECOND_NS
 
 BATCH = 4096
 MAX_MORE_LINES = 256
@@ -85,7 +87,7 @@ def parse_line(text: str) -> LogLine | None:
     elif (match := _DECORATION.match(text)) and match[1] in _FACILITIES:
         facility, text = match[1], text[match.end() :]
     if match := _SINCE_BOOT.match(text):
-        time_ns = int(match[1]) * 1_000_000_000 + int(match[2].ljust(9, "0"))
+        time_ns = int(match[1]) * SECOND_NS + int(match[2].ljust(9, "0"))
         return LogLine(BOOT, time_ns, True, facility, text[match.end() :])
     if match := _BRACKETED.match(text):
         moment = parse_ctime(match[1])

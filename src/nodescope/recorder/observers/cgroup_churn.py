@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from nodescope.errors import SourceError
-from nodescope.recorder.observation import SECOND_NS, Event, Observation, Setting, Unseen
+from nodescope.quantities import SECOND_NS
+from nodescope.recorder.observation import Event, Observation, Setting, Unseen
 from nodescope.sources.cgroups.churn import ChurnWatch, ScanWatch, Watch
 from nodescope.sources.cgroups.churn_ledger import ChurnLedger
 from nodescope.sources.places import Places

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import islice
 
-from nodescope.recorder.observation import SECOND_NS, Observation, Setting
+from nodescope.quantities import SECOND_NS
+from nodescope.recorder.observation import Observation, Setting
 from nodescope.sources.cgroups.hierarchies import Hierarchy, read_hierarchies, walk
 from nodescope.sources.cgroups.owner_by_path import CgroupOwner, find_owner
 from nodescope.sources.containers.names_on_disk import ContainerNames, KnownNames

@@ -16,7 +16,8 @@ from itertools import islice
 from typing import Any
 
 from nodescope.errors import SourceError
-from nodescope.recorder.observation import SECOND_NS, Observation, Setting
+from nodescope.quantities import SECOND_NS
+from nodescope.recorder.observation import Observation, Setting
 from nodescope.sources.cgroups.hierarchies import LEAF_LINKS, read_hierarchies, walk
 from nodescope.sources.cgroups.name_pattern import split_path
 from nodescope.sources.cgroups.usage import Absent, UsageReader, Values

@@ -8,8 +8,8 @@ from typing import Any
 
 from nodescope.clock import Clock, SystemClock, read_pair
 from nodescope.judgement.container_loops import ContainerLoop, LoopWatch
-from nodescope.quantities import format_duration
-from nodescope.recorder.observation import SECOND_NS, Event, Observation, Setting, Unseen
+from nodescope.quantities import SECOND_NS, format_duration
+from nodescope.recorder.observation import Event, Observation, Setting, Unseen
 from nodescope.sources.containers.container import Container, ContainerHappening, HappeningKind
 from nodescope.sources.containers.runtimes import Runtimes
 
@@ -169,7 +169,7 @@ def _end(container: Container, ran_ns: int | None, time_ns: int) -> Event:
         details["exit_code"] = container.exit_code
         message += f" with exit code {container.exit_code}"
     if ran_ns is not None:
-        details["ran_s"] = round(ran_ns / 1e9, 3)
+        details["ran_s"] = round(ran_ns / SECOND_NS, 3)
         message += f" after {format_duration(ran_ns)}"
     return Event(time_ns, "container_exit", container.subject, message, details=details)
 

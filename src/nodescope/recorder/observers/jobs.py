@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from nodescope.clock import SystemClock, read_pair
 from nodescope.errors import SourceAbsent, SourceError
+from nodescope.quantities import HOUR_NS, SECOND_NS
 from nodescope.recorder.already_recorded import read_told_names
-from nodescope.recorder.observation import SECOND_NS, Event, Observation, Setting
+from nodescope.recorder.observation import Event, Observation, Setting
 from nodescope.sources.jobs.ray import (
     EventLogs,
     FailedJob,
@@ -14,7 +15,7 @@ from nodescope.sources.jobs.ray import (
     read_failed_jobs,
 )
 
-_HISTORY_NS = 3600 * SECOND_NS  # what failed longer ago is nothing that happened here and now
+_HISTORY_NS = HOUR_NS  # what failed longer ago is nothing that happened here and now
 _MOST_REMEMBERED = 10_000
 
 

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from nodescope.errors import SourceError
+from nodescope.quantities import SECOND_NS
 from nodescope.recorder.already_recorded import Told, read_told
-from nodescope.recorder.observation import SECOND_NS, Event, Observation, Setting, Unseen
+from nodescope.recorder.observation import Event, Observation, Setting, Unseen
 from nodescope.sources.kernel_log.clock import SAME_CLOCK, KernelClock, Offset
 from nodescope.sources.kernel_log.kmsg import KernelLog, Record
 from nodescope.sources.kernel_log.messages import KernelMessage, classify, join

@@ -13,11 +13,12 @@ from nodescope.archive.layout import MARKS_DIRECTORY
 from nodescope.archive.marks import Mark, list_marks, read_mark, remove_mark
 from nodescope.clock import SystemClock, read_pair
 from nodescope.errors import ArchiveError
+from nodescope.quantities import HOUR_NS, SECOND_NS
 from nodescope.recorder.already_recorded import read_told_names
-from nodescope.recorder.observation import SECOND_NS, Event, Observation, Setting
+from nodescope.recorder.observation import Event, Observation, Setting
 from nodescope.sources.node.identity import read_text
 
-_HOUR_NS = 3600 * SECOND_NS  # a wall clock may have been set meanwhile
+_SET_CLOCK_NS = HOUR_NS  # a wall clock may have been set meanwhile
 
 
 class MarksObserver:
@@ -51,7 +52,7 @@ class MarksObserver:
         self._changed_ns = changed if changed < time.time_ns() - SECOND_NS else None
         waiting = list_marks(self._root)
         if self._told is None:
-            self._told = read_told_names(self._root, "mark", _oldest_ns(waiting) - _HOUR_NS)
+            self._told = read_told_names(self._root, "mark", _oldest_ns(waiting) - _SET_CLOCK_NS)
         for mark_id in waiting:
             if mark_id in self._told:
                 continue

@@ -15,8 +15,9 @@ import time
 
 from nodescope.errors import SourceAbsent, SourceError
 from nodescope.judgement.zombies import Level, ZombieVerdict, judge
+from nodescope.quantities import SECOND_NS
 from nodescope.recorder.already_recorded import read_told_walk, read_told_zombies
-from nodescope.recorder.observation import SECOND_NS, Event, Observation, Setting
+from nodescope.recorder.observation import Event, Observation, Setting
 from nodescope.sources.memory_cgroups.counts import Count, Counting
 from nodescope.sources.memory_cgroups.facts import read_memory_bytes, read_possible_cpus
 from nodescope.sources.memory_cgroups.hierarchy import MemoryHierarchy, find_memory_hierarchy

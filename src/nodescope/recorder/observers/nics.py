@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from nodescope.errors import SourceAbsent, SourceError
-from nodescope.quantities import parse_cpu_list
-from nodescope.recorder.observation import SECOND_NS, Event, Observation, Setting
+from nodescope.quantities import SECOND_NS, parse_cpu_list
+from nodescope.recorder.observation import Event, Observation, Setting
 from nodescope.recorder.watches.interrupts import read_queue_interrupts
 from nodescope.sources.network.affinity import read_affinity
 from nodescope.sources.network.driver_statistics import Meaning, classify_statistic

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from nodescope.recorder.observation import SECOND_NS, Observation, Setting
+from nodescope.quantities import SECOND_NS
+from nodescope.recorder.observation import Observation, Setting
 from nodescope.sources.node.pressure import Pressure, read_pressure
 from nodescope.sources.places import Places
 

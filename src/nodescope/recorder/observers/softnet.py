@@ -10,8 +10,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from nodescope.errors import MalformedSource, SourceError, UsageError
-from nodescope.quantities import parse_cpu_list
-from nodescope.recorder.observation import SECOND_NS, Event, Observation, Setting
+from nodescope.quantities import SECOND_NS, parse_cpu_list
+from nodescope.recorder.observation import Event, Observation, Setting
 from nodescope.recorder.watches.interrupts import InterruptWatch
 from nodescope.recorder.watches.napi_threads import NapiWatch
 from nodescope.recorder.watches.starvation import CoreReading, Episode, StarvationWatch

@@ -22,7 +22,8 @@ from typing import Protocol
 
 from nodescope.judgement.unit_insides import audit_inside, is_failure
 from nodescope.judgement.verdict import AuditFinding
-from nodescope.recorder.observation import SECOND_NS, Event, Observation, Setting
+from nodescope.quantities import SECOND_NS
+from nodescope.recorder.observation import Event, Observation, Setting
 from nodescope.sources.places import Places
 from nodescope.sources.processes.exits import TaskExit, TaskExits
 from nodescope.sources.systemd.unit_processes import (

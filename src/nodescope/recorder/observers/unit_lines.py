@@ -17,7 +17,8 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from nodescope.judgement.unit_insides import FOR_OTHERS, tells_of_failure
-from nodescope.recorder.observation import SECOND_NS, Event, Observation, Setting
+from nodescope.quantities import SECOND_NS
+from nodescope.recorder.observation import Event, Observation, Setting
 from nodescope.sources.cgroups.name_pattern import name_pattern
 from nodescope.sources.places import Places
 from nodescope.sources.systemd.journal import Journal, JournalMessage, Wanted

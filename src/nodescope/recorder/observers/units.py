@@ -15,8 +15,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from nodescope.errors import SourceAbsent, SourceError
+from nodescope.quantities import SECOND_NS
 from nodescope.recorder.already_recorded import read_told_loops
-from nodescope.recorder.observation import SECOND_NS, Observation, Setting
+from nodescope.recorder.observation import Observation, Setting
 from nodescope.recorder.unit_rows import event_of, unit_row
 from nodescope.sources.node.identity import read_text
 from nodescope.sources.systemd.control_groups import find_prefix

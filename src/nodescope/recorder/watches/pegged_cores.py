@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from nodescope.perf.decode import RingSamples
-from nodescope.quantities import format_duration
-from nodescope.recorder.observation import SECOND_NS, Event
+from nodescope.quantities import SECOND_NS, format_duration
+from nodescope.recorder.observation import Event
 from nodescope.sources.node.identity import read_text
 from nodescope.sources.node.proc_stat import STATES
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from nodescope.errors import MalformedSource, SourceError
+from nodescope.quantities import SECOND_NS
 from nodescope.sources.containers.cgroups import Whereabouts, docker_cgroup, parent_of
 from nodescope.sources.containers.container import (
     MAX_CONTAINERS,
@@ -42,7 +43,7 @@ _MAX_EVENTS = 4 << 20  # bytes taken at one poll
 _MAX_INSPECTED = 500  # of a list; of the rest only events tell
 _MAX_LOOKED_AT = 16  # of a batch of events: in a storm they tell enough by themselves
 _RELIST_S = 60.0
-_SAME_NS = 2_000_000_000  # a start's time in a list and in its event differ by milliseconds
+_SAME_NS = 2 * SECOND_NS  # a start's time in a list and in its event differ by milliseconds
 _ACTIONS = ("create", "start", "die", "destroy", "rename", "pause", "unpause")
 _FILTERS = '{"type":["container"],"event":[' + ",".join(f'"{action}"' for action in _ACTIONS) + "]}"
 _ESCAPED = "".join(c if c.isalnum() else f"%{ord(c):02X}" for c in _FILTERS)
@@ -339,4 +340,4 @@ def _happening(
 
 
 def _seconds(wall_ns: int) -> str:
-    return f"{wall_ns // 1_000_000_000}.{wall_ns % 1_000_000_000:09d}"
+    return f"{wall_ns // SECOND_NS}.{wall_ns % SECOND_NS:09d}"

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from nodescope.errors import MalformedSource, SourceError, source_error
+from nodescope.quantities import SECOND_NS
 from nodescope.sources.containers.cgroups import Whereabouts, parent_of
 from nodescope.sources.containers.container import (
     MAX_CONTAINERS,
@@ -45,7 +46,7 @@ EVENTS = "/run/libpod/events/events.log"
 _DRIVERS = ("overlay", "vfs", "btrfs", "zfs")
 _MAX_LIST = 16 << 20
 _MAX_FILE = 4 << 20
-_LATE_NS = 1_000_000_000  # a process's start is told in ticks
+_LATE_NS = SECOND_NS  # a process's start is told in ticks
 
 
 def parse_containers(content: bytes, path: str | Path) -> list[Container]:

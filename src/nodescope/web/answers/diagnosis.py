@@ -11,6 +11,7 @@ from nodescope.diagnosis.report.document import diagnosis_document
 from nodescope.diagnosis.report.html import render_page
 from nodescope.diagnosis.report.text import render_markdown
 from nodescope.diagnosis.showing import with_archive
+from nodescope.quantities import SECOND_NS
 from nodescope.web.answers.replies import LARGEST, json_reply
 from nodescope.web.looking import find_look
 from nodescope.web.question import Question, Reply, to_ms
@@ -47,7 +48,7 @@ def _place(finding: Finding, told: dict[str, Any]) -> None:
         said["time_ms"] = to_ms(each.time_ns)
         if each.from_ns is not None:
             said["from_ms"] = to_ms(each.from_ns)
-        around = 15_000_000_000
+        around = 15 * SECOND_NS
         start = each.time_ns if each.from_ns is None else each.from_ns
         said["look"] = {
             "view": "timeline",
