@@ -17,13 +17,14 @@ import numpy as np
 from nodescope.analysis.cores import derive_shares
 from nodescope.analysis.filter import Filter
 from nodescope.analysis.stack_rows import I64, Bool, Tree
-from nodescope.archive.description import Description, Gap
+from nodescope.archive.description import Description, wall_gap
 from nodescope.archive.gaps import add_pause, merge_gaps, same_run
 from nodescope.archive.reader import Segment
 from nodescope.clock import CLOCK_STEP_NS
 from nodescope.recording.core_readings import CoreReadings
 from nodescope.recording.sample_columns import SampleColumns
 from nodescope.recording.window import Window
+from nodescope.records.recorder import Gap
 
 DEEPEST = 127  # kernel.perf_event_max_stack: a deeper stack is cut there
 _THROTTLED = "throttled"
@@ -203,18 +204,8 @@ def _lost(segment: Segment, before: Description | None, window: Window) -> int:
 
 
 def _gaps(segment: Segment, before: Description | None, window: Window) -> list[Gap]:
-    table = segment.read("gaps")
-    found = [
-        Gap(
-            int(segment.wall_ns(row["from_ns"])),
-            int(segment.wall_ns(row["to_ns"])),
-            row["source"],
-            row["cpu"],
-            row["lost"],
-            row["reason"],
-        )
-        for row in table.to_pylist()
-    ]
+    clock = segment.description.clock
+    found = [wall_gap(Gap(**row), clock) for row in segment.read("gaps").to_pylist()]
     found = add_pause(before, segment.description, found)
     return [gap for gap in found if gap.to_ns >= window.from_ns and gap.from_ns < window.to_ns]
 

@@ -73,7 +73,7 @@ def quality_to_json(quality: Quality) -> dict[str, object]:
     """Counts and shares; at most a thousand gaps and clock steps are listed."""
     document = asdict(quality)
     document["gaps"] = [
-        {**asdict(gap), "from": format_moment(gap.from_ns), "to": format_moment(gap.to_ns)}
+        {**gap.as_dict(), "from": format_moment(gap.from_ns), "to": format_moment(gap.to_ns)}
         for gap in quality.gaps[:1000]
     ]
     document["gap_count"] = len(quality.gaps)

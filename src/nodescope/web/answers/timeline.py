@@ -11,13 +11,13 @@ from typing import Any
 import nodescope
 from nodescope.analysis.core_strips import FULL, SHOWN, find_peaks
 from nodescope.analysis.tracks import TRACKS, draw_line, known_tracks
-from nodescope.archive.description import Gap
 from nodescope.archive.retention import read_frozen
 from nodescope.archive.status import find_gaps
 from nodescope.errors import ArchiveError
 from nodescope.recording.pending_marks import read_waiting, with_waiting
 from nodescope.recording.window import NEIGHBOUR_NS, Event, Window, may_tell
 from nodescope.records import EVENT_KINDS
+from nodescope.records.recorder import Gap
 from nodescope.web.answers.replies import LARGEST, cut, fitting, json_reply
 from nodescope.web.matrix import MEDIA_TYPE, encode_matrix
 from nodescope.web.question import Question, Reply, to_ms
