@@ -16,10 +16,11 @@ from tests.waiting import wait_for
 from nodescope.archive.reader import Archive
 from nodescope.archive.writer import ArchiveWriter
 from nodescope.clock import SystemClock, read_pair
+from nodescope.ingest.observation import Observation
 from nodescope.quantities import SECOND_NS
-from nodescope.recorder.observation import Event, Observation
 from nodescope.recorder.observers.catalogue import NAMES
 from nodescope.records import EVENT_KINDS
+from nodescope.records.event import Event
 
 Nodescope = Callable[..., Any]
 MAIN = "import sys; from nodescope.cli.main import main; sys.exit(main())"

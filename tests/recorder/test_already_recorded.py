@@ -4,9 +4,10 @@ from pathlib import Path
 
 from tests.recorder.observers.archived import BOOT, keep
 
+from nodescope.ingest.observation import Observation
 from nodescope.quantities import MINUTE_NS
 from nodescope.recorder.already_recorded import read_told_loops, read_told_walk, read_told_zombies
-from nodescope.recorder.observation import Event, Observation
+from nodescope.records.event import Event
 
 
 def _events(kind: str, unit: str, *times_ns: int) -> Observation:

@@ -12,10 +12,11 @@ from nodescope.archive.reader import Archive
 from nodescope.archive.retention import read_frozen
 from nodescope.archive.writer import ArchiveWriter
 from nodescope.clock import SystemClock
+from nodescope.ingest.observation import Observation
 from nodescope.quantities import SECOND_NS
-from nodescope.recorder.observation import Event, Observation
 from nodescope.recorder.options import RecorderOptions
 from nodescope.recorder.recorder import Recorder
+from nodescope.records.event import Event
 
 
 class OneRow:

@@ -19,7 +19,6 @@ from nodescope.quantities import HOUR_NS, SECOND_NS
 from nodescope.recording.core_readings import STATES, CoreReadings
 from nodescope.recording.sample_columns import SampleColumns
 from nodescope.recording.window import (
-    Event,
     TimeExtent,
     Window,
     overlapping,
@@ -27,6 +26,7 @@ from nodescope.recording.window import (
     read_events,
     read_parts,
 )
+from nodescope.records.event import Event
 
 NEARLY = 0.8
 LOOKBACK_NS = HOUR_NS  # what makes trouble lies before it, also before the window

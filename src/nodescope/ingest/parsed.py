@@ -8,9 +8,8 @@ the file: of whatever clock the tool read, or of the wall.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -100,17 +99,6 @@ class ParsedSamples:
 
     def __len__(self) -> int:
         return len(self.time_ns)
-
-
-class Event(NamedTuple):
-    """A row of `events`."""
-
-    time_ns: int
-    kind: str
-    subject: str
-    message: str
-    cpu: int | None = None
-    details: Mapping[str, Any] | None = None
 
 
 STATES = (

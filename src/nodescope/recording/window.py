@@ -8,12 +8,11 @@ looked at; a window that ends before it started leaves it alone.
 from __future__ import annotations
 
 import calendar
-import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -21,6 +20,7 @@ from nodescope.archive.reader import Segment
 from nodescope.quantities import SECOND_NS
 from nodescope.recording.core_readings import STATES, CoreReadings
 from nodescope.recording.sample_columns import SampleColumns
+from nodescope.records.event import Event, parse_event_details
 
 NEIGHBOUR_NS = 10 * SECOND_NS  # a rate at the edge of a window needs the reading beyond it
 
@@ -39,18 +39,6 @@ class Window:
     def widened(self, by_ns: int) -> Window:
         """The same with a margin on both sides."""
         return Window(self.from_ns - by_ns, self.to_ns + by_ns)
-
-
-@dataclass(frozen=True, slots=True)
-class Event:
-    """One row of `events`, on the wall clock."""
-
-    time_ns: int
-    kind: str
-    subject: str
-    message: str
-    cpu: int | None = None
-    details: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Recorded(Protocol):
@@ -129,17 +117,6 @@ def _remembers(segment: Segment, window: Window) -> bool:
     return since is not None and since < window.to_ns and window.from_ns < segment.wall_from_ns
 
 
-def _parse_details(text: str | None) -> dict[str, Any]:
-    """The details of an event; an archive may be hostile, so nothing is taken on trust."""
-    if text is None:
-        return {}
-    try:
-        details = json.loads(text)
-    except (ValueError, RecursionError):
-        return {}
-    return details if isinstance(details, dict) else {}
-
-
 def _named_ns(name: str) -> int:
     """When a segment was opened, by its name: known without reading it."""
     stamp = name.partition("-")[2]
@@ -212,5 +189,6 @@ def read_events(segments: Sequence[Segment], window: Window) -> Iterator[Event]:
         if inside:
             columns = [table.column(name).to_pylist() for name in names[1:]]
             for row in inside:
-                kind, subject, message, cpu, details = (column[row] for column in columns)
-                yield Event(int(times[row]), kind, subject, message, cpu, _parse_details(details))
+                kind, subject, message, cpu, text = (column[row] for column in columns)
+                details = parse_event_details(kind, text)
+                yield Event(int(times[row]), kind, subject, message, cpu, details)

@@ -1,6 +1,6 @@
 """Details: the typed part of an event, as its kind declares it.
 
-A class of details is a frozen dataclass whose fields are annotated with their meaning
+A class of details is a `Declared` record whose fields are annotated with their meaning
 (`Annotated[int | None, detail("…")]`); None means not known. The archive stores details as
 a JSON object without what is None. Reading one back takes nothing on trust, because an
 archive may be hostile, or written by another version: a field is None unless its value has
@@ -10,17 +10,15 @@ still see it.
 
 import json
 import math
-import types
-import typing
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TypeAlias, TypeVar
+from typing import NamedTuple, TypeAlias, TypeVar
+
+from nodescope.records.declared import Declared, Field
 
 Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
 
 
-@dataclass(frozen=True, slots=True)
-class _Meaning:
+class _Note(NamedTuple):
     """What an annotation adds to the type of a field."""
 
     help: str
@@ -33,17 +31,16 @@ def detail(
     *,
     key: str | None = None,
     formerly: str | None = None,
-) -> _Meaning:
+) -> _Note:
     """Declare what a field means.
 
     `key` is its name in JSON where that cannot be the name of an attribute, and `formerly`
     the name that older archives have for it.
     """
-    return _Meaning(help, key, formerly)
+    return _Note(help, key, formerly)
 
 
-@dataclass(frozen=True, slots=True)
-class DetailField:
+class DetailField(NamedTuple):
     """One declared field of a class of details."""
 
     attribute: str
@@ -54,11 +51,13 @@ class DetailField:
     parse: Callable[[Json], object]  # None if the value is not of that type
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Details:
+_NOTHING: Mapping[str, Json] = {}
+
+
+class Details(Declared):
     """What else is known of an event; by itself, of one whose kind declares nothing."""
 
-    others: Mapping[str, Json] = field(default_factory=dict)
+    others: Mapping[str, Json] = _NOTHING
 
     def to_json(self) -> dict[str, Json]:
         """Return what is known, as a JSON object."""
@@ -111,21 +110,19 @@ def read_details(declared: type[DeclaredDetails], document: Mapping[str, Json]) 
 def fields_of(declared: type[Details]) -> tuple[DetailField, ...]:
     """Return the fields that a class of details declares, those of its bases first."""
     if declared not in _FIELDS:
-        hints = typing.get_type_hints(declared, include_extras=True)
-        fields = (_field(name, hint) for name, hint in hints.items() if name != "others")
-        _FIELDS[declared] = tuple(fields)
+        fields = (each for each in declared.fields() if each.name != "others")
+        _FIELDS[declared] = tuple(_detail_field(each) for each in fields)
     return _FIELDS[declared]
 
 
 _FIELDS: dict[type[Details], tuple[DetailField, ...]] = {}  # classes are declared once
 
 
-def _field(attribute: str, hint: object) -> DetailField:
-    bare, meaning = typing.get_args(hint)
-    (plain,) = (each for each in typing.get_args(bare) if each is not types.NoneType)
-    name, parse = _TYPES[plain]
+def _detail_field(declared: Field) -> DetailField:
+    note: _Note = declared.note
+    name, parse = _TYPES[declared.type]
     return DetailField(
-        attribute, meaning.key or attribute, meaning.help, meaning.formerly, name, parse
+        declared.name, note.key or declared.name, note.help, note.formerly, name, parse
     )
 
 

@@ -7,7 +7,6 @@ the word that systemd has for it (`exited`, `killed`, `dumped`).
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Annotated
 
 from nodescope.records.details import Details, detail
@@ -15,7 +14,6 @@ from nodescope.records.details import Details, detail
 # -- the recorder about itself --------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class FrozenDetails(Details):
     """The range that was frozen, and the event it was frozen for."""
 
@@ -28,7 +26,6 @@ class FrozenDetails(Details):
 # -- lines of the kernel's log --------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class KernelLineDetails(Details):
     """Where a line stands in the kernel's log."""
 
@@ -40,7 +37,6 @@ class KernelLineDetails(Details):
     ] = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class NicDetails(KernelLineDetails):
     """Trouble of a network device: as its driver reports it, or as counters show it."""
 
@@ -63,7 +59,6 @@ class NicDetails(KernelLineDetails):
     ] = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class NicTransmitDetails(NicDetails):
     """Packets that were not transmitted or not completed in time."""
 
@@ -86,7 +81,6 @@ class NicTransmitDetails(NicDetails):
     poll_schedule_changes: Annotated[int | None, detail("how often the poll was scheduled")] = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class NicResetDetails(NicDetails):
     """A reset of a network device."""
 
@@ -95,21 +89,18 @@ class NicResetDetails(NicDetails):
     status: Annotated[int | None, detail("how it ended: 0, or an error")] = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class NicKeepaliveDetails(NicDetails):
     """A keep-alive that did not come."""
 
     since_keepalive_ms: Annotated[int | None, detail("how long none came")] = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class NicRecoveryDetails(NicDetails):
     """Completions that the driver found without an interrupt."""
 
     recovered: Annotated[int | None, detail("how many")] = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class SoftLockupDetails(KernelLineDetails):
     """A core that did not schedule."""
 
@@ -118,7 +109,6 @@ class SoftLockupDetails(KernelLineDetails):
     pid: Annotated[int | None, detail("its id")] = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RcuStallDetails(KernelLineDetails):
     """A stall of RCU."""
 
@@ -126,7 +116,6 @@ class RcuStallDetails(KernelLineDetails):
     starved_jiffies: Annotated[int | None, detail("how long its own thread did not run")] = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class HungTaskDetails(KernelLineDetails):
     """A task that was blocked."""
 
@@ -135,7 +124,6 @@ class HungTaskDetails(KernelLineDetails):
     pid: Annotated[int | None, detail("its id")] = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class WorkItemDetails(KernelLineDetails):
     """A work item that hogged its core."""
 
@@ -144,7 +132,6 @@ class WorkItemDetails(KernelLineDetails):
     times: Annotated[int | None, detail("how often so far")] = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class WorkPoolDetails(KernelLineDetails):
     """A pool of work items that made no progress."""
 
@@ -152,7 +139,6 @@ class WorkPoolDetails(KernelLineDetails):
     stuck_s: Annotated[int | None, detail("for how many seconds")] = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class OomKillDetails(KernelLineDetails):
     """A task that the kernel killed for want of memory."""
 
@@ -172,7 +158,6 @@ class OomKillDetails(KernelLineDetails):
 # -- cores, memory cgroups, network devices -------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class PeggedCoreDetails(Details):
     """A core that was in the kernel all the time."""
 
@@ -186,7 +171,6 @@ class PeggedCoreDetails(Details):
     thread_share: Annotated[float | None, detail("its share of those samples")] = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class StarvedCoreDetails(Details):
     """A core that served no packets although some waited."""
 
@@ -199,7 +183,6 @@ class StarvedCoreDetails(Details):
     threads: Annotated[tuple[str, ...] | None, detail("threads that were held up")] = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ZombieDetails(Details):
     """Removed memory cgroups when they passed a threshold."""
 
@@ -209,7 +192,6 @@ class ZombieDetails(Details):
     threshold: Annotated[int | None, detail("the threshold that was passed")] = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class CarrierDetails(Details):
     """A link that came or went."""
 
@@ -217,7 +199,6 @@ class CarrierDetails(Details):
     changes: Annotated[int | None, detail("changes since the reading before")] = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class MovedInterruptDetails(Details):
     """An interrupt that another core serves now."""
 
@@ -230,7 +211,6 @@ class MovedInterruptDetails(Details):
 # -- units ----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class UnitRunDetails(Details):
     """One run of a unit, and how it ended."""
 
@@ -247,7 +227,6 @@ class UnitRunDetails(Details):
     ran_s: Annotated[float | None, detail("how long it ran")] = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class UnitChildDetails(Details):
     """A child that fails again and again inside a unit that runs on."""
 
@@ -262,7 +241,6 @@ class UnitChildDetails(Details):
     cgroup: Annotated[str | None, detail("cgroup of the unit")] = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class UnitLinesDetails(Details):
     """What a unit logs of the ends of what it started."""
 
@@ -275,7 +253,6 @@ class UnitLinesDetails(Details):
 # -- containers -----------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ContainerDetails(Details):
     """Which container it is."""
 
@@ -292,14 +269,12 @@ class ContainerDetails(Details):
     pod: Annotated[str | None, detail("its pod")] = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ContainerStartDetails(ContainerDetails):
     """A container that started."""
 
     replaces: Annotated[str | None, detail("id that had the same name before")] = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ContainerExitDetails(ContainerDetails):
     """A container that ended."""
 
@@ -309,7 +284,6 @@ class ContainerExitDetails(ContainerDetails):
     ran_s: Annotated[float | None, detail("how long it ran")] = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ContainerLoopDetails(Details):
     """A container that is started again and again."""
 
@@ -330,7 +304,6 @@ class ContainerLoopDetails(Details):
 # -- marks and jobs -------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class MarkDetails(Details):
     """Who marked a moment."""
 
@@ -338,7 +311,6 @@ class MarkDetails(Details):
     user: Annotated[str | None, detail("who made it")] = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class JobDetails(MarkDetails):
     """A job that failed, as its scheduler or a mark reports it."""
 

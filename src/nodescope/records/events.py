@@ -64,7 +64,7 @@ _KINDS = (
     EventKind("paused", "recording paused for want of room", loud=True),
     EventKind("resumed", "recording went on", loud=True),
     EventKind("throttled", "the kernel throttled sampling"),
-    EventKind("clock_step", "the wall clock was set"),
+    EventKind("clock_step", "the wall clock was set", loud=True),
     EventKind("cpu_offline", "a core went offline", loud=True),
     EventKind("cpu_online", "a core came online"),
     EventKind("frozen", "the minutes around an event were frozen", FrozenDetails),

@@ -18,7 +18,8 @@ from nodescope.archive.memory import give_memory_back
 from nodescope.archive.reader import Segment
 from nodescope.errors import ArchiveError
 from nodescope.recording.core_readings import STATES
-from nodescope.recording.window import Event, Window, read_events
+from nodescope.recording.window import Window, read_events
+from nodescope.records.event import Event
 from nodescope.web.cache import Cache
 
 MOST_BYTES = 160 << 20

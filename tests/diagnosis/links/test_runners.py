@@ -10,7 +10,7 @@ from tests.diagnosis.made_node import NOW, Node, churn, ends, said_by, unit
 from nodescope.diagnosis.finding import Root
 from nodescope.diagnosis.links.origins import Origin, find_origins
 from nodescope.quantities import SECOND_NS
-from nodescope.recording.window import Event
+from nodescope.records.event import Event
 
 _ID = "3f2a" * 16
 _UNITS = [unit("shop.service", main_pid=901), unit("cron.service", main_pid=902)]

@@ -9,11 +9,13 @@ from tests.recorder.observers.archived import keep, put_boot_id
 from tests.sources.memory_cgroups.trees import PAGE, V1Tree, V2Tree
 
 from nodescope.errors import SourceAbsent
+from nodescope.ingest.observation import Observation
 from nodescope.quantities import HOUR_NS, MINUTE_NS
-from nodescope.recorder.observation import Observation, Setting
+from nodescope.recorder.observer import Setting
 from nodescope.recorder.observers import memory_cgroups
 from nodescope.recorder.observers.memory_cgroups import MemoryCgroupsObserver
 from nodescope.records import NODE_TABLES
+from nodescope.records.event_details import ZombieDetails
 from nodescope.sources.memory_cgroups.residual import read_parents
 from nodescope.sources.memory_cgroups.walk import SLOW_NS, Walk
 from nodescope.sources.places import Places
@@ -101,9 +103,9 @@ def test_a_threshold_is_one_event_until_the_number_fell(tmp_path: Path) -> None:
         kinds.append([event.kind for event in said.events])
         if dying == 12_000:
             (event,) = said.events
-            assert event.details == {
-                "dying": 12_000, "tracked": 12_002, "visible": 2, "threshold": 10_000,
-            }  # fmt: skip
+            assert event.details == ZombieDetails(
+                dying=12_000, tracked=12_002, visible=2, threshold=10_000
+            )
     none: list[str] = []
     assert kinds == [
         none, ["zombies_warn"], none, none, none, ["zombies_critical"], none, none, none,

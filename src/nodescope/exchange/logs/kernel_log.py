@@ -35,11 +35,13 @@ from nodescope.exchange.importer import (
 from nodescope.exchange.logs.times import parse_ctime, parse_iso
 from nodescope.exchange.unpacked import read_head
 from nodescope.ingest.clean_text import clean_text, split_lines
-from nodescope.ingest.log_lines import KERNEL, KernelEvents
-from nodescope.ingest.parsed import Event, Notes
+from nodescope.ingest.kernel_events import KernelEvents, KernelLine
+from nodescope.ingest.parsed import Notes
 from nodescope.ingest.sink import Capture, ImportReport, Sink
 from nodescope.quantities import SECOND_NS
+from nodescope.records.event import Event
 
+KERNEL = "kernel"  # a line that makes no event of another kind
 BATCH = 4096
 MAX_MORE_LINES = 256
 BOOT, WALL = "boot", "wall"
@@ -160,7 +162,21 @@ def parse_kernel_log(blocks: Iterable[bytes], notes: Notes) -> Iterator[list[Eve
 def _tell(told: KernelEvents, events: list[Event], line: LogLine, more: list[str]) -> None:
     by_user = line.facility != "kern"
     event = plain_event(line.time_ns, "\n".join([line.message, *more]), line.facility)
-    told.add(events, event, sequence=line.sequence, by_user=by_user)
+    add_kernel_line(told, events, event, sequence=line.sequence, by_user=by_user)
+
+
+def add_kernel_line(
+    kernel: KernelEvents,
+    events: list[Event],
+    line: Event,
+    *,
+    sequence: int | None = None,
+    by_user: bool = False,
+) -> None:
+    """Add a line as the event it makes; as a plain one, of kind `kernel`, if it makes none."""
+    told = KernelLine(line.time_ns, line.message, sequence, by_user)
+    if kernel.add(events, told) is None:
+        events.append(line)
 
 
 def plain_event(time_ns: int, text: str, facility: str = "kern") -> Event:

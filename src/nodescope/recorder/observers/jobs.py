@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from nodescope.clock import SystemClock, read_pair
 from nodescope.errors import SourceAbsent, SourceError
+from nodescope.ingest.observation import Observation
 from nodescope.quantities import HOUR_NS, SECOND_NS
 from nodescope.recorder.already_recorded import read_told_names
-from nodescope.recorder.observation import Event, Observation, Setting
+from nodescope.recorder.observer import Setting
+from nodescope.records.event import Event
+from nodescope.records.event_details import JobDetails
 from nodescope.sources.jobs.ray import (
     EventLogs,
     FailedJob,
@@ -38,8 +41,7 @@ class JobsObserver:
         since_ns = now_ns + offset_ns - _HISTORY_NS
         jobs = [job for job in self._read() if job.wall_ns >= since_ns]
         if self._told is None:
-            names = read_told_names(self._setting.archive, "job", since_ns) if jobs else ()
-            self._told = dict.fromkeys(names)
+            self._told = dict.fromkeys(self._read_told(since_ns) if jobs else ())
         said = Observation()
         for job in jobs:
             if job.id not in self._told:
@@ -48,6 +50,10 @@ class JobsObserver:
         while len(self._told) > _MOST_REMEMBERED:
             del self._told[next(iter(self._told))]
         return said
+
+    def _read_told(self, since_wall_ns: int) -> set[str]:
+        archive = self._setting.archive
+        return read_told_names(archive, JobDetails, lambda each: each.job, since_wall_ns)
 
     def _read(self) -> list[FailedJob]:
         places = self._setting.places
@@ -67,19 +73,13 @@ class JobsObserver:
 
 
 def _event(job: FailedJob, time_ns: int) -> Event:
-    details = {
-        "job": job.id,
-        "entrypoint": job.entrypoint,
-        "error_type": job.error_type,
-        "exit_code": job.exit_code,
-    }
-    return Event(
-        time_ns,
-        "job_failed",
-        job.id,
-        job.message.partition("\n")[0],
-        details={name: value for name, value in details.items() if value is not None},
+    details = JobDetails(
+        job=job.id,
+        entrypoint=job.entrypoint,
+        error_type=job.error_type,
+        exit_status=job.exit_status,
     )
+    return Event(time_ns, "job_failed", job.id, job.message.partition("\n")[0], details=details)
 
 
 def make(setting: Setting) -> JobsObserver:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from nodescope.ingest.observation import Observation
 from nodescope.quantities import SECOND_NS
-from nodescope.recorder.observation import Observation, Setting
+from nodescope.recorder.observer import Setting
 from nodescope.sources.node.pressure import Pressure, read_pressure
 from nodescope.sources.places import Places
 

@@ -156,7 +156,7 @@ class Containerd:
             container,
             state=task.state,
             pid=task.pid,
-            exit_code=task.exit_code,
+            exit_status=task.exit_status,
             started_wall_ns=started,
             finished_wall_ns=task.finished_wall_ns,
         )
@@ -210,7 +210,7 @@ class Containerd:
             container,
             state="running",
             pid=event.pid,
-            exit_code=None,
+            exit_status=None,
             started_wall_ns=event.wall_ns,
             finished_wall_ns=None,
             cgroup=cgroup,
@@ -230,7 +230,7 @@ class Containerd:
             container,
             state="exited",
             pid=None,
-            exit_code=event.exit_code,
+            exit_status=event.exit_status,
             finished_wall_ns=event.wall_ns,
         )
         self._known[container.id] = ended
@@ -277,7 +277,7 @@ def _without_task(container: Container, before: Container | None) -> Container:
     return replace(
         container,
         state="exited",
-        exit_code=before.exit_code,
+        exit_status=before.exit_status,
         started_wall_ns=before.started_wall_ns,
         finished_wall_ns=before.finished_wall_ns,
     )

@@ -58,7 +58,7 @@ class DockerEvent:
     id: str
     name: str | None
     image: str | None
-    exit_code: int | None
+    exit_status: int | None
 
 
 def parse_event(line: bytes, path: str | Path) -> DockerEvent | None:
@@ -106,7 +106,7 @@ def container_of(
         image=text(config, "Image"),
         state="removed" if status == "removing" else status,
         pid=process(state, "Pid"),
-        exit_code=whole(state, "ExitCode") if ended else None,
+        exit_status=whole(state, "ExitCode") if ended else None,
         restarts=whole(fields, "RestartCount"),
         started_wall_ns=started,
         finished_wall_ns=time_of(text(state, "FinishedAt")),
@@ -317,7 +317,7 @@ def _happening(
     if event.action == "start":
         if len(runs) < MAX_CONTAINERS:
             runs[event.id] = event.wall_ns
-        began = replace(container, state="running", started_wall_ns=event.wall_ns, exit_code=None)
+        began = replace(container, state="running", started_wall_ns=event.wall_ns, exit_status=None)
         return ContainerHappening(HappeningKind.STARTED, event.wall_ns, began)
     if event.action == "die":
         began_ns = runs.pop(event.id, None)
@@ -325,7 +325,7 @@ def _happening(
             container,
             state="exited",
             pid=None,
-            exit_code=event.exit_code,
+            exit_status=event.exit_status,
             started_wall_ns=began_ns,
             finished_wall_ns=event.wall_ns,
         )

@@ -93,7 +93,7 @@ class PodmanEvent:
     id: str
     name: str | None
     image: str | None
-    exit_code: int | None
+    exit_status: int | None
 
 
 _STATUS = {
@@ -251,7 +251,7 @@ def _happening(
         if len(runs) < MAX_CONTAINERS:
             runs[event.id] = event.wall_ns
         started = replace(container, state="running", started_wall_ns=event.wall_ns)
-        return ContainerHappening(event.kind, event.wall_ns, replace(started, exit_code=None))
+        return ContainerHappening(event.kind, event.wall_ns, replace(started, exit_status=None))
     began_ns = runs.pop(event.id, container.started_wall_ns)
     if event.kind is HappeningKind.REMOVED:
         return ContainerHappening(
@@ -261,7 +261,7 @@ def _happening(
         container,
         state="exited",
         pid=None,
-        exit_code=event.exit_code,
+        exit_status=event.exit_status,
         started_wall_ns=began_ns,
         finished_wall_ns=event.wall_ns,
     )

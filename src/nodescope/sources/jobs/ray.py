@@ -44,7 +44,7 @@ class FailedJob:
     message: str
     entrypoint: str | None = None
     error_type: str | None = None
-    exit_code: int | None = None
+    exit_status: int | None = None
 
 
 def find_session(places: Places) -> Path | None:

@@ -16,12 +16,12 @@ from nodescope.web.question import Question, Reply, to_ms
 
 RECENT_NS = 60 * SECOND_NS  # how far back a core counts as starved
 _UNIT = (
-    "unit", "active", "sub", "result", "restarts", "main_pid", "exit_code", "exit_status",
+    "unit", "active", "sub", "result", "restarts", "main_pid", "exit_kind", "exit_status",
     "file_state", "preset", "vendor", "wanted_by", "why_not_started", "cgroup", "starts",
     "failures", "successes",
 )  # fmt: skip
 _CONTAINER = (
-    "runtime", "id", "name", "image", "state", "pid", "exit_code", "restarts", "cgroup",
+    "runtime", "id", "name", "image", "state", "pid", "exit_status", "restarts", "cgroup",
     "namespace", "pod",
 )  # fmt: skip
 _PARENT = ("path", "dying", "kind", "held_bytes")
