@@ -178,7 +178,7 @@ def _times(start: Start, tables: Mapping[str, Any]) -> tuple[list[int], int | No
 
 
 def _cost(heartbeats: Any) -> RecorderCost | None:
-    if not len(heartbeats):
+    if not len(heartbeats) or heartbeats.column("cpu_ns").null_count:
         return None
     names = ("time_ns", "cpu_ns", "rss_bytes", "late_ns", "lost", "frequency_hz")
     get = {name: heartbeats.column(name).to_numpy() for name in names}

@@ -44,13 +44,12 @@ def add_parser(commands: options.Commands) -> None:
 def run(args: argparse.Namespace) -> int:
     """Assess and print."""
     from nodescope.analysis.quality import assess
-    from nodescope.recording.window import overlapping, read_cores
 
     view = windows.open_view(args)
     quality = assess(
         view.parts(),
-        overlapping(view.segments, view.window),
-        read_cores(view.segments, view.window),
+        view.recording.overlapping(view.window),
+        view.recording.core_readings(view.window),
         view.window,
         windows.build_filter(args),
     )

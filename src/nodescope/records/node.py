@@ -166,7 +166,7 @@ class NicQueueRow(
     table="nic_queues",
     help="Which interrupt and which cores serve which queue.",
     sorted_by=("nic", "queue", "time_ns"),
-    subject=("nic", "queue"),
+    subject=("nic", "queue", "direction", "irq"),
     observer="nics",
 ):
     """Row of `nic_queues`."""

@@ -24,9 +24,9 @@ from nodescope.ingest.observation import Observation
 from nodescope.recorder.observer import Setting
 from nodescope.recorder.observers.catalogue import NAMES
 from nodescope.recorder.observers.containers import Containers, make
-from nodescope.recording.window import Window, read_events
+from nodescope.recording.events import read_events
+from nodescope.recording.window import Window
 from nodescope.records.event import Event
-from nodescope.records.event import Event as RecordedEvent
 from nodescope.records.event_details import (
     ContainerDetails,
     ContainerExitDetails,
@@ -291,7 +291,7 @@ def test_the_recorder_and_the_audit(host: ContainerHost) -> None:
         assert with_recording[looping]["evidence"]["starts"] == 4
 
 
-def _recorded(archive: Path, kind: str) -> list[RecordedEvent]:
+def _recorded(archive: Path, kind: str) -> list[Event]:
     events = read_events(_segments(archive), Window(0, 1 << 62))
     return [event for event in events if event.kind == kind]
 

@@ -20,7 +20,7 @@ Bool = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
-class Part:
+class ChosenSamples:
     """One segment's samples in a window; `chosen` None are all of them."""
 
     columns: SampleColumns
@@ -65,7 +65,7 @@ class Part:
         return self.columns.comms[int(self.columns.profile_comm[row])]
 
 
-Parts = Iterable[Part]
+Parts = Iterable[ChosenSamples]
 Frame = tuple[str, str, bool]  # module, name, kernel
 
 
