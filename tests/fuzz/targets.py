@@ -25,7 +25,8 @@ from nodescope.exchange.profiles import folded, pprof
 from nodescope.exchange.profiles.spread import spread
 from nodescope.ingest.clean_text import MAX_LINE_BYTES
 from nodescope.ingest.parsed import Notes, ParsedNames, ParsedSamples, Reading
-from nodescope.ingest.sink import Capture, SampleRows
+from nodescope.ingest.samples import SampleRows
+from nodescope.ingest.sink import Capture
 from nodescope.ingest.sink import ImportNames as SampleNames
 from nodescope.records import EVENT_KINDS
 from nodescope.records.event import Event

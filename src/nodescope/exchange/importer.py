@@ -15,7 +15,8 @@ from nodescope.exchange.unpacked import Torn, compression_of, read_blocks, read_
 from nodescope.ingest.clean_text import clean_text
 from nodescope.ingest.event_columns import event_columns
 from nodescope.ingest.parsed import STATES, Notes, ParsedSamples, Reading
-from nodescope.ingest.sink import Capture, ImportNames, ImportReport, SampleRows, Sink
+from nodescope.ingest.samples import SampleRows
+from nodescope.ingest.sink import Capture, ImportNames, ImportReport, Sink
 from nodescope.records.event import Event
 
 IMPORT_EVENT = "import"

@@ -19,8 +19,11 @@ from nodescope.archive.layout import MAX_TIME_NS
 from nodescope.archive.retention import Retention
 from nodescope.archive.writer import ArchiveWriter
 from nodescope.errors import UsageError
-from nodescope.ingest.sink import I64, Capture, ImportNames, ImportReport, SampleRows
+from nodescope.ingest.event_columns import gap_columns
+from nodescope.ingest.samples import SampleRows, intern_samples
+from nodescope.ingest.sink import I64, Capture, ImportNames, ImportReport
 from nodescope.quantities import SECOND_NS
+from nodescope.records.recorder import Gap
 
 SEGMENT_NS = 120 * SECOND_NS
 GAP_NS = 100_000_000  # between captures; less is how long `perf record` takes to start
@@ -199,18 +202,13 @@ class ImportSink:
         if self._previous_end_ns is not None and table == "samples":
             start_ns = self._previous_end_ns - self._capture.clock.offset_ns
             if first_ns - start_ns > GAP_NS:
-                self._add(
-                    "gaps",
-                    {
-                        "from_ns": [max(0, start_ns)],
-                        "to_ns": [first_ns],
-                        "source": ["samples"],
-                        "cpu": [None],
-                        "lost": [None],
-                        "reason": ["between two captures"],
-                    },
-                    1,
+                gap = Gap(
+                    from_ns=max(0, start_ns),
+                    to_ns=first_ns,
+                    source="samples",
+                    reason="between two captures",
                 )
+                self._add("gaps", gap_columns([gap]), 1)
             self._previous_end_ns = None
 
     def _seal(self) -> None:
@@ -254,23 +252,11 @@ class ImportSink:
         assert self._capture is not None
         if self._interner is None:
             self._interner = Interner(names.frames, names.paths, names.comms)
-        profile = self._interner.intern(rows.comm, rows.kernel_mode, rows.user, rows.kernel)
-        for table, columns in self._interner.take_new_rows().items():
+        new = intern_samples(self._interner, rows, self._capture.tick_ns)
+        samples = new.pop("samples")
+        for table, columns in new.items():
             self._writer.append(table, columns)
-        count = len(rows.time_ns)
-        none: tuple[npt.NDArray[np.int32], list[str]] = (np.full(count, -1, np.int32), [])
-        self._add(
-            "samples",
-            {
-                "cpu": rows.cpu.astype(np.int16),
-                "tick": rows.time_ns // self._capture.tick_ns,
-                "pid": rows.pid.astype(np.int32),
-                "thread": (rows.tid - rows.pid).astype(np.int32),
-                "cgroup": none if rows.cgroup is None else rows.cgroup,
-                "profile": profile.astype(np.int32),
-            },
-            count,
-        )
+        self._add("samples", samples, len(rows.time_ns))
         self._idle += int(np.count_nonzero(rows.pid == 0))
         self._frames += self._paths.count(names, rows.user, rows.kernel)
 

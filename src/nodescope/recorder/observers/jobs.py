@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from nodescope.clock import SystemClock, read_pair
 from nodescope.errors import SourceAbsent, SourceError
+from nodescope.ingest.job_events import job_event
 from nodescope.ingest.observation import Observation
 from nodescope.quantities import HOUR_NS, SECOND_NS
 from nodescope.recorder.already_recorded import read_told_names
 from nodescope.recorder.observer import Setting
-from nodescope.records.event import Event
 from nodescope.records.event_details import JobDetails
 from nodescope.sources.jobs.ray import (
     EventLogs,
@@ -46,7 +46,7 @@ class JobsObserver:
         for job in jobs:
             if job.id not in self._told:
                 self._told[job.id] = None
-                said.events.append(_event(job, job.wall_ns - offset_ns))
+                said.events.append(job_event(job, job.wall_ns - offset_ns))
         while len(self._told) > _MOST_REMEMBERED:
             del self._told[next(iter(self._told))]
         return said
@@ -70,16 +70,6 @@ class JobsObserver:
 
     def close(self) -> None:
         """There is nothing to let go of."""
-
-
-def _event(job: FailedJob, time_ns: int) -> Event:
-    details = JobDetails(
-        job=job.id,
-        entrypoint=job.entrypoint,
-        error_type=job.error_type,
-        exit_status=job.exit_status,
-    )
-    return Event(time_ns, "job_failed", job.id, job.message.partition("\n")[0], details=details)
 
 
 def make(setting: Setting) -> JobsObserver:

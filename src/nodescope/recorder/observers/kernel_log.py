@@ -7,7 +7,7 @@ one after the last that the archive tells of this boot.
 from __future__ import annotations
 
 from nodescope.errors import SourceError
-from nodescope.ingest.kernel_events import KernelEvents, KernelLine
+from nodescope.ingest.kernel_events import KernelEvents, kernel_log_row, line_of
 from nodescope.ingest.observation import Observation
 from nodescope.quantities import SECOND_NS
 from nodescope.recorder.already_recorded import Told, read_told
@@ -54,15 +54,7 @@ class KernelLogObserver:
         for record in batch.records:
             time_ns = offset.monotonic_ns(record.kernel_ns)
             self._account(record, time_ns, said)
-            said.add(
-                "kernel_log",
-                time_ns=time_ns,
-                sequence=record.sequence,
-                level=record.level,
-                facility=record.facility,
-                user=record.by_user,
-                text=record.text,
-            )
+            said.add("kernel_log", **kernel_log_row(record, time_ns))
             self._interpret(record, time_ns, said)
         return said
 
@@ -93,9 +85,8 @@ class KernelLogObserver:
         self._next, self._last_ns = record.sequence + 1, time_ns
 
     def _interpret(self, record: Record, time_ns: int, said: Observation) -> None:
-        line = KernelLine(time_ns, record.text, record.sequence, record.by_user)
         recorded = record.sequence in self._told.events
-        message = self._events.add(said.events, line, recorded=recorded)
+        message = self._events.add(said.events, line_of(record, time_ns), recorded=recorded)
         if message is not None:
             self._report(message, time_ns)
 
