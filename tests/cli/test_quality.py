@@ -52,8 +52,8 @@ def beat(
     writer: ArchiveWriter, clock: HandClock, wall_ns: int, lost: int, unresolved: str | None = None
 ) -> None:
     row = {
-        "time_ns": clock.now, "wall_ns": wall_ns, "cpu_ns": 0, "rss_bytes": 0, "written_bytes": 0,
-        "samples": 0, "lost": lost, "late_ns": 5_000_000, "frequency_hz": 97,
+        "time_ns": clock.now, "wall_ns": wall_ns, "cpu_ns": 0, "rss_bytes": 1 << 20,
+        "written_bytes": 0, "samples": 0, "lost": lost, "late_ns": 5_000_000, "frequency_hz": 97,
         "unresolved": unresolved,
     }  # fmt: skip
     writer.append("heartbeats", {name: [value] for name, value in row.items()})

@@ -223,17 +223,14 @@ class ImportSink:
     def _heartbeat(self, time_ns: int) -> None:
         assert self._writer is not None
         assert self._capture is not None
+        samples = self._rows.get("samples")
         self._writer.append(
             "heartbeats",
             {
                 "time_ns": [time_ns],
                 "wall_ns": [time_ns + self._clock.offset_ns],
-                "cpu_ns": [0],
-                "rss_bytes": [0],
-                "written_bytes": [0],
-                "samples": [self._rows.get("samples", 0)],
-                "lost": [self._lost],
-                "late_ns": [0],
+                "samples": [samples],
+                "lost": [None if samples is None else self._lost],
                 "frequency_hz": [self._capture.frequency_hz],
             },
         )

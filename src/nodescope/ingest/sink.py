@@ -28,7 +28,7 @@ class Capture:
     clock_source: str  # how that pair is known, for the report
     node: Mapping[str, object] = field(default_factory=dict)  # `name`, `kernel`, `cpus`, … if known
     span_ns: int | None = None  # how long it lasts, if known ahead: segments are cut evenly
-    frequency_hz: int = 0
+    frequency_hz: int | None = None  # samples per second and core, if known
     tick_ns: int = 1000
 
 

@@ -34,7 +34,7 @@ def _document(found: Quality) -> dict[str, Any]:
     late_ns = document.pop("late_ns")
     return {
         **document,
-        "late_ms": late_ns / MILLISECOND_NS,
+        "late_ms": None if late_ns is None else late_ns / MILLISECOND_NS,
         "gap_count": len(found.gaps),
         "gaps": [
             {
