@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import shlex
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -162,7 +163,8 @@ def _bundle(args: argparse.Namespace) -> int:
     archive = Archive.open(options.archive_path(args))
     segments = archive.segments()
     if not segments:
-        raise UsageError("nothing is recorded in the archive", hint="see `nodescope status`")
+        status = options.status_command(args)
+        raise UsageError("nothing is recorded in the archive", hint=f"see `{status}`")
     window = windows.choose_window(args, TimeExtent(segments), time.time_ns())
     show = _show_progress if sys.stderr.isatty() else lambda done, total: None
     made = write_bundle(archive, path, window.from_ns, window.to_ns, time.time_ns(), show=show)
@@ -178,7 +180,7 @@ def _bundle(args: argparse.Namespace) -> int:
         print(
             f"{path}: {made.samples:,} samples in {made.segments} "
             f"segment{'' if made.segments == 1 else 's'}, "
-            f"{format_bytes(made.bytes)}; open it with --archive {path}"
+            f"{format_bytes(made.bytes)}; open it with --archive {shlex.quote(str(path))}"
         )
     return 1 if made.damaged else 0
 

@@ -317,7 +317,8 @@ def open_view(args: argparse.Namespace, *, history: bool = False) -> View:
         print(f"nodescope: left out: {error}", file=sys.stderr)
     segments = listing.segments
     if not segments:
-        raise ArchiveError(path, "nothing is recorded in it", hint="see `nodescope status`")
+        status = options.status_command(args)
+        raise ArchiveError(path, "nothing is recorded in it", hint=f"see `{status}`")
     extent = TimeExtent(segments)
     since_ns = find_history(segments).from_ns if history else None
     return View(
@@ -338,7 +339,8 @@ def open_moment(args: argparse.Namespace) -> tuple[Case, int]:
     path = options.archive_path(args)
     segments = Archive.open(path).segments()
     if not segments:
-        raise ArchiveError(path, "nothing is recorded in it", hint="see `nodescope status`")
+        status = options.status_command(args)
+        raise ArchiveError(path, "nothing is recorded in it", hint=f"see `{status}`")
     at_ns = parse_time_ns(args.at, TimeExtent(segments), time.time_ns())
     return Case(segments, Window(at_ns, at_ns + 1)), at_ns
 

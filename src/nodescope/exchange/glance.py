@@ -87,7 +87,7 @@ def choose_glanced(glance: Glance, chosen: Filter, from_ns: int, to_ns: int) -> 
     if chosen != Filter(cpus=chosen.cpus, pids=chosen.pids, kernel=chosen.kernel):
         raise UsageError(
             "a file that is not imported has no names, cgroups or functions to choose by",
-            hint="first run `nodescope import FILE --archive DIR`",
+            hint="import the file first, and look at the archive it is imported into",
         )
     passing = (glance.time_ns >= from_ns) & (glance.time_ns < to_ns)
     if chosen.cpus is not None:
