@@ -22,7 +22,8 @@ from nodescope.diagnosis.report.text import render_markdown, render_text
 from nodescope.diagnosis.symptoms.incidents import Incident
 from nodescope.lab.score import judge, solve
 from nodescope.lab.synthetic import SECOND, Shape, story_truth, write_story
-from nodescope.recording.window import Event, TimeExtent, Window
+from nodescope.recording.events import Event
+from nodescope.recording.window import TimeExtent, Window
 from nodescope.records.action_words import describe_action
 from nodescope.records.view import View
 

@@ -20,7 +20,7 @@ from nodescope.errors import UsageError
 from nodescope.quantities import format_bytes
 
 if TYPE_CHECKING:
-    from nodescope.exchange.export.stacks import Part
+    from nodescope.exchange.export.stacks import ChosenSamples
     from nodescope.pictures.rows import ViewRows
 
 FORMATS = {
@@ -192,7 +192,6 @@ def _show_progress(done: int, total: int) -> None:
 
 def _write(args: argparse.Namespace, view: windows.View) -> int:
     from nodescope.exchange.export import chrome, firefox, folded, pprof, speedscope, tables
-    from nodescope.recording.window import overlapping
 
     window = view.window
     span = f"{format_moment(window.from_ns)} to {format_moment(window.to_ns)}"
@@ -214,7 +213,7 @@ def _write(args: argparse.Namespace, view: windows.View) -> int:
                 "filter": view.filter,
                 **_span(window.from_ns, window.to_ns),
             }
-            segments = overlapping(view.segments, window)
+            segments = view.recording.overlapping(window)
             return chrome.write_chrome(
                 _parts(args, view), segments, file, window.from_ns, window.to_ns, about
             )
@@ -222,11 +221,11 @@ def _write(args: argparse.Namespace, view: windows.View) -> int:
         return tables.write_table(rows.batches, rows.schema, file, args.format)
 
 
-def _parts(args: argparse.Namespace, view: windows.View) -> Iterator[Part]:
-    from nodescope.exchange.export.stacks import Part
+def _parts(args: argparse.Namespace, view: windows.View) -> Iterator[ChosenSamples]:
+    from nodescope.exchange.export.stacks import ChosenSamples
 
     chosen = windows.build_filter(args)
-    return (Part(columns, chosen.samples(columns)) for columns in view.parts())
+    return (ChosenSamples(columns, chosen.samples(columns)) for columns in view.parts())
 
 
 def _rows(args: argparse.Namespace, view: windows.View) -> ViewRows:
@@ -234,21 +233,21 @@ def _rows(args: argparse.Namespace, view: windows.View) -> ViewRows:
     from nodescope.analysis.heatmap import make_heatmap
     from nodescope.analysis.top import rank
     from nodescope.pictures import rows
-    from nodescope.recording.window import SECOND_NS, read_cores, read_events
+    from nodescope.recording.window import SECOND_NS
 
     window, chosen = view.window, windows.build_filter(args)
     if args.table is not None:
         table = records.TABLES[args.table]
-        return rows.table_rows(view.segments, window, table, _where(args.where, table))
+        return rows.table_rows(view.recording, window, table, _where(args.where, table))
     if args.view == "top":
         return rows.top_rows(rank(view.parts(), chosen, args.by), functions=args.by == "function")
     if args.view == "heatmap":
         return rows.heatmap_rows(make_heatmap(view.parts(), chosen, window.from_ns, window.to_ns))
     if args.view == "cores":
-        readings = read_cores(view.segments, window)
+        readings = view.recording.core_readings(window)
         return rows.cores_rows(derive_shares(readings, window.from_ns, window.to_ns, SECOND_NS))
     if args.view == "events":
-        return rows.event_rows(read_events(view.segments, window))
+        return rows.event_rows(view.recording.events(window))
     return rows.sample_rows(_parts(args, view))
 
 

@@ -86,13 +86,12 @@ def _read(args: argparse.Namespace) -> tuple[Network, str, str]:
     """Return what was recorded, a heading, and the command that lists all that happened."""
     from nodescope.analysis.counters import SegmentTables
     from nodescope.analysis.network import derive_network
-    from nodescope.recording.window import overlapping, read_events
     from nodescope.records.view import Span, View
 
     view = window.open_view(args)
-    segments = overlapping(view.segments, view.window)
+    segments = view.recording.overlapping(view.window)
     parts = window.with_progress((SegmentTables(each) for each in segments), len(segments))
-    events = list(read_events(view.segments, view.window))
+    events = list(view.recording.events(view.window))
     shown = View("events", Span(view.window.from_ns, view.window.to_ns))
     network = derive_network(parts, events, view.window)
     return network, view.heading("network"), options.command_of(shown, args)

@@ -13,9 +13,9 @@ from nodescope.cli import options
 from nodescope.cli.freeze import frozen_to_json, render_frozen
 from nodescope.cli.times import format_moment
 from nodescope.quantities import format_bytes, format_duration
+from nodescope.records.recorder import Gap
 
 if TYPE_CHECKING:
-    from nodescope.archive.description import Gap
     from nodescope.archive.source_costs import SourceCost
     from nodescope.archive.status import Summary
 
@@ -191,7 +191,7 @@ def _render_gaps(gaps: tuple[Gap, ...]) -> list[str]:
 
 
 def _gap_to_json(gap: Gap) -> dict[str, object]:
-    return {**asdict(gap), "from": format_moment(gap.from_ns), "to": format_moment(gap.to_ns)}
+    return {**gap.as_dict(), "from": format_moment(gap.from_ns), "to": format_moment(gap.to_ns)}
 
 
 def _moment(moment_ns: int | None) -> str | None:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from nodescope.diagnosis.case import Case
 from nodescope.diagnosis.finding import Link, Root
 from nodescope.records.action import Action, Target, TargetName
+from nodescope.records.node import ContainerRow, UnitRow
 
 # Who can be looked at, unlike a state.
 _PEOPLE: dict[str, TargetName] = {
@@ -36,11 +37,11 @@ def is_blamed(links: Sequence[Link]) -> bool:
 
 
 def _stop_unit(case: Case, name: str, at_ns: int) -> Action:
-    unit = next((row for row in case.state("units", ["unit"], at_ns) if row["unit"] == name), None)
+    unit = next((row for row in case.state(UnitRow, at_ns) if row.unit == name), None)
     if unit is None:
         return Action("stop_unit", Target("unit", name))
-    elsewhere = _above_slices(unit["cgroup"] or "") or None
-    return Action("stop_unit", Target("unit", name, elsewhere, file_state=unit["file_state"]))
+    elsewhere = _above_slices(unit.cgroup or "") or None
+    return Action("stop_unit", Target("unit", name, elsewhere, file_state=unit.file_state))
 
 
 def _above_slices(cgroup: str) -> str:
@@ -51,10 +52,9 @@ def _above_slices(cgroup: str) -> str:
 
 
 def _stop_container(case: Case, name: str, at_ns: int) -> Action:
-    rows = [row for row in case.state("containers", ["runtime", "id"], at_ns)
-            if row["name"] == name]  # fmt: skip
-    row = max(rows, key=lambda row: row["time_ns"], default=None)
+    rows = [row for row in case.state(ContainerRow, at_ns) if row.name == name]
+    row = max(rows, key=lambda row: row.time_ns, default=None)
     if row is None:
         return Action("stop_container", Target("container", name))
-    pod = f"{row['namespace'] or 'default'}/{row['pod']}" if row["pod"] else None
-    return Action("stop_container", Target("container", name, pod, row["runtime"]))
+    pod = f"{row.namespace or 'default'}/{row.pod}" if row.pod else None
+    return Action("stop_container", Target("container", name, pod, row.runtime))

@@ -19,6 +19,7 @@ from nodescope.archive.layout import ARCHIVE_FILE, OPEN_DIRECTORY, SEALED_DIRECT
 from nodescope.archive.lock import find_holder
 from nodescope.archive.reader import Archive, Segment
 from nodescope.errors import ArchiveError
+from nodescope.recording.recording import Recording
 from nodescope.recording.window import TimeExtent, Window
 from nodescope.records.view import View
 from nodescope.records.view_forms import render_command
@@ -40,9 +41,14 @@ class Snapshot:
     revision: str
 
     @cached_property
+    def recording(self) -> Recording:
+        """What can be asked of it."""
+        return Recording(self.segments, self.archive.info.node)
+
+    @property
     def extent(self) -> TimeExtent:
         """From when to when it goes."""
-        return TimeExtent(self.segments)
+        return self.recording.extent
 
     @property
     def window(self) -> Window:
@@ -74,7 +80,7 @@ def _hash(texts: Iterable[str]) -> str:
 
 
 @dataclass
-class Recording:
+class ServedArchive:
     """One archive, folder or bundle, that may grow, vanish and come back."""
 
     path: Path
