@@ -13,6 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodescope.cli.main import build_parser
+from nodescope.cli.window import given_filter, given_when
+from nodescope.recording.window import TimeExtent
 from nodescope.records.sample_filter import SampleFilter, parse_filter
 from nodescope.records.view import (
     VIEW_KINDS,
@@ -98,6 +100,9 @@ def test_every_command_is_one_the_command_line_reads(view: View) -> None:
     args = build_parser(arguments).parse_args(arguments)
     if not view.of_machine:
         assert args.archive == Path("/a b/it's.nodescope")
+    if "filter" in view.kind.takes or ("when" in view.kind.takes and not view.kind.moment):
+        assert given_filter(args) == view.filter
+        assert given_when(args, TimeExtent([]), 0) == view.when
     for name, value in (("unit", [view.unit]), ("table", view.table), ("serious", view.serious)):
         if name in view.kind.takes and getattr(view, name):
             assert getattr(args, name) == value

@@ -73,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
     return 1 if diagnosis.findings else 0
 
 
-def _page(view: window.View, diagnosis: Diagnosis) -> str:
+def _page(view: window.OpenedView, diagnosis: Diagnosis) -> str:
     from nodescope.diagnosis.case import Case
     from nodescope.diagnosis.report.html import render_page
 

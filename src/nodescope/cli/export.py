@@ -40,7 +40,6 @@ TABLES = tuple(
 )
 VIEWS = ("samples", "top", "cores", "heatmap", "events")
 _BY = ("comm", "cpu", "function", "cgroup", "pid")
-_FILTERS = ("cpu", "comm", "pid", "cgroup", "mode", "frame", "no_frame")
 
 
 def add_parser(commands: options.Commands) -> None:
@@ -148,8 +147,8 @@ def _bundle(args: argparse.Namespace) -> int:
     from nodescope.archive.reader import Archive
     from nodescope.recording.window import TimeExtent
 
-    filtered = [name for name in _FILTERS if getattr(args, name)]
-    if filtered:
+    filtered = next(windows.given_filter(args).words(), None)
+    if filtered is not None:
         option = filtered[0].replace("_", "-")
         raise UsageError(
             f"--{option}: a bundle holds everything of its window",
@@ -190,7 +189,7 @@ def _show_progress(done: int, total: int) -> None:
     print(end, end="", file=sys.stderr, flush=True)
 
 
-def _write(args: argparse.Namespace, view: windows.View) -> int:
+def _write(args: argparse.Namespace, view: windows.OpenedView) -> int:
     from nodescope.exchange.export import chrome, firefox, folded, pprof, speedscope, tables
 
     window = view.window
@@ -221,14 +220,14 @@ def _write(args: argparse.Namespace, view: windows.View) -> int:
         return tables.write_table(rows.batches, rows.schema, file, args.format)
 
 
-def _parts(args: argparse.Namespace, view: windows.View) -> Iterator[ChosenSamples]:
+def _parts(args: argparse.Namespace, view: windows.OpenedView) -> Iterator[ChosenSamples]:
     from nodescope.exchange.export.stacks import ChosenSamples
 
     chosen = windows.build_filter(args)
     return (ChosenSamples(columns, chosen.samples(columns)) for columns in view.parts())
 
 
-def _rows(args: argparse.Namespace, view: windows.View) -> ViewRows:
+def _rows(args: argparse.Namespace, view: windows.OpenedView) -> ViewRows:
     from nodescope.analysis.cores import derive_shares
     from nodescope.analysis.heatmap import make_heatmap
     from nodescope.analysis.top import rank

@@ -142,7 +142,7 @@ def print_json(document: Any) -> None:
     sys.stdout.write("\n")
 
 
-def _option(parse: Callable[[str], _T]) -> Callable[[str], _T]:
+def option(parse: Callable[[str], _T]) -> Callable[[str], _T]:
     """A parser of quantities as argparse wants it: so that the message names the option."""
 
     def convert(text: str) -> _T:
@@ -186,8 +186,8 @@ def _parse_positive_integer(text: str) -> int:
     return int(text)
 
 
-duration = _option(_parse_positive_duration_ns)
-size = _option(parse_size_bytes)
-cpus = _option(_parse_some_cpus)
-percent = _option(_parse_percent)
-positive = _option(_parse_positive_integer)
+duration = option(_parse_positive_duration_ns)
+size = option(parse_size_bytes)
+cpus = option(_parse_some_cpus)
+percent = option(_parse_percent)
+positive = option(_parse_positive_integer)

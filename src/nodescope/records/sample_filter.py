@@ -115,7 +115,7 @@ def _parse_mode(text: str | None) -> SampleMode | None:
             return mode
     if text is None:
         return None
-    raise UsageError(f"not one of them: {text!r:.80}", hint="user, kernel")
+    raise UsageError(f"not a mode: {text!r:.80}", hint="write it as user or kernel")
 
 
 def _parse_pattern(text: str | None) -> str | None:
