@@ -12,12 +12,14 @@ from nodescope.records.recorder import Gap
 def event_columns(events: Iterable[Event]) -> dict[str, list[object]]:
     """Return columns of `events`."""
     listed = list(events)
-    columns: dict[str, list[object]] = {
-        name: [getattr(event, name) for event in listed]
-        for name in ("time_ns", "kind", "subject", "message", "cpu")
+    return {
+        "time_ns": [event.time_ns for event in listed],
+        "kind": [event.kind for event in listed],
+        "subject": [event.subject for event in listed],
+        "message": [event.message for event in listed],
+        "cpu": [event.cpu for event in listed],
+        "details": [format_details(event.details) for event in listed],
     }
-    columns["details"] = [format_details(event.details) for event in listed]
-    return columns
 
 
 def gap_columns(gaps: Iterable[Gap]) -> dict[str, list[object]]:

@@ -51,13 +51,13 @@ class DetailField(NamedTuple):
     parse: Callable[[Json], object]  # None if the value is not of that type
 
 
-_NOTHING: Mapping[str, Json] = {}
+_NO_OTHERS: Mapping[str, Json] = {}
 
 
 class Details(Declared):
     """What else is known of an event; by itself, of one whose kind declares nothing."""
 
-    others: Mapping[str, Json] = _NOTHING
+    others: Mapping[str, Json] = _NO_OTHERS
 
     def to_json(self) -> dict[str, Json]:
         """Return what is known, as a JSON object."""
@@ -70,12 +70,14 @@ class Details(Declared):
         return bool(self.to_json())
 
 
+NOTHING = Details()
+
 DeclaredDetails = TypeVar("DeclaredDetails", bound=Details)
 
 
 def format_details(details: Details) -> str | None:
     """Return details as the archive stores them; None if nothing is known."""
-    document = details.to_json()
+    document = details.to_json() if details is not NOTHING else None
     return json.dumps(document, ensure_ascii=False) if document else None
 
 
@@ -95,16 +97,32 @@ def parse_details(declared: type[DeclaredDetails], text: str | None) -> Declared
 def read_details(declared: type[DeclaredDetails], document: Mapping[str, Json]) -> DeclaredDetails:
     """Return a JSON object as details of a class."""
     make: Callable[..., DeclaredDetails] = declared
-    others = {key: value for key, value in document.items() if value is not None}
+    fields = _fields_by_name(declared)
     found: dict[str, object] = {}
-    for each in fields_of(declared):
-        for key in (each.key, each.formerly):
-            value = each.parse(others[key]) if key in others else None
-            if key is not None and value is not None:
-                found[each.attribute] = value
-                del others[key]
-                break
-    return make(**found, others=others)
+    others: dict[str, Json] = {}
+    for name, value in document.items():
+        if value is None:
+            continue
+        known = fields.get(name)
+        superseded = known is not None and name != known.key and known.key in document
+        parsed = None if known is None or superseded else known.parse(value)
+        if known is None or parsed is None:
+            others[name] = value
+        else:
+            found[known.attribute] = parsed
+    return make(**found, others=others or _NO_OTHERS)
+
+
+def _fields_by_name(declared: type[Details]) -> Mapping[str, DetailField]:
+    """Return the fields of a class by their names, and by those they formerly had."""
+    if declared not in _BY_NAME:
+        fields = fields_of(declared)
+        former = {each.formerly: each for each in fields if each.formerly}
+        _BY_NAME[declared] = {**former, **{each.key: each for each in fields}}
+    return _BY_NAME[declared]
+
+
+_BY_NAME: dict[type[Details], Mapping[str, DetailField]] = {}
 
 
 def fields_of(declared: type[Details]) -> tuple[DetailField, ...]:

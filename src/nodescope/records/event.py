@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from nodescope.records.details import DeclaredDetails, Details, parse_details
+from nodescope.records.details import NOTHING, DeclaredDetails, Details, parse_details
 from nodescope.records.events import EVENT_KINDS
 
 
@@ -21,7 +21,7 @@ class Event:
     subject: str
     message: str
     cpu: int | None = None
-    details: Details = field(default_factory=Details)
+    details: Details = NOTHING
 
     def get(self, declared: type[DeclaredDetails]) -> DeclaredDetails:
         """Return the details as a class; empty ones if this kind has others."""
