@@ -7,7 +7,7 @@ fits, a sentence that says what.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,9 +17,10 @@ from nodescope.analysis.flame import SEEN, FlameNames, FlameRows, prune, to_tree
 from nodescope.analysis.heatmap import Heatmap
 from nodescope.analysis.top import TopEntry
 from nodescope.pictures.text import LONGEST_NAME, iso
+from nodescope.quantities import SECOND_NS
 from nodescope.recording.core_readings import STATES
-from nodescope.recording.events import Event
-from nodescope.recording.window import SECOND_NS
+from nodescope.records.details import Details, Json
+from nodescope.records.event import Event
 
 LARGEST = 2_000_000  # bytes
 HEATMAP_CELLS = 250_000  # of at most seven digits and a comma
@@ -188,11 +189,12 @@ def _fitting(documents: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], str
     return documents, None
 
 
-def _cut_details(details: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The details of an event, if they are of a size that a person can read."""
-    if not details or len(json.dumps(details)) > 4096:
+def _cut_details(details: Details) -> dict[str, Json] | None:
+    """Return the details of an event, if they are of a size that a person can read."""
+    document = details.to_json()
+    if not document or len(json.dumps(document)) > 4096:
         return None
-    return dict(details)
+    return document
 
 
 def _cut(text: str, longest: int = LONGEST_NAME) -> str:
