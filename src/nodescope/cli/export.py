@@ -14,9 +14,9 @@ from typing import IO, TYPE_CHECKING
 from nodescope import records
 from nodescope.cli import options
 from nodescope.cli import window as windows
-from nodescope.cli.times import format_moment
 from nodescope.errors import UsageError
 from nodescope.quantities import SECOND_NS, format_bytes
+from nodescope.wall_time import format_moment
 
 if TYPE_CHECKING:
     from nodescope.exchange.export.stacks import Part

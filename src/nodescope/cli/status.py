@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from nodescope.cli import options
 from nodescope.cli.freeze import frozen_to_json, render_frozen
-from nodescope.cli.times import format_moment
 from nodescope.quantities import format_bytes, format_duration
+from nodescope.wall_time import format_moment
 
 if TYPE_CHECKING:
     from nodescope.archive.description import Gap

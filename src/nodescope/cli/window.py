@@ -1,6 +1,6 @@
 """What every view takes: a window of time, filters, `--limit`; and the recording they choose.
 
-Times are read as in `nodescope.cli.times`, and also relative to the recording:
+Times are read as in `nodescope.wall_time`, and also relative to the recording:
 `+60s` from its start, `12:00:05` of its day.
 """
 
@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from nodescope.cli import options
-from nodescope.cli.times import format_moment, parse_moment_ns
 from nodescope.errors import ArchiveError, UsageError
 from nodescope.quantities import SECOND_NS, format_cpu_list, format_duration, parse_duration_ns
+from nodescope.wall_time import format_moment, parse_moment_ns
 
 if TYPE_CHECKING:
     from nodescope.analysis.filter import Filter
@@ -282,9 +282,10 @@ class View:
 
     def heading(self, what: str, samples: int | None = None) -> str:
         """What is shown, of which node, when, and of what."""
-        from nodescope.pictures.text import iso, visible
+        from nodescope.pictures.text import visible
+        from nodescope.wall_time import format_moment
 
-        said = [f"{what} of {visible(self.node)}", iso(self.window.from_ns)]
+        said = [f"{what} of {visible(self.node)}", format_moment(self.window.from_ns)]
         said[1] += f" + {format_duration(self.window.length_ns)}"
         if samples is not None:
             said.append(f"{samples:,} samples")

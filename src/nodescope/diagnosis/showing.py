@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 
 from nodescope.diagnosis.finding import Chain, Diagnosis, Finding, Missing
-from nodescope.quantities import SECOND_NS
+from nodescope.wall_time import format_moment
 
 # Without a moment these look at the machine as it is.
 _LIVE = ("audit", "doctor", "zombies")
@@ -16,8 +15,7 @@ _LIVE = ("audit", "doctor", "zombies")
 
 def moment(time_ns: int) -> str:
     """A wall time as the command line takes it."""
-    whole = datetime.fromtimestamp(time_ns // SECOND_NS, UTC)
-    return f"{whole:%Y-%m-%dT%H:%M:%S}.{time_ns % SECOND_NS // 1_000_000:03d}Z"
+    return format_moment(time_ns)
 
 
 def around(time_ns: int, seconds: int = 15) -> str:

@@ -16,10 +16,11 @@ from nodescope.analysis.cores import F64, CoreShares, coarsen
 from nodescope.analysis.flame import SEEN, FlameNames, FlameRows, prune, to_tree, whole
 from nodescope.analysis.heatmap import Heatmap
 from nodescope.analysis.top import TopEntry
-from nodescope.pictures.text import LONGEST_NAME, iso
+from nodescope.pictures.text import LONGEST_NAME
 from nodescope.quantities import SECOND_NS
 from nodescope.recording.core_readings import STATES
 from nodescope.recording.window import Event
+from nodescope.wall_time import format_moment
 
 LARGEST = 2_000_000  # bytes
 HEATMAP_CELLS = 250_000  # of at most seven digits and a comma
@@ -43,7 +44,7 @@ def heatmap_document(heatmap: Heatmap) -> Answer:
     width_s = heatmap.column_ns // SECOND_NS
     columns, rows = heatmap.counts.shape
     document = {
-        "from": iso(heatmap.from_ns),
+        "from": format_moment(heatmap.from_ns),
         "from_ns": heatmap.from_ns,
         "columns": list(range(0, columns * width_s, width_s)),
         "column_ns": heatmap.column_ns,
@@ -70,7 +71,7 @@ def cores_document(shares: CoreShares, asked_ns: int) -> Answer:
 def _cores(shares: CoreShares) -> dict[str, Any]:
     interval_s = shares.interval_ns / SECOND_NS
     document: dict[str, Any] = {
-        "from": iso(shares.from_ns),
+        "from": format_moment(shares.from_ns),
         "from_ns": shares.from_ns,
         "interval": int(interval_s) if interval_s.is_integer() else interval_s,
         "interval_ns": shares.interval_ns,
@@ -124,7 +125,7 @@ def events_document(events: Sequence[Event]) -> Answer:
     documents = [
         {
             "time_ns": event.time_ns,
-            "time": iso(event.time_ns),
+            "time": format_moment(event.time_ns),
             "kind": _cut(event.kind),
             "subject": _cut(event.subject),
             "message": _cut(event.message, 4096),

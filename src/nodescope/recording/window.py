@@ -7,9 +7,7 @@ looked at; a window that ends before it started leaves it alone.
 
 from __future__ import annotations
 
-import calendar
 import json
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -17,6 +15,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from nodescope.archive.layout import parse_opened_ns
 from nodescope.archive.reader import Segment
 from nodescope.quantities import SECOND_NS
 from nodescope.recording.core_readings import STATES, CoreReadings
@@ -118,7 +117,7 @@ def may_tell(segment: Segment, window: Window) -> bool:
 
 
 def _overlaps(segment: Segment, window: Window) -> bool:
-    if segment.is_open and window.to_ns <= _named_ns(segment.name):
+    if segment.is_open and window.to_ns <= parse_opened_ns(segment.name):
         return False
     return segment.wall_from_ns < window.to_ns and segment.wall_to_ns >= window.from_ns
 
@@ -138,12 +137,6 @@ def _parse_details(text: str | None) -> dict[str, Any]:
     except (ValueError, RecursionError):
         return {}
     return details if isinstance(details, dict) else {}
-
-
-def _named_ns(name: str) -> int:
-    """When a segment was opened, by its name: known without reading it."""
-    stamp = name.partition("-")[2]
-    return calendar.timegm(time.strptime(stamp, "%Y%m%dT%H%M%SZ")) * SECOND_NS
 
 
 def read_parts(segments: Sequence[Segment], window: Window) -> Iterator[SampleColumns]:

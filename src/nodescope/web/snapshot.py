@@ -20,8 +20,8 @@ from nodescope.archive.lock import find_holder
 from nodescope.archive.reader import Archive, Segment
 from nodescope.errors import ArchiveError
 from nodescope.recording.window import TimeExtent, Window
+from nodescope.wall_time import LATEST_NS
 
-LATEST_NS = 2**63 - 1  # in 2262
 FRESH_S = 0.5  # a recording that grows is looked at no more often
 
 Fingerprint = tuple[object, ...]

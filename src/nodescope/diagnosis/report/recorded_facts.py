@@ -10,8 +10,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from nodescope.diagnosis.case import Case
-from nodescope.pictures.text import columns_of, iso, pad, visible
+from nodescope.pictures.text import columns_of, pad, visible
 from nodescope.quantities import format_bytes
+from nodescope.wall_time import format_moment
 
 _FEW = 5
 _UNIT = (
@@ -33,7 +34,7 @@ def read_recorded_zombies(case: Case, at_ns: int) -> Document | None:
         return None
     last = max(looks, key=lambda row: row["time_ns"])
     return {
-        "at": iso(last["time_ns"]),
+        "at": format_moment(last["time_ns"]),
         **{name: last[name] for name in ("version", "tracked", "visible", "dying")},
         "parents": _parents(case.state("dying_parents", ["path", "kind"], at_ns)),
     }
@@ -95,7 +96,7 @@ def read_recorded_units(case: Case, at_ns: int, names: Sequence[str]) -> list[Do
         row for row in case.state("units", ["unit"], at_ns) if not names or row["unit"] in names
     ]
     return [
-        {"at": iso(row["time_ns"]), **{name: row[name] for name in _UNIT}}
+        {"at": format_moment(row["time_ns"]), **{name: row[name] for name in _UNIT}}
         for row in sorted(rows, key=lambda row: str(row["unit"]))
     ]
 

@@ -23,7 +23,8 @@ from nodescope.diagnosis.report.summary import (
     together,
     verdict,
 )
-from nodescope.pictures.text import iso, visible
+from nodescope.pictures.text import visible
+from nodescope.wall_time import format_moment
 
 LABELS = {"parent": "where"}  # of links that are not called what they are
 MOST_TIMES = 4
@@ -66,7 +67,9 @@ def _overview(diagnosis: Diagnosis, width: int) -> Iterator[str]:
 
 def _text_finding(number: int, finding: Finding, width: int) -> Iterator[str]:
     symptom = finding.symptom
-    yield from _wrapped(f"{number}. {iso(symptom.time_ns)}  {headline(symptom)}", width, "")
+    yield from _wrapped(
+        f"{number}. {format_moment(symptom.time_ns)}  {headline(symptom)}", width, ""
+    )
     if said := again(finding, MOST_TIMES):
         yield from _wrapped(said, width, "   ")
     yield from _wrapped(f"cause: {verdict(finding)}", width, "   ")
@@ -138,7 +141,10 @@ def _wrapped(text: str, width: int, indent: str, further: str | None = None) -> 
 
 def render_markdown(diagnosis: Diagnosis) -> str:
     """For an incident's page."""
-    lines = [f"# Diagnosis, {iso(diagnosis.from_ns)} to {iso(diagnosis.to_ns)}", ""]
+    lines = [
+        f"# Diagnosis, {format_moment(diagnosis.from_ns)} to {format_moment(diagnosis.to_ns)}",
+        "",
+    ]
     if not diagnosis.findings:
         lines += [_plain(sentence(silence(diagnosis))), ""]
     for number, finding in enumerate(diagnosis.findings, 1):
@@ -157,7 +163,7 @@ def _markdown_finding(number: int, finding: Finding) -> Iterator[str]:
     symptom = finding.symptom
     yield from (f"## {number}. {_plain(headline(symptom))}", "")
     said = again(finding, len(finding.repeats))
-    yield from (f"At {iso(symptom.time_ns)}{f'; {said}' if said else ''}.", "")
+    yield from (f"At {format_moment(symptom.time_ns)}{f'; {said}' if said else ''}.", "")
     best = finding.chains[0] if finding.chains else None
     if best is None or not best.explains:
         yield from (f"**Cause: {UNKNOWN}.** {_plain(further(finding))}".rstrip(), "")

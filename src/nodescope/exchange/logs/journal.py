@@ -20,11 +20,11 @@ from nodescope.archive.layout import MAX_TIME_NS
 from nodescope.exchange.formats import ImportFormat, Progress
 from nodescope.exchange.importer import detects, import_wall_events, peek_events
 from nodescope.exchange.logs import kernel_log
-from nodescope.exchange.logs.times import parse_iso
 from nodescope.ingest.clean_text import MAX_LINE_BYTES, clean, clean_text, split_lines
 from nodescope.ingest.log_lines import JOURNAL, KERNEL, KernelEvents, UnitEvents
 from nodescope.ingest.parsed import Event, Notes
 from nodescope.ingest.sink import ImportReport, Sink
+from nodescope.wall_time import match_iso
 
 MAX_OBJECT_BYTES = 1 << 20  # a coredump's entry carries its stack trace
 _SHORT = re.compile(
@@ -183,7 +183,7 @@ def _go_on(events: list[Event], more: list[str]) -> None:
 
 
 def _parse_short(text: str) -> tuple[Event, bool, str] | None:
-    stamp = parse_iso(text[:40])
+    stamp = match_iso(text[:40])
     if stamp is None or text[19:20] == ",":
         return None
     match = _SHORT.match(text, stamp[2])

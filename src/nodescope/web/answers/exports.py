@@ -14,8 +14,8 @@ from nodescope.archive.bundle_writer import write_bundle
 from nodescope.errors import UsageError
 from nodescope.exchange.export import chrome, firefox, folded, pprof, speedscope
 from nodescope.exchange.export.stacks import Part
-from nodescope.pictures.text import iso
 from nodescope.recording.window import overlapping
+from nodescope.wall_time import format_moment
 from nodescope.web.question import Question, Reply
 
 _KINDS = {
@@ -93,13 +93,13 @@ def _file(question: Question, write: Callable[[Path], None], media_type: str, en
         path.unlink(missing_ok=True)
         raise
     node = re.sub(r"[^A-Za-z0-9.-]+", "-", question.node)[:60].strip("-.") or "node"
-    stamp = re.sub(r"[^0-9TZ]", "", iso(question.window.from_ns))
+    stamp = re.sub(r"[^0-9TZ]", "", format_moment(question.window.from_ns))
     return Reply(b"", media_type, f"{node}-{stamp}.{ending}", path)
 
 
 def _write(name: str, question: Question, file: IO[bytes]) -> None:
     window = question.window
-    title = f"{question.node}, {iso(window.from_ns)} to {iso(window.to_ns)}"
+    title = f"{question.node}, {format_moment(window.from_ns)} to {format_moment(window.to_ns)}"
     parts = _parts(question)
     if name == "pprof":
         pprof.write_pprof(parts, file, window.from_ns, window.to_ns, f"nodescope: {title}")
