@@ -261,7 +261,7 @@ class Containerd:
         answer = None
         if self._looks_left > 0:
             self._looks_left -= 1
-            question = protobuf.encode_text(1, event.container)
+            question = protobuf.text_field(1, event.container)
             answer = self._call(messages.CONTAINER, event.namespace, question)
         if answer is None:  # gone already, or one of too many
             return Container("containerd", event.container, name=event.container)
