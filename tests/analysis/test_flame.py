@@ -17,9 +17,10 @@ from nodescope.analysis.flame import (
     merge,
     widest,
 )
-from nodescope.analysis.stack_rows import I64, Tree
+from nodescope.analysis.stack_rows import Tree
 from nodescope.analysis.top import function_totals
 from nodescope.archive.function_paths import find_paths
+from nodescope.arrays import I64
 
 
 def paths_of(levels: list[Level]) -> Counter[tuple[int, ...]]:

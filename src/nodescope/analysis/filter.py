@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from nodescope.analysis.names import find_named, is_within
-from nodescope.analysis.stack_rows import I64, Bool, Tree
+from nodescope.analysis.stack_rows import Tree
+from nodescope.arrays import I64, Bool
 from nodescope.recording.sample_columns import SampleColumns
 
 _DENSE = 1 << 23  # numbers so far apart are counted in a table, not sorted

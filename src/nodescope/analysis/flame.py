@@ -20,9 +20,10 @@ import numpy.typing as npt
 
 from nodescope.analysis.filter import Filter, count_values, number_values
 from nodescope.analysis.names import name_pods
-from nodescope.analysis.stack_rows import I64, U64, Integers, Tree, identify_frames, mix
+from nodescope.analysis.stack_rows import Tree, identify_frames, mix
 from nodescope.archive.function_paths import FunctionPaths, find_paths, find_wide_callers
 from nodescope.archive.sealed_tables import NARROW as NARROW
+from nodescope.arrays import I64, U64, Integers
 from nodescope.recording.sample_columns import SampleColumns
 
 Group = Literal["none", "comm", "cpu", "cgroup", "pod", "pid"]

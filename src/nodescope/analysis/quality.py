@@ -16,10 +16,11 @@ import numpy as np
 
 from nodescope.analysis.cores import derive_shares
 from nodescope.analysis.filter import Filter
-from nodescope.analysis.stack_rows import I64, Bool, Tree
+from nodescope.analysis.stack_rows import Tree
 from nodescope.archive.description import Description, Gap
 from nodescope.archive.gaps import add_pause, merge_gaps, same_run
 from nodescope.archive.reader import Segment
+from nodescope.arrays import I64, Bool
 from nodescope.clock import CLOCK_STEP_NS
 from nodescope.recording.core_readings import CoreReadings
 from nodescope.recording.sample_columns import SampleColumns

@@ -10,17 +10,11 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from nodescope.archive.function_paths import Runs
-
-I64 = npt.NDArray[np.int64]
-U64 = npt.NDArray[np.uint64]
-Integers = npt.NDArray[np.integer[Any]]
-Bool = npt.NDArray[np.bool_]
+from nodescope.arrays import I64, U64, Bool, Integers
 
 _STEP, _FINISH = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9)
 _29 = np.uint64(29)

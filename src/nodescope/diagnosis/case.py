@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from nodescope.analysis.cores import F64, CoreShares, derive_shares
-from nodescope.analysis.stack_rows import I64
+from nodescope.analysis.cores import CoreShares, derive_shares
 from nodescope.archive.reader import Segment
 from nodescope.archive.stack_tree import find_callers
+from nodescope.arrays import F64, I64
 from nodescope.quantities import HOUR_NS, SECOND_NS
 from nodescope.recording.core_readings import STATES, CoreReadings
 from nodescope.recording.sample_columns import SampleColumns

@@ -12,10 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
-I64 = NDArray[np.int64]
+from nodescope.arrays import I64
 
 KERNEL_MODULE = "[kernel]"
 UNKNOWN = "[unknown]"

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from nodescope.analysis.cores import CoreShares
+from nodescope.arrays import F64
 from nodescope.pictures.axis import add_legend, add_time_axis, render_time_axis
-from nodescope.pictures.colour import F64, FAINT, NIGHT, PAPER, one, ramp
+from nodescope.pictures.colour import FAINT, NIGHT, PAPER, one, ramp
 from nodescope.pictures.drawing import Box, Drawing, Raster
 from nodescope.pictures.terminal import Terminal
 from nodescope.pictures.text import fit, percent

@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from nodescope.analysis.cores import F64, CoreShares, coarsen
+from nodescope.analysis.cores import CoreShares, coarsen
 from nodescope.analysis.flame import SEEN, FlameNames, FlameRows, prune, to_tree, whole
 from nodescope.analysis.heatmap import Heatmap
 from nodescope.analysis.top import TopEntry
+from nodescope.arrays import F64
 from nodescope.pictures.text import LONGEST_NAME
 from nodescope.quantities import SECOND_NS
 from nodescope.recording.core_readings import STATES

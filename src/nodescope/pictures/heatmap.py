@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from nodescope.analysis.heatmap import Heatmap
+from nodescope.arrays import F64, U8
 from nodescope.pictures.axis import add_legend, add_time_axis, render_time_axis
-from nodescope.pictures.colour import F64, FAINT, MARK, NIGHT, PAPER, U8, Colour, ramp
+from nodescope.pictures.colour import FAINT, MARK, NIGHT, PAPER, Colour, ramp
 from nodescope.pictures.drawing import Box, Drawing, Raster
 from nodescope.pictures.terminal import Terminal
 from nodescope.pictures.text import fit

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-import numpy.typing as npt
+from nodescope.arrays import I64
 
-I64 = npt.NDArray[np.int64]
 STATES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
 
 

@@ -14,7 +14,7 @@ from nodescope.analysis.compare import BASELINE_NS
 from nodescope.analysis.filter import Filter
 from nodescope.analysis.flame import FlameNames, flame_of
 from nodescope.analysis.heatmap import make_heatmap
-from nodescope.analysis.stack_rows import I64
+from nodescope.arrays import I64
 from nodescope.diagnosis.case import Case
 from nodescope.diagnosis.finding import Finding
 from nodescope.pictures import documents

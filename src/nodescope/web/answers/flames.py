@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nodescope.analysis.flame import FlameNames, FlameRows, whole
-from nodescope.analysis.stack_rows import I64
+from nodescope.arrays import I64
 from nodescope.errors import UsageError
 from nodescope.web.answers.replies import LARGEST, cut
 
