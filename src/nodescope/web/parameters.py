@@ -26,7 +26,9 @@ def parse_ms(given: str) -> int:
     if not re.fullmatch(r"[0-9]{1,13}(\.[0-9]{1,20})?([eE][+-]?[0-9]{1,2})?", given):
         raise UsageError(f"not a time: {given!r:.80}", hint=_TIME_HINT)
     milliseconds = Decimal(given)  # a double would be a fifth of a microsecond off
-    return checked_ns(round(milliseconds * MILLISECOND_NS), given, _TIME_HINT)
+    if milliseconds > LATEST_MS:  # the declared maximum, which a fraction may exceed
+        raise UsageError(f"not a time: {given!r:.80} is after 2262", hint=_TIME_HINT)
+    return round(milliseconds * MILLISECOND_NS)
 
 
 def parse_moment(given: str) -> int:
