@@ -13,7 +13,7 @@ from tests.waiting import wait_for
 
 from nodescope.errors import SourceAbsent, SourceError
 from nodescope.quantities import SECOND_NS
-from nodescope.recorder.log import EventLog
+from nodescope.recorder.event_log import EventLog
 from nodescope.recorder.observation import Event, Observation, Unseen, columns_of
 from nodescope.recorder.observer_schedule import Observing
 

@@ -14,9 +14,9 @@ from itertools import pairwise
 
 import numpy as np
 
+from nodescope.analysis.call_tree import CallTree
 from nodescope.analysis.cores import derive_shares
 from nodescope.analysis.filter import Filter
-from nodescope.analysis.stack_rows import Tree
 from nodescope.archive.description import Description, Gap
 from nodescope.archive.gaps import add_pause, merge_gaps, same_run
 from nodescope.archive.reader import Segment
@@ -128,7 +128,7 @@ def _count_samples(part: SampleColumns, chosen: Filter, quality: Quality) -> Non
     counts = chosen.counts(part)
     rows = np.flatnonzero(counts)
     stacks, weight = part.profile_stack[rows], counts[rows]
-    tree = Tree(part.depth, part.frame)
+    tree = CallTree(part.depth, part.frame)
     unnamed = unresolved(part.frame_names)
     kernel = part.frame_kernel
     quality.samples += int(weight.sum())
@@ -180,7 +180,7 @@ def parse_reasons(text: str) -> dict[str, int]:
     }
 
 
-def _along_paths(tree: Tree, own: I64) -> I64:
+def _along_paths(tree: CallTree, own: I64) -> I64:
     """Sums from the outermost caller down to each row."""
     sums = own.copy()
     for rows in tree.levels[1:]:

@@ -13,12 +13,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from nodescope.arrays import I16, I32, I64
+from nodescope.arrays import I16, I32, I64, Bool, Integers
 
 _BELOW_ALL = np.int16(np.iinfo(np.int16).min)
 _NARROW = 1 << 16
@@ -58,7 +56,7 @@ class Runs:
     depth: I16  # of each row
 
     @cached_property
-    def starts(self) -> npt.NDArray[np.bool_]:
+    def starts(self) -> Bool:
         """Whether a run starts, by row."""
         starts = np.empty(len(self.depth), bool)
         starts[:1] = True
@@ -94,6 +92,11 @@ class Runs:
             return np.searchsorted(self.start, rows, side="right") - 1
         number: I64 = np.cumsum(self.starts, dtype=np.int32).take(rows) - np.int32(1)
         return number
+
+
+def find_callers(depth: Integers) -> I64:
+    """Return the row of each row's caller in a tree laid out depth-first, -1 for the outermost."""
+    return Runs(depth.astype(np.int16, copy=False)).parent
 
 
 @dataclass(frozen=True)
@@ -198,9 +201,7 @@ class Pieces:
         depth = np.arange(int(size.sum())) - np.repeat(begin - top, size)
         return np.repeat(piece, size), depth + np.repeat(offset, size), depth.astype(np.int16)
 
-    def outermost(
-        self, leaves: Leaves, function: npt.NDArray[np.integer[Any]], many: int
-    ) -> tuple[I64, I64, I16]:
+    def outermost(self, leaves: Leaves, function: Integers, many: int) -> tuple[I64, I64, I16]:
         """(piece, function, depth) of functions, those that are their own callers left out.
 
         `function` is one of `many`, by row of `stacks`. A function that recurs lies inside

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 DEFAULT_AROUND_NS = 5 * SECOND_NS
 _PROGRESS_AFTER_S = 2.0
 _TIME_OF_DAY = re.compile(r"(\d{1,2}):(\d{2})(?::(\d{2}(?:\.\d{1,9})?))?(Z?)", re.IGNORECASE)
-_SUFFIXES = (".svg", ".png", ".html")
 _T = TypeVar("_T")
 
 
@@ -135,9 +134,11 @@ def _whole(text: str) -> int:
 
 
 def _picture_path(text: str) -> Path:
+    from nodescope.pictures.file_formats import SUFFIXES
+
     path = Path(text)
-    if path.suffix.lower() not in _SUFFIXES:
-        kinds = ", ".join(_SUFFIXES)
+    if path.suffix.lower() not in SUFFIXES:
+        kinds = ", ".join(SUFFIXES)
         raise argparse.ArgumentTypeError(f"not a kind of picture: {text!r}; it may end in {kinds}")
     return path
 

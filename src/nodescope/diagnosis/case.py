@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from nodescope.analysis.cores import CoreShares, derive_shares
+from nodescope.archive.function_paths import find_callers
 from nodescope.archive.reader import Segment
-from nodescope.archive.stack_tree import find_callers
 from nodescope.arrays import F64, I64
 from nodescope.quantities import HOUR_NS, SECOND_NS
 from nodescope.recording.core_readings import STATES, CoreReadings

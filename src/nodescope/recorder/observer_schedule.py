@@ -21,7 +21,7 @@ from typing import Any
 from nodescope.clock import Clock
 from nodescope.errors import NodescopeError, SourceAbsent
 from nodescope.quantities import SECOND_NS, format_duration
-from nodescope.recorder.log import EventLog
+from nodescope.recorder.event_log import EventLog
 from nodescope.recorder.observation import Event, Observation, Observer, columns_of
 from nodescope.records import EVENT_KINDS
 

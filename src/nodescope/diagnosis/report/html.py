@@ -18,7 +18,7 @@ from nodescope.diagnosis.report.summary import (
     sentence,
     silence,
 )
-from nodescope.pictures.pages import report_page
+from nodescope.pictures.html import report_page
 from nodescope.pictures.svg import render_svg
 from nodescope.pictures.text import visible
 from nodescope.wall_time import format_moment

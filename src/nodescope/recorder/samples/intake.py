@@ -17,7 +17,7 @@ from nodescope.archive.writer import ArchiveWriter
 from nodescope.errors import SourceError
 from nodescope.perf.decode import Chunk
 from nodescope.quantities import format_cpu_list
-from nodescope.recorder.log import EventLog
+from nodescope.recorder.event_log import EventLog
 from nodescope.recorder.observation import Event
 from nodescope.recorder.options import RecorderOptions
 from nodescope.recorder.samples.profiler import Profiler

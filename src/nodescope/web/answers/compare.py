@@ -6,7 +6,8 @@ import functools
 
 from nodescope.analysis.compare import BASELINE_NS, measure_recorded
 from nodescope.analysis.compare import compare as compare_windows
-from nodescope.analysis.flame import FEW, NARROW, FlameNames, FlameRows, Group, flame_of, whole
+from nodescope.analysis.flame import FEW, FlameNames, FlameRows, Group, flame_of, whole
+from nodescope.archive.sealed_tables import NARROW
 from nodescope.errors import UsageError
 from nodescope.pictures.compare import compare_document
 from nodescope.quantities import DAY_NS

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from nodescope.analysis.flame import (
     FEW,
-    NARROW,
     FlameNames,
     FlameRows,
     Group,
@@ -14,6 +13,7 @@ from nodescope.analysis.flame import (
 )
 from nodescope.analysis.heatmap import make_split_heatmap
 from nodescope.analysis.top import rank
+from nodescope.archive.sealed_tables import NARROW
 from nodescope.pictures.documents import top_document
 from nodescope.recording.window import overlapping
 from nodescope.web.answers.flames import Forest, find_top, flame_document

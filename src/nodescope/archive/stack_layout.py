@@ -12,12 +12,10 @@ segment has a million rows.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from nodescope.arrays import I32, I64, Bool
+from nodescope.arrays import I16, I32, I64, Bool
 from nodescope.numbering import distinct
 
 MAX_DEPTH = 1 << 15  # frames; `stacks.depth` has 16 bits
@@ -27,21 +25,9 @@ MAX_DEPTH = 1 << 15  # frames; `stacks.depth` has 16 bits
 class DepthFirst:
     """The tree laid out: `row_of[call]` is the new row, -1 where it was dropped."""
 
-    depth: NDArray[np.int16]
+    depth: I16
     frame: I32
     row_of: I32
-
-
-def find_callers(depth: NDArray[np.integer[Any]]) -> I64:
-    """The row of each row's caller in a tree that is laid out, -1 for the outermost."""
-    parent = np.full(len(depth), -1, np.int64)
-    order = np.argsort(depth, kind="stable")
-    bounds = np.searchsorted(depth[order], np.arange(int(depth.max(initial=-1)) + 2))
-    for level in range(1, len(bounds) - 1):
-        upper = order[bounds[level - 1] : bounds[level]]
-        rows = order[bounds[level] : bounds[level + 1]]
-        parent[rows] = upper[np.searchsorted(upper, rows) - 1]
-    return parent
 
 
 def find_intact(parent: I32, frame: I32, frames: int) -> Bool:

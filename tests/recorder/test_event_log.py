@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from nodescope.recorder.log import EventLog
+from nodescope.recorder.event_log import EventLog
 
 
 def test_rows_are_handed_out_once() -> None:
