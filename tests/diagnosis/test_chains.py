@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from typing import Any
 
 import pytest
 
@@ -12,6 +10,7 @@ from nodescope.diagnosis.case import Case, Held
 from nodescope.diagnosis.chains import _to_owner
 from nodescope.diagnosis.finding import Link
 from nodescope.diagnosis.story import Story
+from nodescope.recording.recording import Recording
 from nodescope.recording.window import Window
 
 
@@ -19,7 +18,7 @@ class _Recorded(Case):
     """A process of a unit; what is known of units may be missing."""
 
     def __init__(self, observed: set[str]) -> None:
-        super().__init__((), Window(0, 10))
+        super().__init__(Recording([]), Window(0, 10))
         self._seen = observed
 
     def observed(self, table: str) -> bool:
@@ -27,9 +26,6 @@ class _Recorded(Case):
 
     def cgroups(self, window: Window, cpu: int, comm: str) -> Counter[str]:
         return Counter({"/system.slice/builder.service": 9})
-
-    def state(self, table: str, keys: Sequence[str], at_ns: int) -> list[dict[str, Any]]:
-        return []
 
 
 @pytest.mark.parametrize(("observed", "missing"), [(set(), ["units"]), ({"units"}, [])])

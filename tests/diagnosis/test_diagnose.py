@@ -22,7 +22,8 @@ from nodescope.diagnosis.symptoms.incidents import Incident
 from nodescope.lab.score import judge, solve
 from nodescope.lab.synthetic import Shape, story_truth, write_story
 from nodescope.quantities import SECOND_NS
-from nodescope.recording.window import Event, TimeExtent, Window
+from nodescope.recording.events import Event
+from nodescope.recording.window import TimeExtent, Window
 
 SHAPE = Shape().small()
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -11,32 +10,27 @@ import pytest
 from nodescope.diagnosis.case import Case
 from nodescope.diagnosis.finding import Link, Root
 from nodescope.diagnosis.proposals import propose
+from nodescope.recording.memory import recording_of
+from nodescope.recording.recording import Recording
 from nodescope.recording.window import Window
+from nodescope.records.node import ContainerRow, UnitRow
 
 TASK = Link("task", "kubelet", "kubelet had it", 4.0, "nodescope top")
 SOURCE = Link("source", "agent", "agent ended", 2.0, "nodescope events")
 WHY = Link("why", "x", "x: enabled", 2.0, "nodescope audit --unit x")
 
 
-class _Recorded(Case):
-    """What a recording would answer."""
-
-    def __init__(self, **tables: list[dict[str, Any]]) -> None:
-        super().__init__((), Window(0, 10))
-        self._tables = tables
-
-    def state(self, table: str, keys: Sequence[str], at_ns: int) -> list[dict[str, Any]]:
-        return self._tables.get(table, [])
+NOTHING = Case(Recording([]), Window(0, 10))
 
 
-def unit(name: str, **facts: Any) -> _Recorded:
-    row = {"unit": name, "file_state": "enabled", "cgroup": f"/system.slice/{name}", **facts}
-    return _Recorded(units=[row])
+def unit(name: str, **facts: Any) -> Case:
+    row = {"file_state": "enabled", "cgroup": f"/system.slice/{name}", **facts}
+    return Case(recording_of([UnitRow(time_ns=1, unit=name, **row)]), Window(0, 10))
 
 
-def container(**facts: Any) -> _Recorded:
-    row = {"name": "agent", "time_ns": 1, "runtime": "docker", "pod": None, "namespace": None}
-    return _Recorded(containers=[{**row, **facts}])
+def container(**facts: Any) -> Case:
+    row = {"time_ns": 1, "runtime": "docker", "id": "7c", "name": "agent", **facts}
+    return Case(recording_of([ContainerRow(**row)]), Window(0, 10))
 
 
 def test_a_unit_that_leaks_is_looked_at_and_stopped() -> None:
@@ -84,12 +78,14 @@ def test_a_unit_of_another_systemd_is_not_taken_for_the_nodes() -> None:
         (container(runtime="podman"), "podman stop agent", "and whatever makes it again"),
         (container(runtime="containerd"), None, "stop container agent of containerd"),
         (container(pod="web-1", namespace="shop"), None, "by what runs pod shop/web-1"),
-        (_Recorded(), None, "stop container agent, and whatever makes it again"),
+        (
+            Case(Recording([]), Window(0, 10)),
+            None,
+            "stop container agent, and whatever makes it again",
+        ),
     ],
 )
-def test_a_container_is_stopped_by_its_runtime(
-    case: _Recorded, command: str | None, said: str
-) -> None:
+def test_a_container_is_stopped_by_its_runtime(case: Case, command: str | None, said: str) -> None:
     _, stop = propose(case, [SOURCE], Root("container", "agent"), 9)
     assert stop.command == command
     assert said in stop.statement

@@ -28,6 +28,7 @@ from nodescope.diagnosis.report.html import render_page
 from nodescope.diagnosis.report.text import render_markdown, render_text
 from nodescope.diagnosis.rules.mechanism import Mechanism, load_mechanisms
 from nodescope.lab.synthetic import write_story
+from nodescope.recording.recording import Recording
 from nodescope.recording.window import Window
 
 
@@ -119,7 +120,7 @@ def event() -> Chain:
 
 def told(diagnosis: Diagnosis) -> list[str]:
     """As text, as Markdown, and as a page."""
-    page = render_page(diagnosis, Case((), Window(AT, AT + 10**9)), "node")
+    page = render_page(diagnosis, Case(Recording([]), Window(AT, AT + 10**9)), "node")
     return [render_text(diagnosis), render_markdown(diagnosis), html.unescape(page)]
 
 

@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from nodescope.archive.reader import Archive
 from nodescope.diagnosis.diagnose import diagnose
 from nodescope.diagnosis.finding import Diagnosis
 from nodescope.diagnosis.symptoms.lags import LAGS
 from nodescope.lab import synthetic
 from nodescope.lab.synthetic import Shape, write_story
 from nodescope.quantities import SECOND_NS
-from nodescope.recording.window import TimeExtent, Window
+from nodescope.recording.recording import Recording
+from nodescope.recording.window import Window
 
 SHAPE = replace(Shape().small(), seconds=960, resets=(900,))
 AT = SHAPE.resets[0]
@@ -66,11 +66,11 @@ def forget(path: Path, table: str) -> None:
 
 
 def ask(path: Path, at_s: float | None = None) -> Diagnosis:
-    segments = Archive.open(path).segments()
-    extent = TimeExtent(segments)
+    recording = Recording.open(path)
+    extent = recording.extent
     window = Window(extent.from_ns, extent.to_ns)
     at_ns = None if at_s is None else extent.from_ns + round(at_s * SECOND_NS)
-    return diagnose(segments, window, at_ns)
+    return diagnose(recording, window, at_ns)
 
 
 @pytest.mark.parametrize("kind", REPORTS)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from nodescope.judgement.containers import audit_containers, happenings_of
 from nodescope.quantities import MINUTE_NS, SECOND_NS
-from nodescope.recording.window import Event
+from nodescope.recording.events import Event
 from nodescope.sources.containers.container import Container, ContainerHappening, HappeningKind
 
 NOW = 1_794_832_000 * SECOND_NS

@@ -12,9 +12,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from nodescope.archive.reader import Segment
 from nodescope.arrays import F64, I64
 from nodescope.quantities import SECOND_NS
+from nodescope.recording.part import Part
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class Readings:
         return self.time_ns.nbytes + self.value.nbytes + 200
 
 
-def read_tracks(segment: Segment) -> dict[str, Readings]:
+def read_tracks(segment: Part) -> dict[str, Readings]:
     """Every track that a segment has readings of."""
     found: dict[str, Readings] = {}
     tables: dict[str, Any] = {}
@@ -108,7 +108,7 @@ def read_tracks(segment: Segment) -> dict[str, Readings]:
 class _TrackTable:
     """One table of a segment, its columns read once for all of its tracks."""
 
-    def __init__(self, segment: Segment, name: str) -> None:
+    def __init__(self, segment: Part, name: str) -> None:
         tracks = [track for track in TRACKS.values() if track.table == name]
         keys = {key for track in tracks for key, _ in track.where}
         values = {track.column for track in tracks}

@@ -27,7 +27,7 @@ from nodescope.exchange.export.catalogue import (
 from nodescope.quantities import SECOND_NS, format_bytes
 
 if TYPE_CHECKING:
-    from nodescope.exchange.export.stacks import Part
+    from nodescope.exchange.export.stacks import ChosenSamples
     from nodescope.pictures.rows import ViewRows
 
 TABLES = tuple(
@@ -200,8 +200,6 @@ def _write(args: argparse.Namespace, view: windows.View) -> int:
 
 
 def _exported(args: argparse.Namespace, view: windows.View) -> ExportedWindow:
-    from nodescope.recording.window import overlapping
-
     window = view.window
     return ExportedWindow(
         view.node,
@@ -209,16 +207,16 @@ def _exported(args: argparse.Namespace, view: windows.View) -> ExportedWindow:
         window.from_ns,
         window.to_ns,
         _parts(args, view),
-        overlapping(view.segments, window),
+        view.recording.overlapping(window),
         args.split,
     )
 
 
-def _parts(args: argparse.Namespace, view: windows.View) -> Iterator[Part]:
-    from nodescope.exchange.export.stacks import Part
+def _parts(args: argparse.Namespace, view: windows.View) -> Iterator[ChosenSamples]:
+    from nodescope.exchange.export.stacks import ChosenSamples
 
     chosen = windows.build_filter(args)
-    return (Part(columns, chosen.samples(columns)) for columns in view.parts())
+    return (ChosenSamples(columns, chosen.samples(columns)) for columns in view.parts())
 
 
 def _rows(args: argparse.Namespace, view: windows.View) -> ViewRows:
@@ -226,21 +224,20 @@ def _rows(args: argparse.Namespace, view: windows.View) -> ViewRows:
     from nodescope.analysis.heatmap import make_heatmap
     from nodescope.analysis.top import rank
     from nodescope.pictures import rows
-    from nodescope.recording.window import read_cores, read_events
 
     window, chosen = view.window, windows.build_filter(args)
     if args.table is not None:
         table = records.TABLES[args.table]
-        return rows.table_rows(view.segments, window, table, _where(args.where, table))
+        return rows.table_rows(view.recording, window, table, _where(args.where, table))
     if args.view == "top":
         return rows.top_rows(rank(view.parts(), chosen, args.by), functions=args.by == "function")
     if args.view == "heatmap":
         return rows.heatmap_rows(make_heatmap(view.parts(), chosen, window.from_ns, window.to_ns))
     if args.view == "cores":
-        readings = read_cores(view.segments, window)
+        readings = view.recording.core_readings(window)
         return rows.cores_rows(derive_shares(readings, window.from_ns, window.to_ns, SECOND_NS))
     if args.view == "events":
-        return rows.event_rows(read_events(view.segments, window))
+        return rows.event_rows(view.recording.events(window))
     return rows.sample_rows(_parts(args, view))
 
 

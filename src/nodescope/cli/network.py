@@ -86,10 +86,9 @@ def _look(args: argparse.Namespace) -> Network:
 def _read(args: argparse.Namespace) -> tuple[Network, str]:
     from nodescope.analysis.counters import SegmentTables
     from nodescope.analysis.network import derive_network
-    from nodescope.recording.window import overlapping, read_events
 
     view = window.open_view(args)
-    segments = overlapping(view.segments, view.window)
+    segments = view.recording.overlapping(view.window)
     parts = window.with_progress((SegmentTables(each) for each in segments), len(segments))
-    events = list(read_events(view.segments, view.window))
+    events = list(view.recording.events(view.window))
     return derive_network(parts, events, view.window), view.heading("network")

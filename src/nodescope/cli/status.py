@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 from nodescope.cli import options
 from nodescope.cli.freeze import frozen_to_json, render_frozen
 from nodescope.quantities import format_bytes, format_duration
+from nodescope.records.recorder import Gap
 from nodescope.wall_time import format_moment
 
 if TYPE_CHECKING:
-    from nodescope.archive.description import Gap
     from nodescope.archive.source_costs import SourceCost
     from nodescope.archive.status import Summary
 
@@ -185,7 +185,7 @@ def _render_gaps(gaps: tuple[Gap, ...]) -> list[str]:
 
 
 def _gap_to_json(gap: Gap) -> dict[str, object]:
-    return {**asdict(gap), "from": format_moment(gap.from_ns), "to": format_moment(gap.to_ns)}
+    return {**gap.as_dict(), "from": format_moment(gap.from_ns), "to": format_moment(gap.to_ns)}
 
 
 def _moment(moment_ns: int | None) -> str | None:

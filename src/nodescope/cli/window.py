@@ -25,10 +25,10 @@ from nodescope.wall_time import format_moment, parse_moment_ns
 
 if TYPE_CHECKING:
     from nodescope.analysis.filter import Filter
-    from nodescope.archive.reader import Segment
     from nodescope.diagnosis.case import Case
     from nodescope.exchange.glance import Glance
     from nodescope.pictures.terminal import Terminal
+    from nodescope.recording.recording import Recording
     from nodescope.recording.sample_columns import SampleColumns
     from nodescope.recording.window import TimeExtent, Window
 
@@ -275,11 +275,15 @@ def _moment(moment_ns: int) -> str:
 class View:
     """A recording, the window on it, and where to show it."""
 
-    node: str
-    segments: list[Segment]
+    recording: Recording
     window: Window
     terminal: Terminal
     filter: str
+
+    @property
+    def node(self) -> str:
+        """What the node is called."""
+        return self.recording.node_name
 
     def heading(self, what: str, samples: int | None = None) -> str:
         """What is shown, of which node, when, and of what."""
@@ -294,10 +298,8 @@ class View:
 
     def parts(self) -> Iterator[SampleColumns]:
         """Samples by segment, with a progress bar if it takes long."""
-        from nodescope.recording.window import overlapping, read_parts
-
-        count = len(overlapping(self.segments, self.window))
-        return with_progress(read_parts(self.segments, self.window), count)
+        count = len(self.recording.overlapping(self.window))
+        return with_progress(self.recording.samples(self.window), count)
 
 
 def open_view(args: argparse.Namespace, *, history: bool = False) -> View:
@@ -307,7 +309,7 @@ def open_view(args: argparse.Namespace, *, history: bool = False) -> View:
     from nodescope.archive.memory import keep_memory
     from nodescope.archive.reader import Archive
     from nodescope.pictures.terminal import detect_terminal
-    from nodescope.recording.window import TimeExtent, find_history
+    from nodescope.recording.recording import Recording
 
     keep_memory()
     if isinstance(sys.stdout, io.TextIOWrapper):
@@ -317,15 +319,13 @@ def open_view(args: argparse.Namespace, *, history: bool = False) -> View:
     listing = archive.listing()
     for error in listing.damaged:
         print(f"nodescope: left out: {error}", file=sys.stderr)
-    segments = listing.segments
-    if not segments:
+    recording = Recording(listing.segments, archive.info.node)
+    if not recording.parts:
         raise ArchiveError(path, "nothing is recorded in it", hint="see `nodescope status`")
-    extent = TimeExtent(segments)
-    since_ns = find_history(segments).from_ns if history else None
+    since_ns = recording.history.from_ns if history else None
     return View(
-        node=str(archive.info.node.get("name") or "node"),
-        segments=segments,
-        window=choose_window(args, extent, time.time_ns(), since_ns),
+        recording,
+        window=choose_window(args, recording.extent, time.time_ns(), since_ns),
         terminal=detect_terminal(sys.stdout, os.environ),
         filter=describe_filter(args),
     )
@@ -333,16 +333,16 @@ def open_view(args: argparse.Namespace, *, history: bool = False) -> View:
 
 def open_moment(args: argparse.Namespace) -> tuple[Case, int]:
     """The recording, to be asked for what was known at `--at`."""
-    from nodescope.archive.reader import Archive
     from nodescope.diagnosis.case import Case
-    from nodescope.recording.window import TimeExtent, Window
+    from nodescope.recording.recording import Recording
+    from nodescope.recording.window import Window
 
     path = options.archive_path(args)
-    segments = Archive.open(path).segments()
-    if not segments:
+    recording = Recording.open(path)
+    if not recording.parts:
         raise ArchiveError(path, "nothing is recorded in it", hint="see `nodescope status`")
-    at_ns = parse_time_ns(args.at, TimeExtent(segments), time.time_ns())
-    return Case(segments, Window(at_ns, at_ns + 1)), at_ns
+    at_ns = parse_time_ns(args.at, recording.extent, time.time_ns())
+    return Case(recording, Window(at_ns, at_ns + 1)), at_ns
 
 
 def open_glance(args: argparse.Namespace, path: Path) -> tuple[View, Glance]:
@@ -351,13 +351,15 @@ def open_glance(args: argparse.Namespace, path: Path) -> tuple[View, Glance]:
 
     from nodescope.exchange.glance import read_glance
     from nodescope.pictures.terminal import detect_terminal
+    from nodescope.recording.recording import Recording
     from nodescope.recording.window import TimeExtent
 
     glance = read_glance(path)
     note(glance.stopped)
     window = choose_window(args, TimeExtent([glance]), time.time_ns())
     terminal = detect_terminal(sys.stdout, os.environ)
-    return View(glance.node or "node", [], window, terminal, describe_filter(args)), glance
+    recording = Recording([], {"name": glance.node})
+    return View(recording, window, terminal, describe_filter(args)), glance
 
 
 def with_progress(parts: Iterable[_T], count: int) -> Iterator[_T]:

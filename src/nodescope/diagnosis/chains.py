@@ -31,7 +31,7 @@ from nodescope.diagnosis.story import Story
 from nodescope.diagnosis.symptoms.incidents import Incident
 from nodescope.diagnosis.symptoms.moments import Standing
 from nodescope.quantities import SECOND_NS
-from nodescope.recording.window import Window, overlapping
+from nodescope.recording.window import Window
 from nodescope.wall_time import format_time_of_day
 
 IN_KERNEL = 0.5  # of a busy core's samples: less is no matter of the kernel
@@ -271,7 +271,7 @@ def _without_zombies(case: Case, story: Story, dying: int) -> list[Chain]:
 
 def _uptime(case: Case, at_ns: int) -> float | None:
     """How long the node had been up: the monotonic clock starts with it."""
-    for segment in overlapping(case.segments, Window(at_ns - SECOND_NS, at_ns)):
+    for segment in case.recording.overlapping(Window(at_ns - SECOND_NS, at_ns)):
         start = segment.description.start
         return (start.monotonic_ns + at_ns - start.wall_ns) / SECOND_NS
     return None

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from nodescope.archive.reader import Segment
 from nodescope.diagnosis.case import Case
 from nodescope.diagnosis.chains import build, build_moment
 from nodescope.diagnosis.finding import Chain, Diagnosis, Finding, Missing
@@ -16,7 +15,8 @@ from nodescope.diagnosis.symptoms.incidents import Incident, find_incidents
 from nodescope.diagnosis.symptoms.moments import find_standing
 from nodescope.diagnosis.symptoms.recurrence import describe_recurrence
 from nodescope.quantities import SECOND_NS
-from nodescope.recording.window import Window, find_history, read_events
+from nodescope.recording.recording import Recording
+from nodescope.recording.window import Window
 from nodescope.records import EVENT_KINDS
 from nodescope.wall_time import format_moment
 
@@ -33,13 +33,13 @@ _UNSEEN = {
 
 
 def diagnose(
-    segments: Sequence[Segment],
+    recording: Recording,
     window: Window,
     at_ns: int | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Diagnosis:
     """Everything that went wrong in the window, or near one moment of it."""
-    case = Case(segments, window)
+    case = Case(recording, window)
     incidents = find_incidents(case, at_ns)
     result = Diagnosis(window.from_ns, window.to_ns)
     followed, left = _choose(incidents)
@@ -135,12 +135,12 @@ def _key(finding: Finding) -> tuple[object, ...] | None:
 
 def _older(case: Case) -> list[Missing]:
     """What the kernel's log remembers of the time before the recording; nothing else does."""
-    before = find_history(case.segments)
+    before = case.recording.history
     if case.window.from_ns > before.to_ns:
         return []
     unfollowed = Window(before.from_ns, min(before.to_ns, case.reach.from_ns))
     serious = Counter(
-        event.kind for event in read_events(case.segments, unfollowed)
+        event.kind for event in case.recording.events(unfollowed)
         if event.kind in EVENT_KINDS and EVENT_KINDS[event.kind].serious
     )  # fmt: skip
     if not serious:

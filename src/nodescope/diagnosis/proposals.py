@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from nodescope.diagnosis.case import Case
 from nodescope.diagnosis.finding import Link, Root, Step
+from nodescope.records.node import ContainerRow, UnitRow
 
 _PEOPLE = ("unit", "container", "pod", "process")  # who can be looked at, unlike a state
 _RUNTIMES = ("docker", "podman")  # with a command of that name which stops a container by name
@@ -34,13 +35,13 @@ def is_blamed(links: Sequence[Link]) -> bool:
 
 
 def _stop_unit(case: Case, name: str, at_ns: int) -> Step:
-    unit = next((row for row in case.state("units", ["unit"], at_ns) if row["unit"] == name), None)
-    state = unit["file_state"] if unit is not None else None
+    unit = next((row for row in case.state(UnitRow, at_ns) if row.unit == name), None)
+    state = unit.file_state if unit is not None else None
     if state in (None, "", "enabled"):
         how = f"now and at every boot (undone by `systemctl enable --now {_word(name)}`)"
     else:
         how = f"until something starts it again: its unit file is {state}"
-    elsewhere = _above_slices(unit["cgroup"] or "") if unit is not None else ""
+    elsewhere = _above_slices(unit.cgroup or "") if unit is not None else ""
     command = f"systemctl disable --now {_word(name)}"
     if not elsewhere:
         return Step(f"stop {name}, {how}", command)
@@ -56,16 +57,16 @@ def _above_slices(cgroup: str) -> str:
 
 
 def _stop_container(case: Case, name: str, at_ns: int) -> Step:
-    rows = [row for row in case.state("containers", ["runtime", "id"], at_ns)
-            if row["name"] == name]  # fmt: skip
-    row = max(rows, key=lambda row: row["time_ns"], default=None)
-    if row is not None and row["pod"]:
-        pod = f"{row['namespace'] or 'default'}/{row['pod']}"
+    rows = [row for row in case.state(ContainerRow, at_ns)
+            if row.name == name]  # fmt: skip
+    row = max(rows, key=lambda row: row.time_ns, default=None)
+    if row is not None and row.pod:
+        pod = f"{row.namespace or 'default'}/{row.pod}"
         return Step(f"stop container {name} by what runs pod {pod}: a pod alone is made again")
-    if row is not None and row["runtime"] in _RUNTIMES:
+    if row is not None and row.runtime in _RUNTIMES:
         said = f"stop container {name}, and whatever makes it again"
-        return Step(said, f"{row['runtime']} stop {_word(name)}")
-    by = f" of {row['runtime']}" if row is not None else ""
+        return Step(said, f"{row.runtime} stop {_word(name)}")
+    by = f" of {row.runtime}" if row is not None else ""
     return Step(f"stop container {name}{by}, and whatever makes it again")
 
 

@@ -20,7 +20,7 @@ from nodescope.arrays import F64
 from nodescope.pictures.text import LONGEST_NAME
 from nodescope.quantities import SECOND_NS
 from nodescope.recording.core_readings import STATES
-from nodescope.recording.window import Event
+from nodescope.recording.events import Event
 from nodescope.wall_time import format_moment
 
 LARGEST = 2_000_000  # bytes

@@ -15,7 +15,8 @@ from nodescope.errors import SourceAbsent
 from nodescope.quantities import SECOND_NS
 from nodescope.recorder.observation import Observer, Setting
 from nodescope.recorder.observers import nics, softnet
-from nodescope.recording.window import Event, Window
+from nodescope.recording.events import Event
+from nodescope.recording.window import Window
 from nodescope.records import TABLES
 from nodescope.sources.places import Places
 

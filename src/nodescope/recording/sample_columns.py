@@ -13,10 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from nodescope.archive.function_paths import FunctionPaths
-from nodescope.archive.reader import Segment
 from nodescope.archive.schema import text_indices
 from nodescope.arrays import I16, I32, I64, Bool
 from nodescope.errors import CorruptSegment
+from nodescope.recording.part import Part
 
 Rows = TypeVar("Rows", npt.NDArray[np.int32], npt.NDArray[np.int64])
 
@@ -24,7 +24,7 @@ Rows = TypeVar("Rows", npt.NDArray[np.int32], npt.NDArray[np.int64])
 class SampleColumns:
     """One segment between two wall times, the second excluded."""
 
-    def __init__(self, segment: Segment, from_ns: int | None = None, to_ns: int | None = None):
+    def __init__(self, segment: Part, from_ns: int | None = None, to_ns: int | None = None):
         self.segment = segment
         self.from_ns = from_ns
         self.to_ns = to_ns
@@ -141,7 +141,7 @@ class SampleColumns:
         """Depth of each row of `stacks`, in depth-first order."""
         depth: I16 = self._stacks.column("depth").to_numpy()
         if len(depth) and not _is_tree(depth):
-            path = f"{self.segment.directory}/stacks.parquet"
+            path = self.segment.where("stacks")
             raise CorruptSegment(path, "its depths are not those of a tree")
         return depth
 
@@ -236,7 +236,7 @@ class SampleColumns:
         extent = self.segment.description.tables.get(table)
         count = 0 if extent is None else extent.rows
         if len(rows) and not (rows.min() >= 0 and rows.max() < count):
-            path = f"{self.segment.directory}/{referring}.parquet"
+            path = self.segment.where(referring)
             raise CorruptSegment(path, f"it refers to rows that {table} does not have")
         return rows
 

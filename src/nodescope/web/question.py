@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -10,11 +10,12 @@ from typing import Any
 
 from nodescope.analysis.filter import Filter
 from nodescope.archive.description import Description
-from nodescope.archive.reader import Segment
 from nodescope.errors import UsageError
 from nodescope.quantities import MILLISECOND_NS
+from nodescope.recording.part import Part
+from nodescope.recording.recording import Recording
 from nodescope.recording.sample_columns import SampleColumns
-from nodescope.recording.window import Window, overlapping, read_parts
+from nodescope.recording.window import Window
 from nodescope.web.shelf import Shelf
 from nodescope.web.snapshot import Snapshot
 
@@ -23,22 +24,46 @@ class Abandoned(Exception):
     """Nobody waits for the answer any more."""
 
 
-class WatchedColumns(Segment):
-    """A segment that asks, before each table is read, whether anybody still waits."""
+class WatchedPart:
+    """A part that asks, before each table is read, whether anybody still waits."""
 
-    def __init__(self, segment: Segment, check: Callable[[], None]) -> None:
-        self._segment = segment
+    def __init__(self, part: Part, check: Callable[[], None]) -> None:
+        self._part = part
         self._check = check
-        self.directory = segment.directory
-        self.is_open = segment.is_open
+
+    @property
+    def is_open(self) -> bool:
+        return self._part.is_open
+
+    @property
+    def name(self) -> str:
+        return self._part.name
 
     @property
     def description(self) -> Description:
-        return self._segment.description
+        return self._part.description
 
-    def _read(self, table: str, names: list[str]) -> Any:
+    @property
+    def tick_ns(self) -> int:
+        return self._part.tick_ns
+
+    @property
+    def wall_from_ns(self) -> int:
+        return self._part.wall_from_ns
+
+    @property
+    def wall_to_ns(self) -> int:
+        return self._part.wall_to_ns
+
+    def wall_ns(self, monotonic_ns: Any) -> Any:
+        return self._part.wall_ns(monotonic_ns)
+
+    def read(self, table: str, columns: Sequence[str] | None = None) -> Any:
         self._check()
-        return self._segment._read(table, names)
+        return self._part.read(table, columns)
+
+    def where(self, table: str) -> str:
+        return self._part.where(table)
 
 
 @dataclass
@@ -90,23 +115,24 @@ class Question:
         )
 
     @cached_property
-    def segments(self) -> list[Segment]:
-        """All of the recording, reading only while somebody waits."""
-        return [WatchedColumns(segment, self.check) for segment in self.snapshot.segments]
+    def recording(self) -> Recording:
+        """All of the recording, read only while somebody waits."""
+        parts = [WatchedPart(part, self.check) for part in self.snapshot.segments]
+        return Recording(parts, self.snapshot.recording.node)
 
-    def overlapping(self, window: Window) -> list[Segment]:
-        """The segments of a window, as the shelf knows them."""
-        return overlapping(self.snapshot.segments, window)
+    def overlapping(self, window: Window) -> list[Part]:
+        """Return the parts of a window as the shelf knows them."""
+        return self.snapshot.recording.overlapping(window)
 
     def parts(self) -> Iterator[SampleColumns]:
         """Samples of the window, segment by segment."""
         if self.window.length_ns:
-            yield from read_parts(self.segments, self.window)
+            yield from self.recording.samples(self.window)
 
     @property
     def node(self) -> str:
         """What the node is called."""
-        return str(self.snapshot.archive.info.node.get("name") or "node")
+        return self.recording.node_name
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from nodescope.archive.memory import share_heap
 from nodescope.errors import ArchiveError, UsageError
 from nodescope.web.app import Server, make_app
 from nodescope.web.security import LOOPBACK_NAMES, Safety
-from nodescope.web.snapshot import Recording
+from nodescope.web.snapshot import ServedArchive
 
 MOST_CONNECTIONS = 512
 MOST_HEADER = 128 << 10  # a path of a flame graph may be long
@@ -142,7 +142,7 @@ def serve(
     """Serve one recording until a signal ends it; `ready` is told the link."""
     share_heap()
     safety = choose_safety(address)
-    recording = Recording(path)
+    recording = ServedArchive(path)
     recording.snapshot()  # says at once what is wrong with it
     server = Server(recording, say)
     config = uvicorn.Config(

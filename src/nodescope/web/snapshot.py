@@ -19,6 +19,7 @@ from nodescope.archive.layout import ARCHIVE_FILE, OPEN_DIRECTORY, SEALED_DIRECT
 from nodescope.archive.lock import find_holder
 from nodescope.archive.reader import Archive, Segment
 from nodescope.errors import ArchiveError
+from nodescope.recording.recording import Recording
 from nodescope.recording.window import TimeExtent, Window
 from nodescope.wall_time import LATEST_NS
 
@@ -38,9 +39,14 @@ class Snapshot:
     revision: str
 
     @cached_property
+    def recording(self) -> Recording:
+        """What can be asked of it."""
+        return Recording(self.segments, self.archive.info.node)
+
+    @property
     def extent(self) -> TimeExtent:
         """From when to when it goes."""
-        return TimeExtent(self.segments)
+        return self.recording.extent
 
     @property
     def window(self) -> Window:
@@ -72,7 +78,7 @@ def _hash(texts: Iterable[str]) -> str:
 
 
 @dataclass
-class Recording:
+class ServedArchive:
     """One archive, folder or bundle, that may grow, vanish and come back."""
 
     path: Path

@@ -10,7 +10,8 @@ from tests.diagnosis.made_node import NOW, Node, churn, ends, said_by, unit
 from nodescope.diagnosis.finding import Root
 from nodescope.diagnosis.links.origins import Origin, find_origins
 from nodescope.quantities import SECOND_NS
-from nodescope.recording.window import Event
+from nodescope.recording.events import Event
+from nodescope.records.node import ContainerRow, UnitRow
 
 _ID = "3f2a" * 16
 _UNITS = [unit("shop.service", main_pid=901), unit("cron.service", main_pid=902)]
@@ -18,13 +19,15 @@ _UNITS = [unit("shop.service", main_pid=901), unit("cron.service", main_pid=902)
 
 def _origin(
     *events: Event,
-    units: list[dict[str, Any]] = _UNITS,
+    units: list[UnitRow] = _UNITS,
     cgroup: str = f"/docker/{_ID}",
     **made: Any,
 ) -> Origin:
     parent = cgroup.rpartition("/")[0]
-    container = {"time_ns": NOW - SECOND_NS, "name": "shop-cache", "id": _ID, "cgroup": cgroup,
-                 "cgroup_parent": parent}  # fmt: skip
+    container = ContainerRow(
+        time_ns=NOW - SECOND_NS, runtime="docker", name="shop-cache", id=_ID, cgroup=cgroup,
+        cgroup_parent=parent,
+    )  # fmt: skip
     node = Node(
         [*ends("shop-cache", 20, "container_exit"), *events], units,
         [churn("*", 40, 40, **{"parent": parent, "maker": "runc", "maker_pid": 4242, **made})],

@@ -12,9 +12,8 @@ from __future__ import annotations
 import math
 import shlex
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from nodescope.diagnosis.case import Case
 from nodescope.diagnosis.finding import Link, Root, RuledOut
@@ -29,6 +28,7 @@ from nodescope.diagnosis.links.loopers import (
 from nodescope.diagnosis.links.owners import why_link
 from nodescope.diagnosis.links.runners import Runner, find_namesake, find_runner
 from nodescope.diagnosis.showing import around, moment
+from nodescope.records.node import DyingParentRow, UnitRow
 
 MOST_PLACES = 5
 MOST_RULED_OUT = 3  # those that look worst; every timer's service may loop without harm
@@ -88,7 +88,7 @@ class _Suspect:
     @property
     def root(self) -> Root:
         if self.runner is not None:
-            return Root("unit", self.runner.unit["unit"])
+            return Root("unit", self.runner.unit.unit)
         return Root(self.looper.kind, self.looper.name)
 
     @property
@@ -109,7 +109,7 @@ def find_origins(
     """Explanations of the zombies, the best first; and what loops beside them in innocence."""
     churned = read_churn(case, at_ns)
     places, loopers = find_places(case, at_ns, churned), find_loopers(case, at_ns)
-    units = case.state("units", ["unit"], at_ns)
+    units = case.state(UnitRow, at_ns)
     origins: list[Origin] = []
     cleared: list[_Suspect] = []
     for place in places[:MOST_PLACES]:
@@ -140,12 +140,12 @@ def find_places(case: Case, at_ns: int, churned: Sequence[Churn]) -> list[Place]
     dying: dict[str, int | None] = {}
     held: Counter[str] = Counter()
     kinds: dict[str, list[str]] = defaultdict(list)
-    for row in case.state("dying_parents", ["path", "kind"], at_ns):
-        path = row["path"]
-        dying[path] = max(filter(None, (dying.get(path), row["dying"])), default=None)
-        held[path] += row["held_bytes"] or 0
-        if row["kind"] and row["held_bytes"]:
-            kinds[path].append(row["kind"])
+    for row in case.state(DyingParentRow, at_ns):
+        path = row.path
+        dying[path] = max(filter(None, (dying.get(path), row.dying)), default=None)
+        held[path] += row.held_bytes or 0
+        if row.kind and row.held_bytes:
+            kinds[path].append(row.kind)
     places = []
     for path in dying.keys() | {each.parent for each in churned}:
         here = tuple(each for each in churned if each.parent == path)
@@ -192,7 +192,7 @@ def _suspect(
     place: Place,
     looper: Looper,
     churned: Sequence[Churn],
-    units: Sequence[Mapping[str, Any]],
+    units: Sequence[UnitRow],
     dying: int,
     uptime_s: float | None,
 ) -> _Suspect:
@@ -236,7 +236,7 @@ def _explain(
     case: Case,
     suspect: _Suspect,
     rivals: Sequence[_Suspect],
-    units: Sequence[Mapping[str, Any]],
+    units: Sequence[UnitRow],
     dying: int,
 ) -> Origin:
     looper, place, runner = suspect.looper, suspect.place, suspect.runner
@@ -314,7 +314,7 @@ def _arithmetic(
     """Whether the loops make as many zombies: those counted, else as many as the uptime holds."""
     if runner is not None and looper.kind == "unit" and looper.inside is None:
         # Ends were seen since the recorder or the journal began; systemd itself counts, too.
-        failures, restarts = runner.unit["failures"] or 0, runner.unit["restarts"] or 0
+        failures, restarts = runner.unit.failures or 0, runner.unit.restarts or 0
         counted = max(failures, restarts)
         often = f"systemd restarted it {counted:,} times"
         if failures >= restarts:

@@ -10,7 +10,8 @@ from nodescope.diagnosis.case import Case, Held
 from nodescope.diagnosis.finding import Symptom
 from nodescope.diagnosis.symptoms.lags import JOB_EARLY_NS, explains
 from nodescope.quantities import SECOND_NS
-from nodescope.recording.window import Event, Window
+from nodescope.recording.events import Event
+from nodescope.recording.window import Window
 
 # The first of an incident is what a person was paged for.
 ORDER = (

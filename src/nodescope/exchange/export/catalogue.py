@@ -14,9 +14,9 @@ from typing import IO, TYPE_CHECKING
 from nodescope.wall_time import format_moment
 
 if TYPE_CHECKING:
-    from nodescope.archive.reader import Segment
     from nodescope.exchange.export.speedscope import Split
     from nodescope.exchange.export.stacks import Parts
+    from nodescope.recording.part import Part
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class ExportedWindow:
     from_ns: int
     to_ns: int
     parts: Parts
-    segments: Iterable[Segment]  # of the window: core times and events
+    segments: Iterable[Part]  # of the window: core times and events
     split: Split = "none"
 
     @property

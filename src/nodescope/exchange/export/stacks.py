@@ -17,7 +17,7 @@ from nodescope.recording.sample_columns import SampleColumns
 
 
 @dataclass(frozen=True)
-class Part:
+class ChosenSamples:
     """One segment's samples in a window; `chosen` None are all of them."""
 
     columns: SampleColumns
@@ -62,7 +62,7 @@ class Part:
         return self.columns.comms[int(self.columns.profile_comm[row])]
 
 
-Parts = Iterable[Part]
+Parts = Iterable[ChosenSamples]
 Frame = tuple[str, str, bool]  # module, name, kernel
 
 

@@ -35,7 +35,7 @@ from nodescope.ingest.parsed import (
     collapse_unknown,
 )
 from nodescope.ingest.sink import ImportReport, Sink
-from nodescope.quantities import SECOND_NS
+from nodescope.quantities import DAY_NS
 from nodescope.wire import protobuf
 
 MAX_PROFILE_BYTES = 128 << 20
@@ -117,7 +117,7 @@ def parse_profile(data: bytes, notes: Notes) -> Profile:
     except protobuf.NotAMessage as error:
         notes.stop(error.offset, str(error))
     profile.time_ns = min(max(profile.time_ns, 0), MAX_TIME_NS)
-    profile.duration_ns = min(max(profile.duration_ns, 0), 86_400 * SECOND_NS)
+    profile.duration_ns = min(max(profile.duration_ns, 0), DAY_NS)
     return profile
 
 

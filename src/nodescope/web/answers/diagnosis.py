@@ -30,7 +30,7 @@ def diagnosis(question: Question) -> Reply:
 def _diagnose(question: Question) -> Diagnosis:
     if not question.window.length_ns:
         return Diagnosis(question.window.from_ns, question.window.to_ns)
-    found = diagnose(question.segments, question.window, None, question.show)
+    found = diagnose(question.recording, question.window, None, question.show)
     return with_archive(found, question.snapshot.archive.root.absolute())
 
 
@@ -65,7 +65,7 @@ def _place(finding: Finding, told: dict[str, Any]) -> None:
 def report_html(question: Question) -> Reply:
     """The report with its pictures, as one file."""
     found = _diagnose(question)
-    page = render_page(found, Case(question.segments, question.window), question.node)
+    page = render_page(found, Case(question.recording, question.window), question.node)
     return Reply(page.encode(), "text/html; charset=utf-8", "diagnosis.html")
 
 

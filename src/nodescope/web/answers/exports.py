@@ -13,8 +13,7 @@ from typing import IO, cast
 from nodescope.archive.bundle_writer import write_bundle
 from nodescope.errors import UsageError
 from nodescope.exchange.export.catalogue import BUNDLE, ExportedWindow, ExportFormat, SampleFormat
-from nodescope.exchange.export.stacks import Part
-from nodescope.recording.window import overlapping
+from nodescope.exchange.export.stacks import ChosenSamples
 from nodescope.wall_time import format_moment
 from nodescope.web.question import Question, Reply
 
@@ -89,12 +88,12 @@ def _file(question: Question, write: Callable[[Path], None], made: ExportFormat)
 
 def _exported(question: Question) -> ExportedWindow:
     window = question.window
-    segments = overlapping(question.segments, window) if window.length_ns else []
+    segments = question.recording.overlapping(window) if window.length_ns else []
     return ExportedWindow(
         question.node, "", window.from_ns, window.to_ns, _parts(question), segments
     )
 
 
-def _parts(question: Question) -> Iterator[Part]:
+def _parts(question: Question) -> Iterator[ChosenSamples]:
     chosen = question.filter
-    return (Part(columns, chosen.samples(columns)) for columns in question.parts())
+    return (ChosenSamples(columns, chosen.samples(columns)) for columns in question.parts())

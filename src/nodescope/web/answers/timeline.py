@@ -11,13 +11,16 @@ from typing import Any
 import nodescope
 from nodescope.analysis.core_strips import FULL, SHOWN, find_peaks
 from nodescope.analysis.tracks import TRACKS, draw_line, known_tracks
-from nodescope.archive.description import Gap
 from nodescope.archive.retention import read_frozen
 from nodescope.archive.status import find_gaps
 from nodescope.errors import ArchiveError
+from nodescope.recording.core_readings import NEIGHBOUR_NS
+from nodescope.recording.events import Event
+from nodescope.recording.part import may_hold_events
 from nodescope.recording.pending_marks import read_waiting, with_waiting
-from nodescope.recording.window import NEIGHBOUR_NS, Event, Window, may_tell
+from nodescope.recording.window import Window
 from nodescope.records import EVENT_KINDS
+from nodescope.records.recorder import Gap
 from nodescope.web.answers.replies import LARGEST, cut, fitting, json_reply
 from nodescope.web.matrix import MEDIA_TYPE, encode_matrix
 from nodescope.web.question import Question, Reply, to_ms
@@ -234,7 +237,7 @@ def _events(question: Question) -> list[Event]:
     window = question.asked
     found: list[Event] = []
     for segment in question.snapshot.segments:
-        if may_tell(segment, window):
+        if may_hold_events(segment, window):
             question.check()
             found += [
                 event
