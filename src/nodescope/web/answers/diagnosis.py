@@ -11,8 +11,9 @@ from nodescope.diagnosis.report.document import diagnosis_document
 from nodescope.diagnosis.report.html import render_page
 from nodescope.diagnosis.report.text import render_markdown
 from nodescope.diagnosis.showing import with_archive
+from nodescope.pictures.answer_size import LARGEST
 from nodescope.quantities import SECOND_NS
-from nodescope.web.answers.replies import LARGEST, json_reply
+from nodescope.web.answers.replies import json_reply
 from nodescope.web.looking import find_look
 from nodescope.web.question import Question, Reply, to_ms
 
