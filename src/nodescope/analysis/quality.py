@@ -18,7 +18,7 @@ from nodescope.analysis.call_tree import CallTree
 from nodescope.analysis.cores import derive_shares
 from nodescope.analysis.filter import Filter
 from nodescope.archive.description import Description, wall_gap
-from nodescope.archive.gaps import add_pause, merge_gaps, same_run
+from nodescope.archive.gaps import add_pause, merge_gaps
 from nodescope.arrays import I64, Bool
 from nodescope.clock import CLOCK_STEP_NS
 from nodescope.recording.core_readings import CoreReadings
@@ -197,7 +197,7 @@ def _lost(segment: Part, before: Description | None, window: Window) -> int:
     times = segment.wall_ns(table.column("time_ns").to_numpy())
     lost = table.column("lost").to_numpy()
     start = 0 if segment.description.start.first_of_run else int(lost[0])
-    if before is not None and before.cost is not None and same_run(before, segment.description):
+    if before is not None and before.cost is not None and before.run == segment.description.run:
         start = before.cost.lost_last
     rises = np.diff(lost, prepend=start)
     inside = (times >= window.from_ns) & (times < window.to_ns)

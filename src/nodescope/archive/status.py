@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from nodescope.archive.description import Description, TableExtent
-from nodescope.archive.gaps import add_pause, merge_gaps, same_run
+from nodescope.archive.gaps import add_pause, merge_gaps
 from nodescope.archive.layout import ARCHIVE_FILE
 from nodescope.archive.lock import Holder, find_holder
 from nodescope.archive.reader import Archive, Segment
@@ -107,7 +107,7 @@ def _size(archive: Archive, segments: Iterable[Segment]) -> int:
 def _lost(descriptions: list[Description]) -> int:
     total = sum(description.lost for description in descriptions)
     for before, after in pairwise(descriptions):
-        if same_run(before, after) and before.cost and after.cost:
+        if before.run == after.run and before.cost and after.cost:
             total += after.cost.lost_first - before.cost.lost_last
     return total
 
@@ -129,7 +129,7 @@ def summarise_cost(descriptions: list[Description]) -> RecorderSummary:
     used = sum(cost.cpu_last_ns - cost.cpu_first_ns for _, cost in known)
     elapsed = sum(cost.time_last_ns - cost.time_first_ns for _, cost in known)
     for (before, earlier), (after, later) in pairwise(known):
-        if same_run(before, after):
+        if before.run == after.run:
             used += later.cpu_first_ns - earlier.cpu_last_ns
             elapsed += later.time_first_ns - earlier.time_last_ns
     costs = [cost for _, cost in known]

@@ -71,17 +71,6 @@ def find_history(parts: Parts, from_ns: int) -> Window:
     return Window(min([from_ns, *(each for each in since if each is not None)]), from_ns)
 
 
-def is_same_run(before: Part, after: Part) -> bool:
-    """Decide whether one run of a recorder made both parts."""
-    return run_of(before) == run_of(after)
-
-
-def run_of(part: Part) -> tuple[str, int]:
-    """Return what tells the runs of recorders apart."""
-    start = part.description.start
-    return start.boot_id, start.run_ns
-
-
 def _overlaps(part: Part, window: Window) -> bool:
     if part.is_open and window.to_ns <= parse_opened_ns(part.name):
         return False  # known without reading it
