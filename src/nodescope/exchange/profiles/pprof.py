@@ -23,8 +23,7 @@ from nodescope.exchange.importer import (
     whole_blocks,
 )
 from nodescope.exchange.perf_script.frames import make_frame
-from nodescope.exchange.profiles.folded import span_of
-from nodescope.exchange.profiles.spread import Counted, add_spread
+from nodescope.exchange.profiles.spread import Counted, add_spread, span_of
 from nodescope.ingest.clean_text import clean
 from nodescope.ingest.parsed import (
     UNKNOWN,
