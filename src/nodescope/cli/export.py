@@ -24,7 +24,7 @@ from nodescope.exchange.export.catalogue import (
     describe_span,
     find_export_format,
 )
-from nodescope.quantities import SECOND_NS, format_bytes
+from nodescope.quantities import SECOND_NS, format_bytes, format_count
 
 if TYPE_CHECKING:
     from nodescope.exchange.export.stacks import ChosenSamples
@@ -176,8 +176,7 @@ def _bundle(args: argparse.Namespace) -> int:
         })  # fmt: skip
     else:
         print(
-            f"{path}: {made.samples:,} samples in {made.segments} "
-            f"segment{'' if made.segments == 1 else 's'}, "
+            f"{path}: {made.samples:,} samples in {format_count(made.segments, 'segment')}, "
             f"{format_bytes(made.bytes)}; open it with --archive {path}"
         )
     return 1 if made.damaged else 0

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from nodescope.cli import options
 from nodescope.cli.freeze import frozen_to_json, render_frozen
-from nodescope.quantities import format_bytes, format_duration
+from nodescope.quantities import format_bytes, format_count, format_duration
 from nodescope.records.recorder import Gap
 from nodescope.wall_time import format_moment
 
@@ -88,7 +88,7 @@ def render_summary(path: Path, summary: Summary, now_ns: int) -> str:
     memory = facts.get("memory_bytes")
     size = f", {format_bytes(memory)} memory" if isinstance(memory, int) else ""
     machine = f"{facts.get('cpus')} cores{size}, Linux {facts.get('kernel')}"
-    segments = _count(summary.segments, "segment")
+    segments = format_count(summary.segments, "segment")
     lines = [
         f"node       {facts.get('name')} ({machine})",
         f"archive    {path}, {format_bytes(summary.bytes)} in {segments}",
@@ -170,10 +170,10 @@ def _render_sources(sources: tuple[SourceCost, ...]) -> list[str]:
 def _render_gaps(gaps: tuple[Gap, ...]) -> list[str]:
     if not gaps:
         return ["no gaps"]
-    lines = [f"{_count(len(gaps), 'gap')}, not seen:"]
+    lines = [f"{format_count(len(gaps), 'gap')}, not seen:"]
     for gap in gaps[-_SHOWN_GAPS:]:
         where = "" if gap.cpu is None else f" on core {gap.cpu}"
-        lost = "" if gap.lost is None else f", {_count(gap.lost, 'record')}"
+        lost = "" if gap.lost is None else f", {format_count(gap.lost, 'record')}"
         length = format_duration(max(gap.to_ns - gap.from_ns, 0))
         lines.append(
             f"  {format_moment(gap.from_ns)}  {length:<8}  {gap.source}{where}: {gap.reason}{lost}"
@@ -190,7 +190,3 @@ def _gap_to_json(gap: Gap) -> dict[str, object]:
 
 def _moment(moment_ns: int | None) -> str | None:
     return None if moment_ns is None else format_moment(moment_ns)
-
-
-def _count(number: int, thing: str) -> str:
-    return f"{number:,} {thing}{'' if number == 1 else 's'}"
