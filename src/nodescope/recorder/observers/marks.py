@@ -16,7 +16,7 @@ from nodescope.errors import ArchiveError
 from nodescope.quantities import HOUR_NS, SECOND_NS
 from nodescope.recorder.already_recorded import read_told_names
 from nodescope.recorder.observation import Event, Observation, Setting
-from nodescope.sources.node.identity import read_text
+from nodescope.sources.kernel_files import read_text
 
 _SET_CLOCK_NS = HOUR_NS  # a wall clock may have been set meanwhile
 

@@ -15,7 +15,7 @@ from nodescope.recorder.observation import Event, Observation, Setting
 from nodescope.recorder.watches.interrupts import InterruptWatch
 from nodescope.recorder.watches.napi_threads import NapiWatch
 from nodescope.recorder.watches.starvation import CoreReading, Episode, StarvationWatch
-from nodescope.sources.network.kept_files import KeptFile, read_text
+from nodescope.sources.kernel_files import KeptFile, read_text
 from nodescope.sources.network.softirqs import Softirqs, parse_softirqs
 from nodescope.sources.network.softnet_stat import SoftnetCore, parse_softnet_line
 from nodescope.sources.node.identity import read_online_cpus

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from nodescope.perf.decode import RingSamples
 from nodescope.quantities import SECOND_NS, format_duration
 from nodescope.recorder.observation import Event
-from nodescope.sources.node.identity import read_text
+from nodescope.sources.kernel_files import read_text
 from nodescope.sources.node.proc_stat import STATES
 
 HELD_RATIO = 0.95

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from nodescope.arrays import U64
 from nodescope.errors import SourceDenied, SourceError, source_error
-from nodescope.sources.memory_cgroups.counts import read_file
+from nodescope.sources.kernel_files import read_file
 from nodescope.sources.memory_cgroups.hierarchy import MemoryHierarchy
 from nodescope.sources.memory_cgroups.parents import PAGE_BYTES
 from nodescope.sources.places import Places
