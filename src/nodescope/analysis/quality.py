@@ -14,11 +14,12 @@ from itertools import pairwise
 
 import numpy as np
 
+from nodescope.analysis.call_tree import CallTree
 from nodescope.analysis.cores import derive_shares
 from nodescope.analysis.filter import Filter
-from nodescope.analysis.stack_rows import I64, Bool, Tree
 from nodescope.archive.description import Description, wall_gap
-from nodescope.archive.gaps import add_pause, merge_gaps, same_run
+from nodescope.archive.gaps import add_pause, merge_gaps
+from nodescope.arrays import I64, Bool
 from nodescope.clock import CLOCK_STEP_NS
 from nodescope.recording.core_readings import CoreReadings
 from nodescope.recording.part import Part
@@ -129,7 +130,7 @@ def _count_samples(part: SampleColumns, chosen: Filter, quality: Quality) -> Non
     counts = chosen.counts(part)
     rows = np.flatnonzero(counts)
     stacks, weight = part.profile_stack[rows], counts[rows]
-    tree = Tree(part.depth, part.frame)
+    tree = CallTree(part.depth, part.frame)
     unnamed = unresolved(part.frame_names)
     kernel = part.frame_kernel
     quality.samples += int(weight.sum())
@@ -181,7 +182,7 @@ def parse_reasons(text: str) -> dict[str, int]:
     }
 
 
-def _along_paths(tree: Tree, own: I64) -> I64:
+def _along_paths(tree: CallTree, own: I64) -> I64:
     """Sums from the outermost caller down to each row."""
     sums = own.copy()
     for rows in tree.levels[1:]:
@@ -197,7 +198,7 @@ def _lost(segment: Part, before: Description | None, window: Window) -> int:
     times = segment.wall_ns(table.column("time_ns").to_numpy())
     lost = np.array([each or 0 for each in table.column("lost").to_pylist()], np.int64)
     start = 0 if segment.description.start.first_of_run else int(lost[0])
-    if before is not None and before.cost is not None and same_run(before, segment.description):
+    if before is not None and before.cost is not None and before.run == segment.description.run:
         start = before.cost.lost_last or 0
     rises = np.diff(lost, prepend=start)
     inside = (times >= window.from_ns) & (times < window.to_ns)

@@ -58,6 +58,7 @@ def add_parser(commands: options.Commands) -> None:
 def run(args: argparse.Namespace) -> int:
     """Compare and show."""
     from nodescope.analysis.compare import compare
+    from nodescope.pictures.answer_size import fit_list
     from nodescope.pictures.compare import compare_document, render_comparison
     from nodescope.recording.sample_columns import SampleColumns
 
@@ -86,7 +87,7 @@ def run(args: argparse.Namespace) -> int:
     for note in comparison.notes:
         windows.note(note)
     if args.json:
-        document, said = _fitting(compare_document(comparison.changes, comparison.windows))
+        document, said = fit_list(compare_document(comparison.changes, comparison.windows))
         windows.note(said)
         windows.print_document(document)
     else:
@@ -117,15 +118,3 @@ def _against(args: argparse.Namespace, window: Window, extent: TimeExtent) -> Wi
             hint="--against-from is the earlier one",
         )
     return other
-
-
-def _fitting(document: list[dict[str, object]]) -> tuple[list[dict[str, object]], str | None]:
-    from nodescope.pictures.documents import LARGEST, size
-
-    room = LARGEST - 2
-    for number, each in enumerate(document):
-        room -= size(each) + 1
-        if room < 0:
-            left = len(document) - number
-            return document[:number], f"{left:,} further ones are left out: an answer ends at 2 MB"
-    return document, None

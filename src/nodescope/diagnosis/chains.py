@@ -30,11 +30,11 @@ from nodescope.diagnosis.rules.mechanism import load_mechanisms
 from nodescope.diagnosis.story import Story
 from nodescope.diagnosis.symptoms.incidents import Incident
 from nodescope.diagnosis.symptoms.moments import Standing
-from nodescope.pictures.text import clock
 from nodescope.quantities import SECOND_NS
 from nodescope.recording.window import Window
 from nodescope.records.action import TargetName, with_names
 from nodescope.records.view import Span, View
+from nodescope.wall_time import format_time_of_day
 
 IN_KERNEL = 0.5  # of a busy core's samples: less is no matter of the kernel
 
@@ -244,7 +244,7 @@ def _with_state(case: Case, story: Story) -> list[Chain]:
         return _without_zombies(case, story, zombies.dying)
     state = zombie_link(zombies)
     # They grow: a picture of the hours around it ends at another number.
-    counted = f"{state.statement} (at {clock(zombies.at_ns)})"
+    counted = f"{state.statement} (at {format_time_of_day(zombies.at_ns)})"
     story.links.append(replace(state, statement=counted))
     uptime_s = _uptime(case, held.to_ns)
     origins, innocent = find_origins(case, held.to_ns, zombies.dying, uptime_s)

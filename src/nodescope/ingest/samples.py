@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nodescope.archive.interning import Interner
-from nodescope.numbering import I64
+from nodescope.arrays import I64
 
 
 @dataclass(frozen=True, slots=True)

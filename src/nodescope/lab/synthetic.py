@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nodescope.archive.interning import Interner
 from nodescope.archive.retention import Retention
@@ -41,7 +40,6 @@ TICK_NS = 100_000
 END_WALL_NS = 1_780_000_000 * SECOND_NS
 TICKS_PER_S = 100  # of /proc/stat
 _JOB_FAILED = "the job failed: RaySystemError: connection lost"
-I64 = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,11 +9,12 @@ from nodescope.analysis.counters import SegmentTables
 from nodescope.analysis.network import CoreReport, Network, NicReport, Queue, derive_network
 from nodescope.diagnosis.case import Case
 from nodescope.errors import UsageError
+from nodescope.pictures.answer_size import LARGEST, cut, keep_fitting
 from nodescope.quantities import MILLISECOND_NS, SECOND_NS, parse_cpu_list
 from nodescope.recording.window import Window
 from nodescope.records.node import ContainerRow, DyingParentRow, MemoryCgroupsRow, UnitRow
 from nodescope.records.table import Row
-from nodescope.web.answers.replies import LARGEST, cut, fitting, json_reply
+from nodescope.web.answers.replies import json_reply
 from nodescope.web.question import Question, Reply, to_ms
 
 RECENT_NS = 60 * SECOND_NS  # how far back a core counts as starved
@@ -48,7 +49,9 @@ def facts(question: Question) -> Reply:
 
 
 def _rows(rows: Sequence[Row], names: Sequence[str]) -> list[dict[str, Any]]:
-    return fitting([{name: _cut(getattr(row, name)) for name in names} for row in rows], _SHARE)
+    return keep_fitting(
+        [{name: _cut(getattr(row, name)) for name in names} for row in rows], _SHARE
+    )
 
 
 def _cut(value: Any) -> Any:
@@ -78,8 +81,8 @@ def _network(question: Question, case: Case) -> dict[str, Any] | None:
     cores = {core.cpu: core for core in network.cores}
     return {
         "over_ms": RECENT_NS / MILLISECOND_NS,
-        "nics": fitting([_nic(nic) for nic in network.nics], _SHARE // 2),
-        "queues": fitting(_queues(network, cores), _SHARE // 2),
+        "nics": keep_fitting([_nic(nic) for nic in network.nics], _SHARE // 2),
+        "queues": keep_fitting(_queues(network, cores), _SHARE // 2),
     }
 
 
