@@ -26,7 +26,8 @@ from nodescope.diagnosis.links.states import (
     zombie_link,
 )
 from nodescope.diagnosis.proposals import is_blamed, propose
-from nodescope.diagnosis.rules.mechanism import load_mechanisms
+from nodescope.diagnosis.rules.mechanism import mechanism_named
+from nodescope.diagnosis.rules.suspects import ZOMBIES
 from nodescope.diagnosis.story import Story
 from nodescope.diagnosis.symptoms.incidents import Incident
 from nodescope.diagnosis.symptoms.moments import Standing
@@ -256,7 +257,7 @@ def _with_state(case: Case, story: Story) -> list[Chain]:
                 f"record with the observer that fills `{table}`", View("doctor"),
             )  # fmt: skip
     if not origins:
-        return _chain(case, story, Root("state", "zombie memory cgroups"))
+        return _chain(case, story, Root("state", ZOMBIES))
     return exclude_each_other(
         [
             _make_chain(case, story, (*story.links, *origin.links), origin.root, origin.arithmetic)
@@ -266,17 +267,17 @@ def _with_state(case: Case, story: Story) -> list[Chain]:
 
 
 def _without_zombies(case: Case, story: Story, dying: int) -> list[Chain]:
-    """Reclaim goes through the same functions without zombies; then they are not the reason."""
+    """Rule zombies out where there are few: the mechanism is then what it is without them."""
     story.ruled_out.append(
         RuledOut(
-            "zombie memory cgroups",
+            ZOMBIES,
             f"{dying} memory cgroups were dying; ruled out because walking so few costs nothing",
         )
     )
     assert story.mechanism is not None
-    if story.mechanism.name != "memcg_walk_by_reclaim":
+    if story.mechanism.otherwise is None:
         return _chain(case, story)
-    plain = next(each for each in load_mechanisms() if each.name == "direct_reclaim")
+    plain = mechanism_named(story.mechanism.otherwise)
     last = story.links.pop()
     story.mechanism = plain
     story.links.append(
