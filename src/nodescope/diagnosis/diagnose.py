@@ -9,15 +9,16 @@ from nodescope.diagnosis.case import Case
 from nodescope.diagnosis.chains import build, build_moment
 from nodescope.diagnosis.finding import Chain, Diagnosis, Finding, Missing
 from nodescope.diagnosis.rules.suspects import with_show
-from nodescope.diagnosis.showing import between
 from nodescope.diagnosis.story import Story
 from nodescope.diagnosis.symptoms.incidents import Incident, find_incidents
 from nodescope.diagnosis.symptoms.moments import find_standing
 from nodescope.diagnosis.symptoms.recurrence import describe_recurrence
-from nodescope.pictures.text import iso
+from nodescope.quantities import SECOND_NS
 from nodescope.recording.recording import Recording
-from nodescope.recording.window import SECOND_NS, Window
+from nodescope.recording.window import Window
 from nodescope.records import EVENT_KINDS
+from nodescope.records.view import Span, View
+from nodescope.wall_time import format_moment
 
 BEFORE = "the time before the recording"
 IN_FULL = 3  # incidents that are compared with a baseline, the dearest part
@@ -81,9 +82,9 @@ def _count(result: Diagnosis, left: Sequence[Incident], total: int) -> None:
     result.missing.append(
         Missing(
             f"{len(left)} of {total} incidents",
-            f"not followed, so nothing is known of their causes: {named}, from {iso(min(times))} "
-            f"to {iso(max(times))}",
-            f"nodescope diagnose {between(min(times) - SECOND_NS, max(times) + SECOND_NS)}",
+            f"not followed, so nothing is known of their causes: {named}, "
+            f"from {format_moment(min(times))} to {format_moment(max(times))}",
+            show=View("diagnose", Span(min(times) - SECOND_NS, max(times) + SECOND_NS)),
         )
     )
 
@@ -148,7 +149,7 @@ def _older(case: Case) -> list[Missing]:
     return [
         Missing(
             BEFORE, f"the kernel's log tells of {named} in it; nothing else was recorded then",
-            f"`nodescope events --serious --to {iso(unfollowed.to_ns)}`",
+            show=View("events", Span(to_ns=unfollowed.to_ns), serious=True),
         )
     ]  # fmt: skip
 
@@ -165,7 +166,7 @@ def _missing_tables(case: Case, result: Diagnosis) -> list[Missing]:
     }
     told = {each.what for each in result.missing}
     return [
-        Missing(what, _UNSEEN[what], "`nodescope doctor`")
+        Missing(what, _UNSEEN[what], show=View("doctor"))
         for what, there in seen.items()
         if not there and what not in told
     ]

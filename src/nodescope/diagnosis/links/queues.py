@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from nodescope.diagnosis.case import Case, Held
 from nodescope.diagnosis.finding import Link, RuledOut, Symptom
-from nodescope.diagnosis.showing import moment
 from nodescope.diagnosis.story import Story
 from nodescope.diagnosis.symptoms.incidents import NIC_KINDS, Incident
 from nodescope.errors import UsageError
 from nodescope.quantities import parse_cpu_list
+from nodescope.records.event_details import NicDetails
 from nodescope.records.node import NicQueueRow
+from nodescope.records.view import Moment, View
 
 
 def core_of_nic(
     case: Case, story: Story, incident: Incident, nic: Symptom, held: list[Held]
 ) -> Held | None:
     """Among the held cores the one that serves the queue, by the best witness there is."""
-    details = [each.details for each in incident.of(*NIC_KINDS)]
-    queue = next((d["queue"] for d in details if d.get("queue") is not None), None)
+    queues = (each.get(NicDetails).queue for each in incident.of(*NIC_KINDS))
+    queue = next((each for each in queues if each is not None), None)
     said = next((each.cpu for each in incident.of(*NIC_KINDS) if each.cpu is not None), None)
     rows = case.state(NicQueueRow, nic.time_ns)
     mine = [row for row in rows if row.nic == nic.subject or not nic.subject]
@@ -33,7 +34,7 @@ def core_of_nic(
                 Link(
                     "queue", nic.subject if queue is None else f"{nic.subject} queue {queue}",
                     f"{place} of {nic.subject} is served by core {each.cpu}{irq}, {by}", 4.0,
-                    f"nodescope network --at {moment(nic.time_ns)}",
+                    View("network", Moment(nic.time_ns)),
                     "packets of that queue served elsewhere meanwhile",
                 )
             )  # fmt: skip
@@ -46,7 +47,7 @@ def core_of_nic(
                     "queue", nic.subject,
                     f"core {each.cpu} serves queue {serving_any[each.cpu].queue} of "
                     f"{nic.subject}; which queue timed out was not said", 1.5,
-                    f"nodescope network --at {moment(nic.time_ns)}",
+                    View("network", Moment(nic.time_ns)),
                     "a time-out of a queue that another core serves",
                 )
             )  # fmt: skip

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 
 from nodescope.diagnosis.case import Case
 from nodescope.diagnosis.finding import Link, RuledOut
-from nodescope.diagnosis.showing import around, moment
-from nodescope.quantities import format_duration
-from nodescope.recording.window import SECOND_NS, Window
+from nodescope.diagnosis.rules.suspects import THROTTLING, suspect_of_counter
+from nodescope.quantities import SECOND_NS, format_duration
+from nodescope.recording.window import Window
 from nodescope.records.node import CgroupRow, MemoryCgroupsRow, MemoryRow
+from nodescope.records.sample_filter import SampleFilter
+from nodescope.records.view import Moment, View, around
 
 FEW_ZOMBIES = 300  # every machine has some; nobody pays for them
 OLD_NS = 60 * SECOND_NS  # a count that is older is not of that moment, and says so
@@ -64,7 +66,7 @@ def zombie_link(zombies: Zombies) -> Link:
         f"the kernel tracks {zombies.tracked:,} memory cgroups, of which {zombies.visible:,} "
         f"exist: {zombies.dying:,} were removed and are still walked{counted}",
         min(5.5, 1.0 + math.log(max(1.0, zombies.dying / FEW_ZOMBIES)) * 1.5),
-        f"nodescope zombies --at {moment(zombies.at_ns)}",
+        View("zombies", Moment(zombies.at_ns)),
         "a walk that stays as slow after they were freed",
     )
 
@@ -90,7 +92,7 @@ def pressure_link(case: Case, at_ns: int) -> Link | None:
         subject, strength = "memory of the node", 2.0
     return Link(
         "state", subject, statement, strength,
-        f"nodescope top --by cgroup --frame try_to_free {around(at_ns)}",
+        View("top", around(at_ns), SampleFilter(frame="try_to_free"), by="cgroup"),
         "no reclaim of that cgroup at that time",
     )  # fmt: skip
 
@@ -144,17 +146,6 @@ def _rate(listed: Readings) -> float | None:
     return (last - first) * SECOND_NS / (end - start) if end > start and last >= first else None
 
 
-# What people suspect first, and how the kernel counts it.
-_SUSPECTS = {
-    "pgfault": "page faults",
-    "compact_stall": "compaction",
-    "thp_fault_alloc": "huge page faults",
-    "allocstall_normal": "direct reclaim",
-    "pgscan_direct": "direct reclaim",
-    "pgmajfault": "faults that read the disk",
-}
-
-
 def rule_out_rises(case: Case, span: Window, share_of: dict[str, float]) -> list[RuledOut]:
     """Counters that people suspect, with why they are not it.
 
@@ -162,7 +153,7 @@ def rule_out_rises(case: Case, span: Window, share_of: dict[str, float]) -> list
     """
     found: dict[str, RuledOut] = {}
     for rise in read_rises(case, span):
-        label = _SUSPECTS.get(rise.name)
+        label = suspect_of_counter(rise.name)
         if label is None or label in found or not (rise.near or rise.before):
             continue
         share = share_of.get(label, 0.0)
@@ -199,7 +190,7 @@ def rule_out_throttling(case: Case, at_ns: int) -> list[RuledOut]:
         return []
     return [
         RuledOut(
-            "CPU throttling",
+            THROTTLING,
             f"{worst[0]} was throttled for {worst[1] / 1e6:.1f} s in that minute; ruled out "
             "because throttling takes a core away, it does not hold one in the kernel",
         )
