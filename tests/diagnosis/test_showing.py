@@ -11,11 +11,11 @@ import pytest
 from tests.diagnosis.test_diagnose import SHAPE
 
 from nodescope.cli.main import build_parser, main
-from nodescope.diagnosis.case import Held
 from nodescope.diagnosis.finding import RuledOut
 from nodescope.diagnosis.links.states import _SUSPECTS
 from nodescope.diagnosis.rules.suspects import with_show
 from nodescope.diagnosis.showing import on_archive
+from nodescope.judgement.pegged_cores import PeggedCore
 from nodescope.lab.synthetic import write_story
 
 BUNDLES = Path(__file__).parent / "bundles"
@@ -108,7 +108,7 @@ def test_what_looks_at_the_machine_names_no_recording() -> None:
     [*_SUSPECTS.values(), "CPU throttling", "zombie memory cgroups", "core 3", "file_io", "?"],
 )
 def test_every_suspect_has_a_command(name: str) -> None:
-    held = Held(3, 10**18, 10**18 + 6 * 10**9, 1.0)
+    held = PeggedCore(3, 10**18, 10**18 + 6 * 10**9, 1.0)
     known, unknown = (with_show(RuledOut(name, "it is not"), each, 10**18) for each in (held, None))
     for command in (known.show, unknown.show):
         _, *arguments = shlex.split(command)

@@ -8,11 +8,10 @@ nothing is invented.
 from __future__ import annotations
 
 import math
-from collections import Counter
 from dataclasses import replace
 
 from nodescope.analysis.compare import Change, Comparison
-from nodescope.diagnosis.case import Case, Held
+from nodescope.diagnosis.case import Case
 from nodescope.diagnosis.finding import Chain, Link, Root, RuledOut, exclude_each_other
 from nodescope.diagnosis.links.baseline import change_of, compare_before, describe_change, rose
 from nodescope.diagnosis.links.kernel_work import add_mechanism
@@ -30,6 +29,8 @@ from nodescope.diagnosis.showing import between
 from nodescope.diagnosis.story import Story
 from nodescope.diagnosis.symptoms.incidents import Incident
 from nodescope.diagnosis.symptoms.moments import Standing
+from nodescope.judgement.core_occupants import MOST_OF_IT
+from nodescope.judgement.pegged_cores import PeggedCore
 from nodescope.pictures.text import clock
 from nodescope.recording.window import SECOND_NS, Window
 
@@ -114,23 +115,19 @@ def _task_link(case: Case, story: Story, found: Comparison | None) -> bool:
     """Who was on the core, against who usually is."""
     held = story.held
     assert held is not None
-    window = Window(held.from_ns, held.to_ns)
-    stacks = case.stacks(window, held.cpu)
-    total = sum(each.samples for each in stacks)
-    if not total:
+    by = case.commands_on(held.window, held.cpu)
+    main = by.find_main()
+    if main is None:
         story.lacks(
             "samples", f"nobody knows who was on core {held.cpu}",
             "`nodescope doctor` says why no samples are taken",
         )  # fmt: skip
         return False
-    by: Counter[str] = Counter()
-    for each in stacks:
-        by[each.comm] += each.samples
-    comm, samples = by.most_common(1)[0]
-    share = samples / total
-    if share < 0.5:
+    comm, _, share = main
+    if share < MOST_OF_IT:
+        several = ", ".join(name for name, _ in by.samples.most_common(4))
         story.lacks(
-            "one process", f"core {held.cpu} was shared by many: {', '.join(list(by)[:4])}",
+            "one process", f"core {held.cpu} was shared by many: {several}",
             f"nodescope flame --cpu {held.cpu} {between(held.from_ns, held.to_ns)}",
         )  # fmt: skip
         return False
@@ -166,7 +163,7 @@ def _surprise(change: Change) -> float:
 # -- a moment ----------------------------------------------------------------
 
 
-def _standing_link(case: Case, standing: Standing, held: Held) -> Link:
+def _standing_link(case: Case, standing: Standing, held: PeggedCore) -> Link:
     """A core that did no harm that was reported: worth less than one that did."""
     if standing.found is None:
         said = f"{held.share:.0%} in the kernel for {held.seconds:.0f} s"

@@ -59,7 +59,7 @@ _KINDS = (
     EventKind("workqueue_lockup", "a pool of work items made no progress", serious=True),
     EventKind("oom_kill", "the kernel killed a task for want of memory", serious=True),
     # the node
-    EventKind("core_held", "one core was in the kernel for three seconds or more", serious=True),
+    EventKind("core_held", "one core was pegged: in the kernel for three seconds", serious=True),
     EventKind("core_starved", "a core that serves packets made no progress", serious=True),
     # Both thresholds: who makes them is seen while they pile up, which may be weeks before
     # the second one is passed.

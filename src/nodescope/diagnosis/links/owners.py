@@ -9,11 +9,9 @@ from nodescope.diagnosis.case import Case
 from nodescope.diagnosis.finding import Link, Root
 from nodescope.diagnosis.showing import between, moment
 from nodescope.diagnosis.story import Story
-from nodescope.recording.window import Window
+from nodescope.judgement.core_occupants import IN_ONE_CGROUP
 from nodescope.records.node import CgroupNameRow, UnitRow
 from nodescope.sources.cgroups.owner_by_path import find_owner as read_path
-
-LEAST_SHARE = 0.8  # of the process's samples on that core, in one cgroup
 
 
 def find_owner(case: Case, story: Story) -> tuple[list[Link], Root] | None:
@@ -21,13 +19,12 @@ def find_owner(case: Case, story: Story) -> tuple[list[Link], Root] | None:
     held, comm = story.held, story.comm
     assert held is not None
     assert comm is not None
-    counts = case.cgroups(Window(held.from_ns, held.to_ns), held.cpu, comm)
-    if not counts:
+    main = case.cgroups_on(held.window, held.cpu, comm).find_main(IN_ONE_CGROUP)
+    if main is None:
         return None
-    path, samples = counts.most_common(1)[0]
-    share = samples / counts.total()
+    path, _, share = main
     row = _named(case, path, held.to_ns)
-    if row is None or share < LEAST_SHARE:
+    if row is None:
         return None
     root = _root(row)
     if root is None:

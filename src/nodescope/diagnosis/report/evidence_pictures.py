@@ -16,6 +16,7 @@ from nodescope.analysis.heatmap import make_heatmap
 from nodescope.analysis.stack_rows import I64
 from nodescope.diagnosis.case import Case
 from nodescope.diagnosis.finding import Finding
+from nodescope.judgement.pegged_cores import BRIEF_NS
 from nodescope.pictures import documents
 from nodescope.pictures.axis import add_time_axis
 from nodescope.pictures.colour import FAINT, INK, Colour
@@ -82,7 +83,7 @@ def draw_evidence(case: Case, finding: Finding) -> Iterator[Picture]:
 def _find_focus(case: Case, window: Window, finding: Finding) -> Focus:
     """The core that was held and when; else all of them, just before the symptom."""
     cpu = _held_cpu(finding)
-    held = [each for each in case.held_cores(window, least_s=1.0) if each.cpu == cpu]
+    held = [each for each in case.pegged_cores(window, BRIEF_NS) if each.cpu == cpu]
     if held:
         longest = max(held, key=lambda each: each.seconds)
         return Focus(cpu, Window(longest.from_ns, longest.to_ns))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from nodescope.diagnosis.case import Held
 from nodescope.diagnosis.finding import RuledOut
 from nodescope.diagnosis.rules.mechanism import load_mechanisms
 from nodescope.diagnosis.showing import around, between, moment
+from nodescope.judgement.pegged_cores import PeggedCore
 
 # What people suspect first, and how /proc/vmstat counts it.
 _COUNTERS = {
@@ -20,14 +20,14 @@ _COUNTERS = {
 _TABLE = "nodescope export csv --output - --table"
 
 
-def with_show(ruled_out: RuledOut, held: Held | None, at_ns: int) -> RuledOut:
+def with_show(ruled_out: RuledOut, held: PeggedCore | None, at_ns: int) -> RuledOut:
     """The same with its command: about the held core's seconds, or else about the moment."""
     if ruled_out.show:
         return ruled_out  # whoever ruled it out knows better
     return replace(ruled_out, show=_command(ruled_out.name, held, held.to_ns if held else at_ns))
 
 
-def _command(name: str, held: Held | None, at_ns: int) -> str:
+def _command(name: str, held: PeggedCore | None, at_ns: int) -> str:
     if name in _COUNTERS:
         return f"{_TABLE} memory --where name={_COUNTERS[name]} {around(at_ns, 900)}"
     if name == "CPU throttling":

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from nodescope.diagnosis.case import Case, Held
+from nodescope.diagnosis.case import Case
 from nodescope.diagnosis.finding import Symptom
 from nodescope.diagnosis.symptoms.lags import JOB_EARLY_NS, explains
+from nodescope.judgement.core_occupants import ALL_BUT_HOUSEKEEPING
+from nodescope.judgement.pegged_cores import PeggedCore
 from nodescope.recording.events import Event
 from nodescope.recording.window import SECOND_NS, Window
 
@@ -22,7 +23,6 @@ NOT_EVENTS = ("core_held", "moment")  # what the recorder says of a held core is
 NIC_KINDS = tuple(kind for kind in ORDER if kind.startswith("nic_"))
 APART_NS = 30 * SECOND_NS  # symptoms further apart are not one incident
 NEAR_NS = 60 * SECOND_NS  # of a moment somebody asks about
-ONE_COMM = 0.9  # of a held core's samples
 
 
 @dataclass(slots=True)
@@ -66,7 +66,7 @@ def find_symptoms(case: Case, window: Window) -> list[Symptom]:
     """All of a window, in the order of time."""
     wanted = [kind for kind in ORDER if kind not in NOT_EVENTS]
     found = [_from_event(event) for event in case.events_of(*wanted, within=window)]
-    found += [held for each in case.held_cores(window) if (held := _from_held(case, each))]
+    found += [held for each in case.pegged_cores(window) if (held := _from_held(case, each))]
     return sorted(found, key=lambda symptom: symptom.time_ns)
 
 
@@ -76,20 +76,14 @@ def _from_event(event: Event) -> Symptom:
     )
 
 
-def _from_held(case: Case, held: Held) -> Symptom | None:
+def _from_held(case: Case, held: PeggedCore) -> Symptom | None:
     """A core in the kernel is a symptom if one process held it there, or nobody can say."""
-    window = Window(held.from_ns, held.to_ns)
-    stacks = case.stacks(window, held.cpu)
-    total = sum(each.samples for each in stacks)
-    by: Counter[str] = Counter()
-    for each in stacks:
-        by[each.comm] += each.samples
     details: dict[str, object] = {"seconds": round(held.seconds, 1)}
-    if total:
-        comm, samples = by.most_common(1)[0]
-        if samples < ONE_COMM * total:
-            return None  # many processes shared it: a busy core, not a held one
-        details |= {"comm": comm, "samples": samples}
+    main = case.commands_on(held.window, held.cpu).find_main()
+    if main is not None:
+        if main.share < ALL_BUT_HOUSEKEEPING:
+            return None  # many processes shared it: a busy core, not a pegged one
+        details |= {"comm": main.key, "samples": main.samples}
     return Symptom(
         "core_held",
         held.to_ns,
