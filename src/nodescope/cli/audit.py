@@ -104,12 +104,15 @@ def run(args: argparse.Namespace) -> int:
 def _show_recorded(args: argparse.Namespace) -> int:
     """What a recording knew at a moment; nothing of this node is looked at."""
     from nodescope.cli.window import open_moment
+    from nodescope.diagnosis.case import Case
     from nodescope.diagnosis.report.recorded_facts import (
         read_recorded_units,
         render_recorded_units,
     )
+    from nodescope.recording.window import Window
 
-    case, at_ns = open_moment(args)
+    recording, at_ns = open_moment(args)
+    case = Case(recording, Window(at_ns, at_ns + 1))
     units = read_recorded_units(case, at_ns, args.unit)
     if not units:
         which = ", ".join(args.unit) or "units"

@@ -25,7 +25,6 @@ from nodescope.quantities import format_cpu_list, format_duration, parse_duratio
 
 if TYPE_CHECKING:
     from nodescope.analysis.filter import Filter
-    from nodescope.diagnosis.case import Case
     from nodescope.exchange.glance import Glance
     from nodescope.pictures.terminal import Terminal
     from nodescope.recording.recording import Recording
@@ -329,18 +328,15 @@ def open_view(args: argparse.Namespace, *, history: bool = False) -> View:
     )
 
 
-def open_moment(args: argparse.Namespace) -> tuple[Case, int]:
-    """The recording, to be asked for what was known at `--at`."""
-    from nodescope.diagnosis.case import Case
+def open_moment(args: argparse.Namespace) -> tuple[Recording, int]:
+    """Open the recording, to be asked for what was known at `--at`."""
     from nodescope.recording.recording import Recording
-    from nodescope.recording.window import Window
 
     path = options.archive_path(args)
     recording = Recording.open(path)
     if not recording.parts:
         raise ArchiveError(path, "nothing is recorded in it", hint="see `nodescope status`")
-    at_ns = parse_time_ns(args.at, recording.extent, time.time_ns())
-    return Case(recording, Window(at_ns, at_ns + 1)), at_ns
+    return recording, parse_time_ns(args.at, recording.extent, time.time_ns())
 
 
 def open_glance(args: argparse.Namespace, path: Path) -> tuple[View, Glance]:

@@ -18,11 +18,7 @@ from nodescope.diagnosis.links.kernel_work import add_mechanism
 from nodescope.diagnosis.links.origins import find_origins
 from nodescope.diagnosis.links.owners import find_owner
 from nodescope.diagnosis.links.reported import add_core, add_report, node_average
-from nodescope.diagnosis.links.states import (
-    pressure_link,
-    read_zombies,
-    zombie_link,
-)
+from nodescope.diagnosis.links.states import FEW_ZOMBIES, pressure_link, zombie_link
 from nodescope.diagnosis.proposals import is_blamed, propose
 from nodescope.diagnosis.rules.mechanism import load_mechanisms
 from nodescope.diagnosis.showing import between
@@ -31,6 +27,7 @@ from nodescope.diagnosis.symptoms.incidents import Incident
 from nodescope.diagnosis.symptoms.moments import Standing
 from nodescope.judgement.core_occupants import MOST_OF_IT
 from nodescope.judgement.pegged_cores import PeggedCore
+from nodescope.judgement.zombie_reading import ZombieReading, read_zombies
 from nodescope.pictures.text import clock
 from nodescope.recording.window import SECOND_NS, Window
 
@@ -212,21 +209,21 @@ def _with_state(case: Case, story: Story) -> list[Chain]:
             if pressure.subject.startswith("/"):
                 return _chain(case, story, Root("cgroup", pressure.subject))
         return _to_owner(case, story)
-    zombies = read_zombies(case, held.to_ns)
-    if zombies is None:
+    zombies = read_zombies(case.recording, held.to_ns)
+    if not isinstance(zombies, ZombieReading) or not zombies.tracked:
         story.lacks(
             "memory cgroups", "how many cgroups were walked is not known",
             "record with the observer `memory_cgroups`",
         )  # fmt: skip
         return _chain(case, story)
-    if not zombies.many:
-        return _without_zombies(case, story, zombies.dying)
-    state = zombie_link(zombies)
+    dying = zombies.likely_dying or 0
+    if dying < FEW_ZOMBIES:
+        return _without_zombies(case, story, dying)
+    state = zombie_link(zombies, held.to_ns)
     # They grow: a picture of the hours around it ends at another number.
-    counted = f"{state.statement} (at {clock(zombies.at_ns)})"
+    counted = f"{state.statement} (at {clock(held.to_ns)})"
     story.links.append(replace(state, statement=counted))
-    uptime_s = _uptime(case, held.to_ns)
-    origins, innocent = find_origins(case, held.to_ns, zombies.dying, uptime_s)
+    origins, innocent = find_origins(case, held.to_ns, zombies)
     story.ruled_out += innocent
     for table in ("dying_parents", "cgroup_churn", "units", "containers"):
         if not case.observed(table):
@@ -263,11 +260,3 @@ def _without_zombies(case: Case, story: Story, dying: int) -> list[Chain]:
              last.refute)
     )  # fmt: skip
     return _with_state(case, story)
-
-
-def _uptime(case: Case, at_ns: int) -> float | None:
-    """How long the node had been up: the monotonic clock starts with it."""
-    for segment in case.recording.overlapping(Window(at_ns - SECOND_NS, at_ns)):
-        start = segment.description.start
-        return (start.monotonic_ns + at_ns - start.wall_ns) / SECOND_NS
-    return None

@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import Any
 
+from nodescope.judgement.churn_ledger import ChurnLedger
 from nodescope.sources.cgroups.churn import ChurnEvent, Kind
-from nodescope.sources.cgroups.churn_ledger import ChurnLedger
 
 SECOND = 1_000_000_000
 RAN_S = 3
@@ -148,9 +148,8 @@ class SyntheticLoop:
         for second in range(start, stop, TOLD_S):
             self._ledger.take(self._churned(second - TOLD_S, second))
             at = self._at(second)
-            for told in self._ledger.tell(at, whole=second == start):
-                columns = {name: getattr(told, name) for name in told.__slots__}
-                rows.append({"time_ns": at, "way": "tracepoints", **columns})
+            told = self._ledger.tell(at, whole=second == start)
+            rows += [each.as_row(at, "tracepoints").as_dict() for each in told]
         return rows
 
     def _churned(self, start: int, stop: int) -> Iterator[ChurnEvent]:

@@ -10,7 +10,6 @@ import pytest
 from tests.diagnosis.test_diagnose import SHAPE, without
 
 from nodescope.cli.main import main
-from nodescope.diagnosis.report.recorded_facts import render_recorded_zombies
 from nodescope.lab.synthetic import write_story
 
 AT = f"+{SHAPE.resets[0]}s"
@@ -23,17 +22,19 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def ask(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> Any:
-    assert main([*map(str, arguments), "--json"]) == 0
+def ask(capsys: pytest.CaptureFixture[str], *arguments: str | Path, code: int = 0) -> Any:
+    assert main([*map(str, arguments), "--json"]) == code
     return json.loads(capsys.readouterr().out)
 
 
 def test_zombies_as_they_were(story: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    found = ask(capsys, "zombies", "--at", AT, "--archive", story)
+    found = ask(capsys, "zombies", "--at", AT, "--archive", story, code=1)
     assert (found["tracked"], found["visible"], found["dying"]) == (68_680, 240, 68_440)
     assert found["parents"][0]["path"] == "/ecs"
     assert found["parents"][0]["held"]["shmem"] > 0
-    earlier = ask(capsys, "zombies", "--at", "+60s", "--archive", story)
+    assert (found["verdict"], found["trend"]["source"]) == ("critical", "recording")
+    assert found["watch"]["makers"][0]["parent"] == "/ecs"
+    earlier = ask(capsys, "zombies", "--at", "+60s", "--archive", story, code=1)
     assert earlier["dying"] < found["dying"]
     assert earlier["at"] < found["at"]
 
@@ -48,22 +49,6 @@ def test_units_as_they_were(story: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert "successes 0" in shown
     assert "enabled; preset: enabled" in shown
     assert "kubelet" not in shown
-
-
-def test_further_parents_are_counted_or_shown() -> None:
-    parents = [
-        {"path": f"/{number}", "dying": None if number else 8, "held": {"file": 4096}}
-        for number in range(7)
-    ]
-    found = {"at": "then", "version": "v2", "tracked": 9, "visible": None, "dying": 8,
-             "parents": parents}  # fmt: skip
-    few = render_recorded_zombies(found, all_parents=False)
-    assert "visible ?, dying 8" in few
-    assert "… 2 more" in few
-    assert "/6" not in few
-    every = render_recorded_zombies(found, all_parents=True)
-    assert "more" not in every
-    assert "page cache 4 KiB" in every.splitlines()[-1]
 
 
 @pytest.mark.parametrize(

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from nodescope.diagnosis.case import LOOKAHEAD_NS, LOOKBACK_NS, Case
-from nodescope.diagnosis.links.churn import Churn, lies_in
+from nodescope.judgement.cgroup_churn import Churn
 from nodescope.quantities import format_duration
 from nodescope.recording.events import Event
 from nodescope.recording.window import SECOND_NS, Window
 from nodescope.records.node import ContainerRow, UnitRow
-from nodescope.sources.cgroups.name_pattern import name_pattern, split_path
+from nodescope.sources.cgroups.name_pattern import lies_in, name_pattern, split_path
 
 LEAST_LOOPS = 3
 SOON_NS = 60 * SECOND_NS  # after the moment: what goes on there shows that it is a loop

@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from nodescope.diagnosis.case import LOOKAHEAD_NS, LOOKBACK_NS, Case
-from nodescope.diagnosis.links.churn import lies_in
 from nodescope.diagnosis.links.loopers import Looper, is_of, read_inside
 from nodescope.judgement.unit_insides import FOR_OTHERS
 from nodescope.recording.events import Event
 from nodescope.recording.window import Window
 from nodescope.records.node import UnitRow
+from nodescope.sources.cgroups.name_pattern import lies_in
 
 SHORT_ID = 12  # characters of a container's id that people and programs name it by
 AS_OFTEN = 1.5  # a rate that differs by less is the same

@@ -17,6 +17,7 @@ from nodescope.analysis.stack_rows import I64
 from nodescope.diagnosis.case import Case
 from nodescope.diagnosis.finding import Finding
 from nodescope.judgement.pegged_cores import BRIEF_NS
+from nodescope.judgement.zombie_reading import read_dying
 from nodescope.pictures import documents
 from nodescope.pictures.axis import add_time_axis
 from nodescope.pictures.colour import FAINT, INK, Colour
@@ -28,7 +29,6 @@ from nodescope.pictures.heatmap import draw_heatmap
 from nodescope.pictures.text import clock, visible
 from nodescope.quantities import format_duration
 from nodescope.recording.window import SECOND_NS, Window
-from nodescope.records.node import MemoryCgroupsRow
 
 AROUND_NS = 60 * SECOND_NS
 BEFORE_NS = 5 * SECOND_NS  # what of a moment no core was held for is looked at
@@ -223,11 +223,7 @@ def _left_off(kinds: list[str]) -> str:
 def _zombies(case: Case, at_ns: int) -> Iterator[Picture]:
     """Removed memory cgroups over the hours before."""
     window = Window(at_ns - TREND_NS, at_ns + AROUND_NS)
-    rows = sorted(
-        (row.time_ns, row.dying)
-        for row in case.rows(MemoryCgroupsRow, window)
-        if row.dying is not None
-    )
+    rows = read_dying(case.recording, window)
     if len(rows) < 2:
         return
     times = np.array([row[0] for row in rows], np.int64)
