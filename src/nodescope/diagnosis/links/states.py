@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 from nodescope.diagnosis.case import Case
 from nodescope.diagnosis.finding import Link, RuledOut
-from nodescope.diagnosis.showing import around, moment
 from nodescope.judgement.zombie_reading import ZombieReading
 from nodescope.quantities import format_duration
 from nodescope.recording.window import SECOND_NS, Window
 from nodescope.records.node import CgroupRow, MemoryRow
+from nodescope.records.sample_filter import SampleFilter
+from nodescope.records.view import Moment, View, around
 
 FEW_ZOMBIES = 300  # every machine has some; nobody pays for them
 OLD_NS = 60 * SECOND_NS  # a count that is older is not of that moment, and says so
@@ -41,7 +42,7 @@ def zombie_link(zombies: ZombieReading, at_ns: int) -> Link:
         f"the kernel tracks {zombies.tracked or 0:,} memory cgroups, of which "
         f"{zombies.visible or 0:,} exist: {dying:,} were removed and are still walked{counted}",
         min(5.5, 1.0 + math.log(max(1.0, dying / FEW_ZOMBIES)) * 1.5),
-        f"nodescope zombies --at {moment(at_ns)}",
+        View("zombies", Moment(at_ns)),
         "a walk that stays as slow after they were freed",
     )
 
@@ -67,7 +68,7 @@ def pressure_link(case: Case, at_ns: int) -> Link | None:
         subject, strength = "memory of the node", 2.0
     return Link(
         "state", subject, statement, strength,
-        f"nodescope top --by cgroup --frame try_to_free {around(at_ns)}",
+        View("top", around(at_ns), SampleFilter(frame="try_to_free"), by="cgroup"),
         "no reclaim of that cgroup at that time",
     )  # fmt: skip
 
