@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from nodescope.judgement.container_loops import MINUTE_NS
 from nodescope.judgement.containers import audit_containers, happenings_of
+from nodescope.judgement.loops import MINUTE_NS
 from nodescope.recording.events import Event
 from nodescope.sources.containers.container import Container, ContainerHappening, HappeningKind
 

@@ -143,15 +143,15 @@ def _units(places: Places, watch_ns: int) -> list[AuditVerdict]:
 
 def _containers(places: Places, args: argparse.Namespace) -> list[AuditVerdict]:
     """Verdicts on containers; `SourceAbsent` where no runtime is."""
-    from nodescope.judgement.container_loops import LOOK_BACK_NS
     from nodescope.judgement.containers import audit_containers
+    from nodescope.judgement.loops import CONTAINER_WITHIN_NS
     from nodescope.sources.containers.runtimes import Runtimes
 
     now_ns = time.time_ns()
     runtimes = Runtimes(places)
     try:
         polled = runtimes.poll(now_ns)
-        recent = runtimes.read_recent(now_ns, now_ns - LOOK_BACK_NS)
+        recent = runtimes.read_recent(now_ns, now_ns - CONTAINER_WITHIN_NS)
         for error in polled.failed.values():
             print(f"nodescope: not seen: {error}", file=sys.stderr)
         happenings = [*recent, *polled.happenings, *_recorded(args, now_ns)]

@@ -13,10 +13,10 @@ from typing import Any
 
 from nodescope.ingest.clean_text import clean_text
 from nodescope.ingest.parsed import Event
+from nodescope.judgement.unit_loops import UnitLoops
 from nodescope.sources.kernel_log.messages import KernelMessage, classify, join
 from nodescope.sources.systemd.happenings import CHOSEN, parse_message
 from nodescope.sources.systemd.journal import JournalMessage as Entry
-from nodescope.sources.systemd.lives import Lives
 
 KERNEL, JOURNAL = "kernel", "journal"
 _JOIN_NS = 2_000_000_000  # what belongs together is said within that
@@ -90,7 +90,7 @@ class UnitEvents:
     """Adds what systemd says of its units, completed by what it said before."""
 
     def __init__(self) -> None:
-        self._lives = Lives()
+        self._loops = UnitLoops()
 
     def add(self, events: list[Event], line: Event, field: Callable[[str], str]) -> None:
         """Add an entry of the journal, whose fields `field` gives."""
@@ -101,7 +101,7 @@ class UnitEvents:
             fields["MESSAGE"] = line.message
             time_us = line.time_ns // 1000
             happening = parse_message(Entry(time_us, time_us, "", fields))
-        told = self._lives.take([happening]) if happening is not None else []
+        told = self._loops.take([happening]) if happening is not None else []
         for each in told:
             details = {key: value for key, value in each.details.items() if value is not None}
             message = line.message if each.kind != "loop" else "it restarts over and over"

@@ -17,6 +17,7 @@ from typing import Any
 
 from nodescope.archive.reader import Archive, Segment
 from nodescope.errors import ArchiveError
+from nodescope.judgement.loops import is_often
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +123,8 @@ def _last_crossing(segment: Segment) -> dict[str, Any] | None:
     return max(crossings, key=lambda row: row["time_ns"], default=None)
 
 
-def read_told_loops(archive: Path, boot_id: str, since_ns: int, restarts: int) -> set[str]:
-    """Units that were told to loop since then, or restarted so often that they still did."""
+def read_told_loops(archive: Path, boot_id: str, since_ns: int) -> set[str]:
+    """Return units reported to loop since then, or restarted so often that they still did."""
     told: set[str] = set()
     again: Counter[str] = Counter()
     for segment in _segments_of(archive, boot_id, since_ns):
@@ -134,7 +135,7 @@ def read_told_loops(archive: Path, boot_id: str, since_ns: int, restarts: int) -
                 told.add(row["subject"])
             elif row["kind"] == "unit_restart":
                 again[row["subject"]] += 1
-    return told | {unit for unit, count in again.items() if count >= restarts}
+    return told | {unit for unit, count in again.items() if is_often(count)}
 
 
 def _segments_of(archive: Path, boot_id: str, since_ns: int = 0) -> Iterator[Segment]:

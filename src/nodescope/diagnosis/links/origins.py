@@ -15,20 +15,22 @@ from dataclasses import dataclass
 
 from nodescope.diagnosis.case import LOOKBACK_NS, Case
 from nodescope.diagnosis.finding import Link, Root, RuledOut
-from nodescope.diagnosis.links.loopers import (
-    LEAST_LOOPS,
-    Looper,
-    describe_before,
-    describe_ends,
-    find_loopers,
-)
+from nodescope.diagnosis.links.loops_in_words import describe_before, describe_ends
 from nodescope.diagnosis.links.owners import why_link
 from nodescope.diagnosis.links.runners import Runner, find_namesake, find_runner
 from nodescope.judgement.cgroup_churn import Churn, add_up, merge_makers
+from nodescope.judgement.loops import LEAST_TIMES
+from nodescope.judgement.recorded_loops import (
+    END_KINDS,
+    HIDDEN_KINDS,
+    Looper,
+    find_recorded_loops,
+    reach_of,
+)
 from nodescope.judgement.zombie_parents import ZombieParent, find_zombie_parents
 from nodescope.judgement.zombie_reading import ZombieReading
 from nodescope.recording.window import SECOND_NS, Window
-from nodescope.records.node import CgroupChurnRow, UnitRow
+from nodescope.records.node import CgroupChurnRow, ContainerRow, UnitRow
 from nodescope.records.view import Moment, View, around
 from nodescope.sources.cgroups.name_pattern import lies_in
 
@@ -73,7 +75,7 @@ class _Suspect:
     @property
     def loops(self) -> float:
         """What it is worth how often it ended."""
-        return min(2.0, math.log(self.looper.count / LEAST_LOOPS + 1))
+        return min(2.0, math.log(self.looper.count / LEAST_TIMES + 1))
 
     @property
     def cleared(self) -> bool:
@@ -88,10 +90,12 @@ def find_origins(
     """Explanations of the zombies, the best first; and what loops beside them in innocence."""
     hour = Window(at_ns - LOOKBACK_NS, at_ns + SECOND_NS)
     churned = merge_makers(add_up(case.rows(CgroupChurnRow, hour), at_ns))
-    places, loopers = find_zombie_parents(zombies.parents, churned), find_loopers(case, at_ns)
+    places = find_zombie_parents(zombies.parents, churned)
     dying = zombies.likely_dying or 0
     uptime_s = None if zombies.uptime_ns is None else zombies.uptime_ns / SECOND_NS
     units = case.state(UnitRow, at_ns)
+    events = case.events_of(*END_KINDS, *HIDDEN_KINDS, within=reach_of(at_ns))
+    loopers = find_recorded_loops(events, case.rows(ContainerRow, hour), units, at_ns)
     origins: list[Origin] = []
     cleared: list[_Suspect] = []
     for place in places[:MOST_PLACES]:
@@ -165,7 +169,7 @@ def _suspect(
     arithmetic, fit = _arithmetic(dying, uptime_s, looper, runner)
     stays, of_own = (sum(each.unreleased or 0 for each in some) for some in (there, own))
     # A cgroup or two that linger are no leak yet.
-    leak = LEAK * min(1.0, stays / LEAST_LOOPS) * (2 * of_own / stays - 1) if stays else 0.0
+    leak = LEAK * min(1.0, stays / LEAST_TIMES) * (2 * of_own / stays - 1) if stays else 0.0
     return _Suspect(place, looper, own, runner, arithmetic, leak + fit)
 
 
@@ -183,7 +187,7 @@ def _made_by_others(place: ZombieParent, suspects: Sequence[_Suspect]) -> bool:
     """Whether most of what is known to stay there is of nobody who loops."""
     owned = {each for suspect in suspects for each in suspect.own}
     others = sum(each.unreleased or 0 for each in place.churned if each not in owned)
-    return others >= LEAST_LOOPS and others > place.unreleased / 2
+    return others >= LEAST_TIMES and others > place.unreleased / 2
 
 
 def _strength(suspect: _Suspect, rivals: Sequence[_Suspect]) -> float:

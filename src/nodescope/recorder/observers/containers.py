@@ -177,7 +177,7 @@ def _end(container: Container, ran_ns: int | None, time_ns: int) -> Event:
 def _loop(loop: ContainerLoop, time_ns: int) -> Event:
     details: dict[str, Any] = {
         "runtime": loop.runtime,
-        "starts": loop.starts,
+        "starts": loop.times,
         "ids": loop.ids,
         "failures": loop.failures,
         "exit_codes": list(loop.exit_codes),
@@ -188,4 +188,4 @@ def _loop(loop: ContainerLoop, time_ns: int) -> Event:
     if loop.cgroup_parent is not None:
         details["cgroup_parent"] = loop.cgroup_parent
     message = f"began to loop: {loop.describe()}"
-    return Event(time_ns, "container_loop", loop.subject, message, details=details, loud=True)
+    return Event(time_ns, "container_loop", loop.name, message, details=details, loud=True)

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from nodescope.judgement.loops import is_often
 from nodescope.judgement.unit_insides import FOR_OTHERS, tells_of_failure
 from nodescope.recorder.observation import SECOND_NS, Event, Observation, Setting
 from nodescope.sources.cgroups.name_pattern import name_pattern
@@ -27,7 +28,6 @@ _LINES = 100  # of one unit, at one look
 _LINE = 200  # characters of it that are kept
 _KINDS = 8  # of lines that are kept of one unit
 _KEPT_US = 1_200_000_000
-_TIMES, _LOOKS = 3, 2
 _AGAIN_NS = 120 * SECOND_NS
 _MAX_UNITS = 256
 
@@ -67,7 +67,7 @@ class _Unit:
 
     @property
     def goes_on(self) -> bool:
-        return len(self.ends) >= _TIMES and len({look for _, look in self.ends}) >= _LOOKS
+        return is_often(len(self.ends), looks=len({look for _, look in self.ends}))
 
 
 def make(setting: Setting) -> UnitLines:
