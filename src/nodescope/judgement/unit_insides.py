@@ -11,7 +11,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nodescope.judgement.loops import LINES_WITHIN_NS, Loop, decide_child, is_often
 from nodescope.judgement.verdict import AuditFinding
@@ -125,6 +125,21 @@ class LoggedEnds:
 
     times: int
     last_line: str
+    over_ns: int = LINES_WITHIN_NS
+
+    def describe(self) -> str:
+        """Return that in words, of its unit."""
+        over = "the last hour"
+        if self.over_ns != LINES_WITHIN_NS:
+            over = format_duration(self.over_ns)
+        return f"is active, but logged {self.times} times in {over}: {self.last_line}"
+
+
+class HiddenFacts(NamedTuple):
+    """What may show a loop inside a unit that runs."""
+
+    child: ChildLoop | None
+    logged: LoggedEnds | None
 
 
 def find_child_loop(inside: UnitInside, insides: Insides) -> ChildLoop | None:
@@ -158,10 +173,9 @@ def find_logged_ends(lines: Sequence[JournalMessage], now_us: int) -> LoggedEnds
     return LoggedEnds(len(said), said[-1]) if is_often(len(said)) else None
 
 
-def judge_hidden_loop(
-    unit: str, child: ChildLoop | None, logged: LoggedEnds | None
-) -> AuditFinding | None:
+def judge_hidden_loop(unit: str, facts: HiddenFacts) -> AuditFinding | None:
     """Return a finding, if something loops inside a unit that runs: by its child or its lines."""
+    child, logged = facts
     if unit in FOR_OTHERS or (child is None and logged is None):
         return None
     evidence: dict[str, Any] = {} if child is None else child.evidence
@@ -170,8 +184,7 @@ def judge_hidden_loop(
     if child is not None:
         return AuditFinding(unit, "hidden_loop", child.describe(), evidence)
     assert logged is not None
-    reason = f"is active, but logged {logged.times} times in the last hour: {logged.last_line}"
-    return AuditFinding(unit, "hidden_loop", reason, evidence)
+    return AuditFinding(unit, "hidden_loop", logged.describe(), evidence)
 
 
 def _failing(inside: UnitInside) -> list[TaskExit] | None:

@@ -7,7 +7,12 @@ from dataclasses import replace
 from typing import Any
 
 from nodescope.judgement.loops import JUST_STARTED_NS, decide_by_counter, mean_period_ns
-from nodescope.judgement.unit_insides import find_child_loop, find_logged_ends, judge_hidden_loop
+from nodescope.judgement.unit_insides import (
+    HiddenFacts,
+    find_child_loop,
+    find_logged_ends,
+    judge_hidden_loop,
+)
 from nodescope.judgement.unit_loops import UNIT_WITHIN_US, find_unit_loop
 from nodescope.judgement.unit_use import asked_by_default, find_unused
 from nodescope.judgement.verdict import AuditFinding
@@ -31,27 +36,42 @@ _MADE_BY_KERNEL = ("/dev/", "/proc/", "/sys/")
 _HELD = ("condition:", "assert:", "dependency:", "cycle_deleted")
 
 
-def audit_units(survey: Survey, insides: Insides) -> list[AuditFinding]:
-    """What is wrong with units; healthy ones are not named."""
+def audit_units(
+    survey: Survey, insides: Insides, hidden: Mapping[str, HiddenFacts] | None = None
+) -> list[AuditFinding]:
+    """Return what is wrong with units; healthy ones are not named.
+
+    `hidden` is what a recording has of loops inside units, in place of `insides`.
+    """
     findings = []
     for unit in survey.units.values():
-        finding = _audit(unit, survey, insides)
+        facts = _hidden_facts(unit, survey, insides) if hidden is None else hidden.get(unit.name)
+        finding = _audit(unit, survey, insides.of.get(unit.name), facts)
         if finding is not None:
             findings.append(finding)
     return findings
 
 
-def _audit(unit: Unit, survey: Survey, insides: Insides) -> AuditFinding | None:
+def _hidden_facts(unit: Unit, survey: Survey, insides: Insides) -> HiddenFacts:
+    inside = insides.of.get(unit.name)
+    return HiddenFacts(
+        None if inside is None else find_child_loop(inside, insides),
+        find_logged_ends(survey.lines.get(unit.name, ()), survey.now_us),
+    )
+
+
+def _audit(
+    unit: Unit, survey: Survey, inside: UnitInside | None, hidden: HiddenFacts | None
+) -> AuditFinding | None:
     life = survey.lives.of.get(unit.name)
     if unit.load in ("masked", "not-found") and unit.active in (None, "inactive") and not life:
         return None
     if unit.suffix != "service":
         return _failed(unit, life) if unit.active == "failed" else None
-    inside = insides.of.get(unit.name)
     wrong = (
         _looping(unit, life, survey.now_us)
         or _failed(unit, life)
-        or _hidden(unit, inside, survey, insides)
+        or _hidden(unit, hidden)
         or _still_starting(unit, life, survey.now_us)
     )
     if wrong is not None:
@@ -119,14 +139,10 @@ def _failed(unit: Unit, life: Life | None) -> AuditFinding | None:
     return AuditFinding(unit.name, "failing", f"failed{how}: {_end(evidence)}", evidence)
 
 
-def _hidden(
-    unit: Unit, inside: UnitInside | None, survey: Survey, insides: Insides
-) -> AuditFinding | None:
-    if unit.active != "active":
+def _hidden(unit: Unit, facts: HiddenFacts | None) -> AuditFinding | None:
+    if unit.active != "active" or facts is None:
         return None
-    child = None if inside is None else find_child_loop(inside, insides)
-    logged = find_logged_ends(survey.lines.get(unit.name, ()), survey.now_us)
-    return judge_hidden_loop(unit.name, child, logged)
+    return judge_hidden_loop(unit.name, facts)
 
 
 def _still_starting(unit: Unit, life: Life | None, now_us: int) -> AuditFinding | None:
