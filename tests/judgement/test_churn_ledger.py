@@ -11,8 +11,6 @@ from nodescope.judgement.cgroup_churn import GRACE_NS, Churn
 from nodescope.judgement.churn_ledger import ChurnLedger, choose_memory
 from nodescope.sources.cgroups.churn import ChurnEvent, Kind
 
-SECOND = 1_000_000_000
-
 
 def event(
     kind: Kind, path: str, identity: int, *, at: int = 0, hierarchy: str = "memory",

@@ -7,7 +7,6 @@ import pytest
 from nodescope.judgement.loops import (
     LEAST_TIMES,
     LIVED_NS,
-    MINUTE_NS,
     OVER_AFTER_NS,
     UNIT_WITHIN_NS,
     Loop,
@@ -21,6 +20,7 @@ from nodescope.judgement.loops import (
     mean_period_ns,
     middle_period_ns,
 )
+from nodescope.quantities import MINUTE_NS
 
 
 def test_a_unit_loops_by_three_restarts_within_ten_minutes_and_no_good_run() -> None:

@@ -14,10 +14,11 @@ from nodescope.judgement.pegged_cores import (
     derive_kernel_seconds,
     find_pegged_cores,
 )
+from nodescope.quantities import SECOND_NS
 from nodescope.recording.core_readings import STATES as RECORDED
 from nodescope.recording.memory import recording_of
 from nodescope.recording.recording import Recording
-from nodescope.recording.window import SECOND_NS, Window
+from nodescope.recording.window import Window
 from nodescope.records.recorder import CoreRow
 from nodescope.sources.node.proc_stat import STATES
 

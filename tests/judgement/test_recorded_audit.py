@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from nodescope.ingest.unit_events import unit_event
+from nodescope.ingest.unit_rows import unit_row
 from nodescope.judgement.recorded_audit import RecordedAudit, audit_recording
 from nodescope.judgement.units import audit_units
-from nodescope.recorder.unit_rows import event_of, unit_row
+from nodescope.quantities import SECOND_NS
 from nodescope.recording.coverage import NotObserved
 from nodescope.recording.memory import recording_of
-from nodescope.recording.window import SECOND_NS
+from nodescope.records.details import format_details
 from nodescope.records.node import ContainerRow, MemoryRow, SourceCostRow, UnitRow
 from nodescope.records.recorder import EventRow, HeartbeatRow
 from nodescope.records.table import Row
@@ -67,13 +69,13 @@ def test_live_and_recorded_a_looping_unit_gets_the_same_finding() -> None:
     new = lives.take(crashes(9))
     state = Unit(
         "x.service", load="loaded", active="activating", sub="auto-restart", restarts=9,
-        file_state="enabled", exit_code="exited", exit_status=3, cgroup="/x", dependants=None,
+        file_state="enabled", exit_kind="exited", exit_status=3, cgroup="/x", dependants=None,
     )  # fmt: skip
     live = audit_units(Survey({"x.service": state}, lives, now_us=_NOW_US, live=True), Insides())
-    events = [event_of(each) for each in new]
+    events = [unit_event(each) for each in new]
     rows = [
         EventRow(time_ns=each.time_ns, kind=each.kind, subject=each.subject, message=each.message,
-                 details=json.dumps(each.details))
+                 details=format_details(each.details))
         for each in events
     ]  # fmt: skip
     row = UnitRow(time_ns=NOW - 1, **unit_row(state, lives.of["x.service"]))
@@ -84,7 +86,7 @@ def test_live_and_recorded_a_looping_unit_gets_the_same_finding() -> None:
 def test_a_unit_that_failed_and_one_that_was_held_back() -> None:
     rows = (
         unit("bad.service", active="failed", sub="failed", result="exit-code",
-             exit_code="exited", exit_status=3),
+             exit_kind="exited", exit_status=3),
         unit("late.service", active="inactive", sub="dead",
              why_not_started="dependency:bad.service"),
     )  # fmt: skip
@@ -107,7 +109,7 @@ def test_a_loop_inside_a_unit_is_what_the_recorder_reported_lately() -> None:
 
 def test_a_unit_that_somebody_stopped_loops_no_more() -> None:
     lives = Lives()
-    events = [event_of(each) for each in lives.take(crashes(9))]
+    events = [unit_event(each) for each in lives.take(crashes(9))]
     rows = [
         EventRow(time_ns=each.time_ns, kind=each.kind, subject=each.subject, message="")
         for each in events
@@ -125,8 +127,10 @@ def test_a_container_that_is_made_anew_again_and_again() -> None:
         before_s = 60 - 10 * number
         rows += [
             event("container_started", "agent", before_s, **common),
-            event("container_exit", "agent", before_s - 2, **common, exit_code=5, ran_s=2.0),
-            ContainerRow(time_ns=NOW - before_s * SECOND_NS, state="exited", exit_code=5, **common),
+            event("container_exit", "agent", before_s - 2, **common, exit_status=5, ran_s=2.0),
+            ContainerRow(
+                time_ns=NOW - before_s * SECOND_NS, state="exited", exit_status=5, **common
+            ),
         ]
     assert verdicts(*rows) == [("agent", "looping")]
 

@@ -16,7 +16,8 @@ from nodescope.judgement.recorded_loops import (
     find_recorded_loops,
     reach_of,
 )
-from nodescope.recording.window import SECOND_NS, Window
+from nodescope.quantities import SECOND_NS
+from nodescope.recording.window import Window
 from nodescope.records.node import ContainerRow, UnitRow
 
 _DETAILS: dict[str, Any] = {

@@ -35,8 +35,8 @@ def _loops(watch: UnitLoops, told: list[UnitHappening]) -> list[UnitHappening]:
 def test_a_loop_is_reported_once_while_it_lasts() -> None:
     watch = UnitLoops()
     (began,) = _loops(watch, _runs(9))
-    assert (began.time_us, began.details["restarts"]) == (6 * _S, 3)
-    assert (began.details["exit_code"], began.details["exit_status"]) == ("exited", 3)
+    assert (began.time_us, began.details.restarts) == (6 * _S, 3)
+    assert (began.details.exit_kind, began.details.exit_status) == ("exited", 3)
     loop = find_unit_loop(watch.lives.of["x.service"], 18 * _S)
     assert loop is not None
     assert (loop.kind, loop.name, loop.times, loop.hidden) == ("unit", "x.service", 9, False)
@@ -48,7 +48,7 @@ def test_a_loop_that_began_before_is_reported_at_its_first_restart_from_then_on(
     watch = UnitLoops()
     watch.since_us = 13 * _S
     loops = _loops(watch, _runs(9))
-    assert [(each.time_us, each.details["restarts"]) for each in loops] == [(14 * _S, 7)]
+    assert [(each.time_us, each.details.restarts) for each in loops] == [(14 * _S, 7)]
 
 
 def test_a_loop_that_ended_before_is_not_reported() -> None:

@@ -15,9 +15,10 @@ from nodescope.judgement.zombie_reading import (
     read_zombies,
 )
 from nodescope.judgement.zombie_report import Report, assess_recorded
+from nodescope.quantities import SECOND_NS
 from nodescope.recording.coverage import NotObserved
 from nodescope.recording.memory import recording_of
-from nodescope.recording.window import SECOND_NS, Window
+from nodescope.recording.window import Window
 from nodescope.records.node import DyingParentRow, MemoryCgroupsRow, MemoryRow
 from nodescope.sources.memory_cgroups.hierarchy import find_memory_hierarchy
 from nodescope.sources.memory_cgroups.survey import take_look

@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from nodescope.analysis.cores import F64, CoreShares, derive_shares
-from nodescope.archive.stack_tree import find_callers
+from nodescope.analysis.cores import CoreShares, derive_shares
+from nodescope.archive.function_paths import find_callers
+from nodescope.arrays import F64
 from nodescope.judgement.core_occupants import Occupants, count_cgroups, count_commands
 from nodescope.judgement.pegged_cores import (
     PEGGED_NS,
@@ -22,13 +23,14 @@ from nodescope.judgement.pegged_cores import (
     derive_kernel_seconds,
     find_pegged_cores,
 )
-from nodescope.recording.events import Event
+from nodescope.quantities import HOUR_NS, SECOND_NS
 from nodescope.recording.recording import Recording
 from nodescope.recording.sample_columns import SampleColumns
-from nodescope.recording.window import SECOND_NS, Window
+from nodescope.recording.window import Window
+from nodescope.records.event import Event
 from nodescope.records.table import RowType
 
-LOOKBACK_NS = 3600 * SECOND_NS  # what makes trouble lies before it, also before the window
+LOOKBACK_NS = HOUR_NS  # what makes trouble lies before it, also before the window
 LOOKAHEAD_NS = 120 * SECOND_NS  # a loop is told after it was watched for a while
 
 

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from nodescope.quantities import SECOND_NS
 from nodescope.records.node import CgroupChurnRow
 
 if TYPE_CHECKING:
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
     from nodescope.recording.window import Window
     from nodescope.sources.cgroups.watch import Heard
 
-GRACE_NS = 15_000_000_000  # hundreds of times what a release takes, on a busy node too
-REPORTED_NS = 10_000_000_000  # the recorder writes a row so often
+GRACE_NS = 15 * SECOND_NS  # hundreds of times what a release takes, on a busy node too
+REPORTED_NS = 10 * SECOND_NS  # the recorder writes a row so often
 SETTLED_NS = GRACE_NS + REPORTED_NS  # after that a row knows what became of what was removed
 
 

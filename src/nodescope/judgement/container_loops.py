@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 
 from nodescope.judgement.loops import (
     CONTAINER_WITHIN_NS,
-    MINUTE_NS,
     Loop,
     decide_container,
     mean_period_ns,
 )
+from nodescope.quantities import MINUTE_NS
 from nodescope.sources.containers.container import Container, ContainerHappening, HappeningKind
 
 STOPPED = (0, 130, 137, 143)  # ended well, or by somebody's wish: INT, KILL, TERM
@@ -34,7 +34,7 @@ class ContainerLoop(Loop):
     by_image: bool  # the name is an image's: its containers have no names of their own
     runtime: str
     ids: int
-    exit_codes: tuple[int, ...]  # the different ones seen, in order of size
+    exit_statuses: tuple[int, ...]  # the different ones seen, in order of size
     longest_ran_ns: int | None
     cgroup_parent: str | None
 
@@ -55,8 +55,8 @@ class ContainerLoop(Loop):
         said = [f"{self.times} starts", how if self.new_ids else "restarted under one id"]
         if self.per_minute is not None:
             said.append(f"{self.per_minute:.1f} per minute")
-        if self.exit_codes:
-            codes = ", ".join(str(code) for code in self.exit_codes[:5])
+        if self.exit_statuses:
+            codes = ", ".join(str(code) for code in self.exit_statuses[:5])
             said.append(f"exit code {codes}")
         return ", ".join(said)
 
@@ -112,7 +112,7 @@ class LoopWatch:
                 track.restarted_ns = happening.wall_ns
             track.starts.append((happening.wall_ns, container.id, container.name or ""))
         elif happening.kind is HappeningKind.EXITED:
-            track.ends.append((happening.wall_ns, container.exit_code, happening.ran_ns))
+            track.ends.append((happening.wall_ns, container.exit_status, happening.ran_ns))
 
     def _forget(self, wall_ns: int) -> None:
         """Drop what has been quiet for long, or everything if nothing was."""
@@ -153,7 +153,7 @@ class LoopWatch:
             by_image=by_image,
             runtime=track.runtime,
             ids=len({identifier for _, identifier, _ in starts}),
-            exit_codes=tuple(sorted(set(codes))),
+            exit_statuses=tuple(sorted(set(codes))),
             longest_ran_ns=max((ran for _, _, ran in ends if ran is not None), default=None),
             cgroup_parent=track.parent,
         )

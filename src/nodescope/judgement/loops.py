@@ -20,21 +20,19 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
-from nodescope.recording.window import SECOND_NS
+from nodescope.quantities import HOUR_NS, MINUTE_NS, SECOND_NS
 
 LoopKind = Literal["unit", "container", "child"]
-
-MINUTE_NS = 60 * SECOND_NS
 
 LEAST_TIMES = 3
 LEAST_LOOKS = 2  # that must have seen it: one build that fails many times at once is no loop
 UNIT_WITHIN_NS = 10 * MINUTE_NS  # systemd starts a unit again after seconds, rarely after minutes
 CONTAINER_WITHIN_NS = 30 * MINUTE_NS  # the kubelet waits up to five minutes between restarts
-LINES_WITHIN_NS = 60 * MINUTE_NS  # a supervisor that logs an end may back off longest
-ENDS_WITHIN_NS = 60 * MINUTE_NS  # before a moment: what leaves zombies behind may do so rarely
-ENDS_AFTER_NS = 1 * MINUTE_NS  # after it: what goes on there shows that it is a loop
-JUST_STARTED_NS = 1 * MINUTE_NS  # a unit whose counter is high and that runs for less, loops
-LONG_RUN_NS = 1 * MINUTE_NS  # a run this long that ends well is no part of a loop
+LINES_WITHIN_NS = HOUR_NS  # a supervisor that logs an end may back off longest
+ENDS_WITHIN_NS = HOUR_NS  # before a moment: what leaves zombies behind may do so rarely
+ENDS_AFTER_NS = MINUTE_NS  # after it: what goes on there shows that it is a loop
+JUST_STARTED_NS = MINUTE_NS  # a unit whose counter is high and that runs for less, loops
+LONG_RUN_NS = MINUTE_NS  # a run this long that ends well is no part of a loop
 LIVED_NS = 2 * SECOND_NS  # a child that lived so long was no passing helper: two ends are enough
 TIMES_WELL = 6  # starts of runs that all ended well: a job that is run again is no loop yet
 FAILURES = 2  # failed runs among a container's starts

@@ -14,13 +14,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from nodescope.arrays import F64, I64, Bool
+from nodescope.quantities import SECOND_NS
 from nodescope.recording.core_readings import STATES, CoreReadings
-from nodescope.recording.window import SECOND_NS, Window
-
-I64 = npt.NDArray[np.int64]
-F64 = npt.NDArray[np.float64]
+from nodescope.recording.window import Window
 
 READING_RATIO = 0.8  # of one reading: other tasks get a moment of a pegged core, too
 SPAN_RATIO = 0.9  # of the whole span: a core that is merely busy in the kernel has less
@@ -186,7 +184,7 @@ def _followed(part: CoreReadings) -> I64:
 # -- one reading -----------------------------------------------------------------
 
 
-def _judge_readings(used: I64) -> tuple[I64, I64, npt.NDArray[np.bool_]]:
+def _judge_readings(used: I64) -> tuple[I64, I64, Bool]:
     """Return ticks in the kernel, ticks the core had, and whether that is nearly all kernel."""
     kernel: I64 = used[:, _KERNEL].sum(axis=1)
     own: I64 = used.sum(axis=1) - used[:, _STEAL]

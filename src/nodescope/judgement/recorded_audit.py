@@ -17,10 +17,12 @@ from nodescope.judgement.unit_insides import ChildLoop, HiddenFacts, LoggedEnds
 from nodescope.judgement.unit_use import is_asked_by_preset_alone
 from nodescope.judgement.units import audit_units
 from nodescope.judgement.verdict import AuditFinding, AuditVerdict, sort_findings
+from nodescope.quantities import SECOND_NS
 from nodescope.recording.coverage import NotObserved
-from nodescope.recording.events import Event
 from nodescope.recording.recording import Recording
 from nodescope.recording.window import Window
+from nodescope.records.event import Event
+from nodescope.records.event_details import UnitLinesDetails, UnitRunDetails
 from nodescope.records.node import ContainerRow, SourceCostRow, UnitRow
 from nodescope.sources.containers.container import Container
 from nodescope.sources.systemd.happenings import UnitHappening
@@ -106,14 +108,13 @@ def _happenings(events: Iterable[Event]) -> Iterator[UnitHappening]:
     runs: dict[str, str] = {}
     for number, event in enumerate(events):
         kind, unit = event.kind.removeprefix("unit_"), event.subject
-        given = event.details.get("invocation")
-        if isinstance(given, str) and given:
-            runs[unit] = given
+        details = event.get(UnitRunDetails)
+        if details.invocation:
+            runs[unit] = details.invocation
         elif kind == "started" or unit not in runs:
             runs[unit] = f"run {number}"
-        details = {"exit_code": None, "exit_status": None, "result": "failed", **event.details,
-                   "invocation": runs[unit]}  # fmt: skip
         key = (kind, unit, str(number))
+        details = details.replace(invocation=runs[unit], result=details.result or "failed")
         yield UnitHappening(kind, unit, event.time_ns // 1000, key, details)
 
 
@@ -157,13 +158,10 @@ def _read_hidden(
 
 
 def _read_logged(event: Event) -> LoggedEnds | None:
-    times, line = event.details.get("times"), event.details.get("last_line")
-    over_s = event.details.get("over_s")
-    if not isinstance(times, int) or not isinstance(line, str):
+    told = event.get(UnitLinesDetails)
+    if told.times is None or told.last_line is None or told.over_s is None:
         return None
-    if not isinstance(over_s, int | float) or not 0 <= over_s < 10**9:
-        return None
-    return LoggedEnds(times, line, int(over_s * 1e9))
+    return LoggedEnds(told.times, told.last_line, int(told.over_s * SECOND_NS))
 
 
 # -- containers --------------------------------------------------------------------

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from nodescope.judgement.cgroup_churn import Churn
@@ -21,8 +21,15 @@ from nodescope.judgement.loops import (
     middle_period_ns,
 )
 from nodescope.judgement.unit_insides import ChildLoop
-from nodescope.recording.events import Event
-from nodescope.recording.window import SECOND_NS, Window
+from nodescope.quantities import SECOND_NS
+from nodescope.recording.window import Window
+from nodescope.records.event import Event
+from nodescope.records.event_details import (
+    ContainerDetails,
+    ContainerExitDetails,
+    UnitChildDetails,
+    UnitRunDetails,
+)
 from nodescope.records.node import ContainerRow, UnitRow
 from nodescope.sources.cgroups.name_pattern import lies_in, name_pattern, split_path
 
@@ -140,18 +147,25 @@ def reach_of(at_ns: int) -> Window:
 def _add_end(looper: Looper, event: Event) -> None:
     if event.kind in ("unit_exit", "container_exit"):
         looper.times.append(event.time_ns)
-        code = event.details.get("exit_status", event.details.get("exit_code"))
-        if code is not None and event.time_ns <= looper.at_ns:
-            looper.exits[str(code)] += 1
+        status = _exit_status(event)
+        if status is not None and event.time_ns <= looper.at_ns:
+            looper.exits[str(status)] += 1
     elif event.kind == "unit_restart" and not any(
         abs(time - event.time_ns) < _SAME_END_NS for time in looper.times[-3:]
     ):
         looper.times.append(event.time_ns)
-    details = {key: str(value) for key, value in event.details.items() if value}
-    looper.lies(details.get("cgroup"))
-    looper.parents |= {details["cgroup_parent"]} if "cgroup_parent" in details else set()
-    if "id" in details and event.time_ns <= looper.at_ns:
-        looper.ids.add(details["id"])
+    container = event.get(ContainerDetails)
+    looper.lies(container.cgroup)
+    if container.cgroup_parent:
+        looper.parents.add(container.cgroup_parent)
+    if container.id and event.time_ns <= looper.at_ns:
+        looper.ids.add(container.id)
+
+
+def _exit_status(event: Event) -> int | None:
+    """Return how the run of a unit or container ended, by its number."""
+    status = event.get(UnitRunDetails).exit_status
+    return event.get(ContainerExitDetails).exit_status if status is None else status
 
 
 def _add_inside(looper: Looper, event: Event) -> None:
@@ -166,29 +180,19 @@ def _add_inside(looper: Looper, event: Event) -> None:
 
 def read_inside(event: Event) -> ChildLoop | None:
     """Return the child loop that an event reports; None if it tells too little, or nonsense."""
-    details = event.details
-    failed, watched = details.get("failed_ends"), details.get("watched_s")
-    if not isinstance(failed, int) or not isinstance(watched, int | float):
+    told = event.get(UnitChildDetails)
+    failed, watched = told.failed_ends, told.watched_s
+    if failed is None or watched is None:
         return None
     if not (failed < 10**9 and is_often(failed) and 0 < watched < 10**9):
         return None
-    ends, cgroup = details.get("ends"), details.get("cgroup")
-    texts = {
-        name: value if isinstance(value := details.get(name), str) else None
-        for name in ("command", "main")
-    }
-    numbers = {
-        name: value if isinstance(value := details.get(name), int | float) else None
-        for name in ("longest_ran_s", "main_age_s")
-    }
-    counts = {str(end): count for end, count in ends.items()} if isinstance(ends, Mapping) else {}
-    watched_ns = int(watched * SECOND_NS)
+    ends, watched_ns = told.ends or {}, int(watched * SECOND_NS)
     return ChildLoop(
-        kind="child", name=str(details.get("child", "?")), inside=event.subject, times=failed,
-        failures=failed, period_ns=watched_ns // failed, ends=tuple(counts), end_counts=counts,
-        watched_ns=watched_ns, cgroup=cgroup if isinstance(cgroup, str) else None,
-        reported_ns=event.time_ns, command=texts["command"], main=texts["main"],
-        longest_ran_s=numbers["longest_ran_s"], main_age_s=numbers["main_age_s"],
+        kind="child", name=told.child or "?", inside=event.subject, times=failed,
+        failures=failed, period_ns=watched_ns // failed, ends=tuple(ends), end_counts=ends,
+        watched_ns=watched_ns, cgroup=told.cgroup, reported_ns=event.time_ns,
+        command=told.command, longest_ran_s=told.longest_ran_s, main=told.main,
+        main_age_s=told.main_age_s,
     )  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nodescope.judgement.loops import LINES_WITHIN_NS, Loop, decide_child, is_often
 from nodescope.judgement.verdict import AuditFinding
-from nodescope.quantities import format_duration
+from nodescope.quantities import SECOND_NS, format_duration
 from nodescope.sources.processes.exits import TaskExit
 from nodescope.sources.systemd.unit_processes import Insides, Process, UnitInside
 
@@ -99,13 +99,13 @@ class ChildLoop(Loop):
     @property
     def evidence(self) -> dict[str, Any]:
         """What the verdict shows and the recorder's event keeps."""
-        watched_s = self.watched_ns / 1e9
+        watched_s = self.watched_ns / SECOND_NS
         if self.why_no_exits is not None:
             return {
                 "command": self.command,
                 "new_processes": self.times,
                 "watched_s": watched_s,
-                "exit_codes": f"not seen: {self.why_no_exits}",
+                "exits": f"not seen: {self.why_no_exits}",
             }
         return {
             "child": self.name,

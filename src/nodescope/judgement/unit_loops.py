@@ -25,7 +25,7 @@ def find_unit_loop(life: Life, now_us: int) -> Loop | None:
     times = decide_unit(restarted, [_is_short(run) for run in ended], now_us * 1000)
     if not times:
         return None
-    ends = (describe_end(run.exit_code, run.exit_status) for run in ended)
+    ends = (describe_end(run.exit_kind, run.exit_status) for run in ended)
     return Loop(
         kind="unit",
         name=life.unit,
@@ -72,6 +72,5 @@ class UnitLoops:
         if self._reported.setdefault(unit, False) or time_us < self.since_us:
             return []
         self._reported[unit] = True
-        names = ("restarts", "exit_code", "exit_status")
-        details = {name: restart.details.get(name) for name in names}
+        details = restart.details.replace(invocation=None)
         return [UnitHappening("loop", unit, time_us, ("loop", unit, str(time_us)), details)]

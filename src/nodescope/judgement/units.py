@@ -16,7 +16,7 @@ from nodescope.judgement.unit_insides import (
 from nodescope.judgement.unit_loops import UNIT_WITHIN_US, find_unit_loop
 from nodescope.judgement.unit_use import asked_by_default, find_unused
 from nodescope.judgement.verdict import AuditFinding
-from nodescope.quantities import format_duration
+from nodescope.quantities import SECOND_NS, format_duration
 from nodescope.sources.systemd.lives import Life
 from nodescope.sources.systemd.survey import Survey
 from nodescope.sources.systemd.unit import Unit
@@ -114,7 +114,7 @@ def _looping(unit: Unit, life: Life | None, now_us: int) -> AuditFinding | None:
         evidence["restarts_in_10_min"] = len(recent)
         period_ns = mean_period_ns(recent)
         if period_ns is not None:
-            evidence["every_s"] = round(period_ns / 1e9, 2)
+            evidence["every_s"] = round(period_ns / SECOND_NS, 2)
     every = evidence.get("every_s")
     pace = "" if every is None else f", every {every:g} s"
     reason = f"restarted {count} times{pace}; its last run {_end(evidence)}"
@@ -242,8 +242,8 @@ def _evidence(unit: Unit, life: Life | None) -> dict[str, Any]:
         "active": unit.active,
         "sub": unit.sub,
         "result": unit.result,
-        "exit_code": unit.exit_code,
-        "exit_status": unit.exit_status if unit.exit_code else None,
+        "exit_kind": unit.exit_kind,
+        "exit_status": unit.exit_status if unit.exit_kind else None,
         "why_not_started": unit.why_not_started,
         "cgroup": unit.cgroup,
     }
@@ -253,14 +253,14 @@ def _evidence(unit: Unit, life: Life | None) -> dict[str, Any]:
             "failures": life.failures,
             "successes": life.successes,
         }
-        ended = [run for run in life.runs if run.exit_code is not None]
-        if ended and evidence["exit_code"] is None:
-            evidence |= {"exit_code": ended[-1].exit_code, "exit_status": ended[-1].exit_status}
+        ended = [run for run in life.runs if run.exit_kind is not None]
+        if ended and evidence["exit_kind"] is None:
+            evidence |= {"exit_kind": ended[-1].exit_kind, "exit_status": ended[-1].exit_status}
     return evidence
 
 
 def _end(evidence: Mapping[str, Any]) -> str:
-    code, status = evidence.get("exit_code"), evidence.get("exit_status")
+    code, status = evidence.get("exit_kind"), evidence.get("exit_status")
     if code is None:
         return f"ended with {evidence.get('result') or 'no word'}"
     return f"ended with exit code {status}" if code == "exited" else f"was {code} by {status}"

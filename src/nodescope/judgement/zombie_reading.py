@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from nodescope.quantities import HOUR_NS, SECOND_NS
 from nodescope.sources.memory_cgroups.parents import Parent
 from nodescope.sources.memory_cgroups.walk import Walk
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:  # a live look needs neither numpy nor Arrow
     from nodescope.records.node import DyingParentRow, MemoryCgroupsRow
     from nodescope.sources.memory_cgroups.survey import Look
 
-WALK_NS = 3_600_000_000_000  # how long before a moment a walk still tells what one costs
+WALK_NS = HOUR_NS  # how long before a moment a walk still tells what one costs
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +136,7 @@ def _uptime_ns(recording: Recording, at_ns: int) -> int | None:
     """Return how long the node had been up: the monotonic clock starts with it."""
     from nodescope.recording.window import Window
 
-    for part in recording.overlapping(Window(at_ns - 1_000_000_000, at_ns)):
+    for part in recording.overlapping(Window(at_ns - SECOND_NS, at_ns)):
         start = part.description.start
         return start.monotonic_ns + at_ns - start.wall_ns
     return None

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from nodescope.judgement.zombie_reading import ZombieReading, of_look, read_walk, read_zombies
 from nodescope.judgement.zombies import (
-    HOUR_NS,
     Advice,
     Nature,
     Trend,
@@ -17,6 +16,7 @@ from nodescope.judgement.zombies import (
     judge,
     time_to_critical_ns,
 )
+from nodescope.quantities import HOUR_NS, MINUTE_NS, SECOND_NS
 
 if TYPE_CHECKING:
     from nodescope.judgement.cgroup_churn import Churn
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from nodescope.sources.memory_cgroups.survey import Look
 
 _MAIN_PARENTS = 5  # that advice is given for
-FORECAST_NS = 600_000_000_000  # a shorter trend is no forecast
+FORECAST_NS = 10 * MINUTE_NS  # a shorter trend is no forecast
 _MANY = 100  # dying ones: fewer are on every node
 _WORTH = 0.01  # of all dying ones: a parent of fewer is not worth advice
 
@@ -89,7 +89,7 @@ def assess_recorded(recording: Recording, at_ns: int) -> Report | NotObserved:
     if observed:
         ways = {row.way for row in history.churned}
         lost = sum(gap.lost or 0 for gap in recording.gaps(hour) if gap.source == "cgroup_churn")
-        seconds = observed.observed_ns / 1e9
+        seconds = observed.observed_ns / SECOND_NS
         report.heard = Heard(seconds, at_ns, "scan" if ways == {"scan"} else "tracepoints", lost)
         report.makers = history.churned
     report.not_observed = (

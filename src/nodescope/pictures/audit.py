@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from nodescope.judgement.verdict import VERDICTS, AuditVerdict
-from nodescope.pictures.text import iso, visible
+from nodescope.pictures.text import visible
+from nodescope.wall_time import format_moment
 
 if TYPE_CHECKING:
     from nodescope.judgement.recorded_audit import RecordedAudit
@@ -84,7 +85,7 @@ def _unit(unit: UnitRow) -> list[str]:
     )
     why = unit.why_not_started
     facts = (
-        f"as recorded at {iso(unit.time_ns)}",
+        f"as recorded at {format_moment(unit.time_ns)}",
         state and f"state: {state}",
         unit.result and f"last result: {unit.result}",
         counts and f"since boot: {counts}",
@@ -108,7 +109,7 @@ def _origin(unit: UnitRow) -> str:
 def recorded_document(audit: RecordedAudit, units: Sequence[UnitRow]) -> dict[str, Any]:
     """Return the document of `--at --json`, with the facts of the units asked for."""
     return {
-        "at": iso(audit.at_ns),
+        "at": format_moment(audit.at_ns),
         "findings": findings_document(audit.findings),
         "units": [_unit_document(unit) for unit in units],
         "not_observed": list(audit.not_observed),
@@ -118,4 +119,4 @@ def recorded_document(audit: RecordedAudit, units: Sequence[UnitRow]) -> dict[st
 def _unit_document(unit: UnitRow) -> dict[str, Any]:
     facts = {name: value for name, value in unit.as_dict().items() if value is not None}
     del facts["time_ns"]
-    return {"at": iso(unit.time_ns), **facts}
+    return {"at": format_moment(unit.time_ns), **facts}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nodescope.diagnosis.case import LOOKBACK_NS, Case
 from nodescope.judgement.recorded_loops import Looper
-from nodescope.quantities import format_duration
+from nodescope.quantities import SECOND_NS, format_duration
 
 HOUR_NS = 0.95 * LOOKBACK_NS
 
@@ -26,7 +26,7 @@ def describe_ends(case: Case, looper: Looper) -> str:
         heard = f", as was heard {format_duration(later)} later" if later > 0 else ""
         return (
             f"runs on, but its child {inside.name} failed {inside.times} times in "
-            f"{inside.watched_ns / 1e9:.0f} s{ends}{heard}"
+            f"{inside.watched_ns / SECOND_NS:.0f} s{ends}{heard}"
         )
     codes = ", ".join(code for code, _ in looper.exits.most_common(3))
     exits = f" (exit {codes})" if codes else ""

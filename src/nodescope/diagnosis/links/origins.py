@@ -29,7 +29,8 @@ from nodescope.judgement.recorded_loops import (
 )
 from nodescope.judgement.zombie_parents import ZombieParent, find_zombie_parents
 from nodescope.judgement.zombie_reading import ZombieReading
-from nodescope.recording.window import SECOND_NS, Window
+from nodescope.quantities import SECOND_NS
+from nodescope.recording.window import Window
 from nodescope.records.node import CgroupChurnRow, ContainerRow, UnitRow
 from nodescope.records.view import Moment, View, around
 from nodescope.sources.cgroups.name_pattern import lies_in

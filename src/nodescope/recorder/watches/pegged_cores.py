@@ -15,10 +15,11 @@ import numpy.typing as npt
 from nodescope.judgement.core_occupants import MOST_OF_IT, Occupants
 from nodescope.judgement.pegged_cores import PeggedCore, PeggedCoreStream, PeggedRun
 from nodescope.perf.decode import RingSamples
-from nodescope.quantities import format_duration
-from nodescope.recorder.observation import SECOND_NS, Event
+from nodescope.quantities import SECOND_NS, format_duration
 from nodescope.recording.core_readings import STATES
-from nodescope.sources.node.identity import read_text
+from nodescope.records.event import Event
+from nodescope.records.event_details import PeggedCoreDetails
+from nodescope.sources.kernel_files import read_text
 
 _REPORT_NS = 10 * SECOND_NS  # what lasts longer is reported before it is over
 
@@ -78,18 +79,19 @@ class CoreWatch:
     def _event(self, episode: _Episode, *, over: bool) -> Event:
         core = episode.run.judge()
         assert core is not None
-        details: dict[str, object] = {
-            "seconds": round(core.seconds, 3),
-            "share": round(core.share, 3),
-            "from_ns": core.from_ns,
-            "to_ns": core.to_ns,
-            "ongoing": not over,
-        }
+        details = PeggedCoreDetails(
+            seconds=round(core.seconds, 3),
+            share=round(core.share, 3),
+            from_ns=core.from_ns,
+            to_ns=core.to_ns,
+            ongoing=not over,
+        )
         who = ""
         named = self._name(episode)
         if named is not None:
-            details["thread"], details["comm"], details["thread_share"] = named
-            who = f" by {named[1]} ({named[0]})"
+            thread, comm, part = named
+            details = details.replace(thread=thread, comm=comm, thread_share=part)
+            who = f" by {comm} ({thread})"
         return Event(
             core.from_ns,
             "core_held",

@@ -10,21 +10,22 @@ from nodescope.analysis.network import CoreReport, Network, NicReport, Queue, de
 from nodescope.diagnosis.case import Case
 from nodescope.errors import UsageError
 from nodescope.judgement.zombie_reading import ZombieReading, read_zombies
-from nodescope.quantities import parse_cpu_list
-from nodescope.recording.window import SECOND_NS, Window
+from nodescope.pictures.answer_size import LARGEST, cut, keep_fitting
+from nodescope.quantities import MILLISECOND_NS, SECOND_NS, parse_cpu_list
+from nodescope.recording.window import Window
 from nodescope.records.node import ContainerRow, UnitRow
 from nodescope.records.table import Row
-from nodescope.web.answers.replies import LARGEST, cut, fitting, json_reply
-from nodescope.web.question import MS, Question, Reply, to_ms
+from nodescope.web.answers.replies import json_reply
+from nodescope.web.question import Question, Reply, to_ms
 
 RECENT_NS = 60 * SECOND_NS  # how far back a core counts as starved
 _UNIT = (
-    "unit", "active", "sub", "result", "restarts", "main_pid", "exit_code", "exit_status",
+    "unit", "active", "sub", "result", "restarts", "main_pid", "exit_kind", "exit_status",
     "file_state", "preset", "vendor", "wanted_by", "why_not_started", "cgroup", "starts",
     "failures", "successes",
 )  # fmt: skip
 _CONTAINER = (
-    "runtime", "id", "name", "image", "state", "pid", "exit_code", "restarts", "cgroup",
+    "runtime", "id", "name", "image", "state", "pid", "exit_status", "restarts", "cgroup",
     "namespace", "pod",
 )  # fmt: skip
 _SHARE = LARGEST // 4 - 1000  # of an answer, for each list
@@ -48,7 +49,9 @@ def facts(question: Question) -> Reply:
 
 
 def _rows(rows: Sequence[Row], names: Sequence[str]) -> list[dict[str, Any]]:
-    return fitting([{name: _cut(getattr(row, name)) for name in names} for row in rows], _SHARE)
+    return keep_fitting(
+        [{name: _cut(getattr(row, name)) for name in names} for row in rows], _SHARE
+    )
 
 
 def _cut(value: Any) -> Any:
@@ -66,8 +69,8 @@ def _zombies(question: Question, at_ns: int) -> dict[str, Any] | None:
     ]
     return {
         **{name: getattr(reading, name) for name in ("tracked", "visible", "dying", "version")},
-        "walk_ms": None if reading.walk is None else reading.walk.took_ns / MS,
-        "parents": fitting(parents, _SHARE),
+        "walk_ms": None if reading.walk is None else reading.walk.took_ns / MILLISECOND_NS,
+        "parents": keep_fitting(parents, _SHARE),
     }
 
 
@@ -79,9 +82,9 @@ def _network(question: Question, case: Case) -> dict[str, Any] | None:
     network = derive_network(tables, case.events, case.window)
     cores = {core.cpu: core for core in network.cores}
     return {
-        "over_ms": RECENT_NS / MS,
-        "nics": fitting([_nic(nic) for nic in network.nics], _SHARE // 2),
-        "queues": fitting(_queues(network, cores), _SHARE // 2),
+        "over_ms": RECENT_NS / MILLISECOND_NS,
+        "nics": keep_fitting([_nic(nic) for nic in network.nics], _SHARE // 2),
+        "queues": keep_fitting(_queues(network, cores), _SHARE // 2),
     }
 
 
@@ -110,7 +113,7 @@ def _queue(nic: str, queue: Queue, cores: Mapping[int, CoreReport]) -> dict[str,
         "affinity": _cut(queue.affinity),
         "interrupts": sum(queue.interrupts.values()),
         "tx_timeouts": queue.tx_timeouts,
-        "starved": max(starved) / MS if starved else None,
+        "starved": max(starved) / MILLISECOND_NS if starved else None,
     }
 
 
