@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from nodescope.archive.description import Description, Start, TableExtent, describe, wall_ns
 from nodescope.archive.layout import name_segment
-from nodescope.archive.schema import arrow_schema, empty_table, make_batch
+from nodescope.archive.schema import ArrowTable, ColumnData, arrow_schema, empty_table, make_batch
 from nodescope.archive.sealed_tables import derive_sealed
 from nodescope.clock import Clock
 from nodescope.errors import UsageError
@@ -25,7 +25,7 @@ class MemoryPart:
 
     is_open = False
 
-    def __init__(self, description: Description, tables: Mapping[str, Any]) -> None:
+    def __init__(self, description: Description, tables: Mapping[str, ArrowTable]) -> None:
         self._description = description
         self._tables = tables
 
@@ -94,7 +94,7 @@ def recording_of(rows: Iterable[Row], node: Mapping[str, object] | None = None) 
     return Recording([_sealed_part(start, tables)], node)
 
 
-def _sealed_part(start: Start, tables: Mapping[str, Any]) -> MemoryPart:
+def _sealed_part(start: Start, tables: Mapping[str, ArrowTable]) -> MemoryPart:
     extents = {
         name: TableExtent(len(table), table.nbytes) for name, table in tables.items() if len(table)
     }
@@ -130,7 +130,7 @@ class MemoryWriter:
         """How many rows the present part has, by table."""
         return {name: sum(map(len, batches)) for name, batches in self._pending.items()}
 
-    def append(self, table: str, columns: Mapping[str, Any]) -> None:
+    def append(self, table: str, columns: ColumnData) -> None:
         """Add rows to a table, as columns."""
         self._pending[table].append(make_batch(table, columns))
 

@@ -24,6 +24,7 @@ from nodescope.ingest.clean_text import MAX_LINE_BYTES, clean, clean_text, split
 from nodescope.ingest.log_lines import JOURNAL, KERNEL, KernelEvents, UnitEvents
 from nodescope.ingest.parsed import MAX_TIME_NS, Event, Notes
 from nodescope.ingest.sink import ImportReport, Sink
+from nodescope.records.json import JsonObject
 
 MAX_OBJECT_BYTES = 1 << 20  # a coredump's entry carries its stack trace
 _SHORT = re.compile(
@@ -82,7 +83,7 @@ def parse_journal_json(blocks: Iterable[bytes], notes: Notes) -> Iterator[list[E
     yield events
 
 
-def _field(entry: dict[str, Any], name: str) -> str:
+def _field(entry: JsonObject, name: str) -> str:
     return field_text(entry.get(name))
 
 
@@ -103,7 +104,7 @@ def parse_entry(entry: Any) -> Event | None:
     return Event(time_ns, JOURNAL, _subject(entry), message)
 
 
-def _subject(entry: dict[str, Any]) -> str:
+def _subject(entry: JsonObject) -> str:
     # What the service manager says about a unit is about that unit.
     names = ["_SYSTEMD_UNIT", "SYSLOG_IDENTIFIER", "_COMM", "_TRANSPORT"]
     if entry.get("_PID") == "1" or entry.get("_SYSTEMD_UNIT") == "init.scope":
