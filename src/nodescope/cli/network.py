@@ -83,11 +83,9 @@ def _look(args: argparse.Namespace) -> Network:
 
 
 def _read(args: argparse.Namespace) -> tuple[Network, str]:
-    from nodescope.analysis.counters import SegmentTables
     from nodescope.analysis.network import derive_network
 
     view = window.open_view(args)
-    segments = view.recording.overlapping(view.window)
-    parts = window.with_progress((SegmentTables(each) for each in segments), len(segments))
-    events = list(view.recording.events(view.window))
-    return derive_network(parts, events, view.window), view.heading("network")
+    touched = view.recording.overlapping(view.window)
+    parts = window.with_progress(touched, len(touched))
+    return derive_network(view.recording, view.window, parts), view.heading("network")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from nodescope.analysis.counters import SegmentTables
 from nodescope.analysis.network import CoreReport, Network, NicReport, Queue, derive_network
 from nodescope.diagnosis.case import Case
 from nodescope.errors import UsageError
@@ -70,11 +69,9 @@ def _zombies(case: Case, at_ns: int) -> dict[str, Any] | None:
 
 
 def _network(question: Question, case: Case) -> dict[str, Any] | None:
-    segments = question.recording.overlapping(case.window)
-    if not any("nics" in segment.description.tables for segment in segments):
+    if not question.recording.has("nics", case.window):
         return None
-    tables = (SegmentTables(segment) for segment in segments)
-    network = derive_network(tables, case.events, case.window)
+    network = derive_network(question.recording, case.window)
     cores = {core.cpu: core for core in network.cores}
     return {
         "over_ms": RECENT_NS / MS,
