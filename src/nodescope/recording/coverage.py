@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from nodescope.recording.gaps import read_part_gaps
+from nodescope.recording.gaps import read_noted_gaps
 from nodescope.recording.part import Part, Parts, may_hold_events, overlapping, run_of
 from nodescope.recording.window import Window
 from nodescope.records import TABLES
@@ -70,7 +70,7 @@ def find_coverage(parts: Parts, table: str, window: Window) -> Coverage:
     observed = [part for part in touched if _observes(part, table, asked)]
     spans = _join(_extent(part, table) for part in observed)
     spans = _bridge(spans, observed)
-    gaps = [gap for part in touched for gap in read_part_gaps(part) if _blinds(gap, table)]
+    gaps = [gap for gap in read_noted_gaps(parts, window) if _blinds(gap, table)]
     spans = _subtract(spans, [Window(gap.from_ns, gap.to_ns) for gap in gaps])
     return Coverage(window, _clip(spans, window))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,8 +25,8 @@ class Event:
     details: Mapping[str, Any] = field(default_factory=dict)
 
 
-def read_events(parts: Parts, window: Window) -> Iterator[Event]:
-    """Read what happened in the window, part by part in the order of time."""
+def read_events(parts: Parts, window: Window, kinds: Collection[str] = ()) -> Iterator[Event]:
+    """Read what happened in the window, part by part in the order of time; all kinds if none."""
     names = ["time_ns", "kind", "subject", "message", "cpu", "details"]
     for part in parts:
         if not may_hold_events(part, window):
@@ -38,6 +38,8 @@ def read_events(parts: Parts, window: Window) -> Iterator[Event]:
             columns = [table.column(name).to_pylist() for name in names[1:]]
             for row in inside:
                 kind, subject, message, cpu, details = (column[row] for column in columns)
+                if kinds and kind not in kinds:
+                    continue
                 yield Event(int(times[row]), kind, subject, message, cpu, _parse_details(details))
 
 

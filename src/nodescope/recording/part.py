@@ -83,10 +83,15 @@ def run_of(part: Part) -> tuple[str, int]:
     return start.boot_id, start.run_ns
 
 
+def starts_before(part: Part, time_ns: int) -> bool:
+    """Decide whether a part starts before a moment; an open one is read only if it may."""
+    if part.is_open and time_ns <= _named_ns(part.name):
+        return False
+    return part.wall_from_ns < time_ns
+
+
 def _overlaps(part: Part, window: Window) -> bool:
-    if part.is_open and window.to_ns <= _named_ns(part.name):
-        return False  # known without reading it
-    return part.wall_from_ns < window.to_ns and part.wall_to_ns >= window.from_ns
+    return starts_before(part, window.to_ns) and part.wall_to_ns >= window.from_ns
 
 
 def _remembers(part: Part, window: Window) -> bool:

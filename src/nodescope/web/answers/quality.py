@@ -15,14 +15,7 @@ MOST = 1000  # gaps and clock steps listed
 def quality(question: Question) -> Reply:
     """What a window lacks: lost, unnamed, cut off, not seen."""
     window = question.window
-    segments = question.recording.overlapping(window) if window.length_ns else []
-    found = assess(
-        question.parts(),
-        segments,
-        question.recording.core_readings(window),
-        window,
-        question.filter,
-    )
+    found = assess(question.recording, window, question.filter, question.parts())
     return json_reply(
         {"from_ms": to_ms(window.from_ns), "to_ms": to_ms(window.to_ns), **_document(found)}
     )
