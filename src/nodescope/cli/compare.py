@@ -60,6 +60,7 @@ def run(args: argparse.Namespace) -> int:
     """Compare and show."""
     from nodescope.analysis.compare import compare
     from nodescope.pictures.compare import compare_document, render_comparison
+    from nodescope.pictures.documents import fitting
     from nodescope.recording.sample_columns import SampleColumns
 
     if not (args.at or args.last or args.start or args.end):
@@ -87,7 +88,8 @@ def run(args: argparse.Namespace) -> int:
     for note in comparison.notes:
         windows.note(note)
     if args.json:
-        document, said = _fitting(compare_document(comparison.changes, comparison.windows))
+        changes = compare_document(comparison.changes, comparison.windows)
+        document, said = fitting(changes)
         windows.note(said)
         windows.print_document(document)
     else:
@@ -117,15 +119,3 @@ def _against(args: argparse.Namespace, window: Window, extent: TimeExtent) -> Wi
             hint="--against-from is the earlier one",
         )
     return other
-
-
-def _fitting(document: list[dict[str, object]]) -> tuple[list[dict[str, object]], str | None]:
-    from nodescope.pictures.documents import LARGEST, size
-
-    room = LARGEST - 2
-    for number, each in enumerate(document):
-        room -= size(each) + 1
-        if room < 0:
-            left = len(document) - number
-            return document[:number], f"{left:,} further ones are left out: an answer ends at 2 MB"
-    return document, None

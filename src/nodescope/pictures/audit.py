@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from nodescope.judgement.verdict import VERDICTS, AuditVerdict
+from nodescope.records.json import Json
 
 
 def render_findings(findings: Sequence[AuditVerdict]) -> str:
@@ -37,7 +37,7 @@ def _shown(finding: AuditVerdict) -> list[str]:
     return parts + [f"{name.replace('_', ' ')}: {value}" for name, value in shown.items()]
 
 
-def findings_document(findings: Sequence[AuditVerdict]) -> list[dict[str, Any]]:
+def findings_document(findings: Sequence[AuditVerdict]) -> list[dict[str, Json]]:
     """The document of `--json`."""
     return [
         {

@@ -7,19 +7,20 @@ fits, a sentence that says what.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
 from nodescope.analysis.cores import F64, CoreShares, coarsen
 from nodescope.analysis.flame import SEEN, FlameNames, FlameRows, prune, to_tree, whole
+from nodescope.analysis.flame_node import FlameNode
 from nodescope.analysis.heatmap import Heatmap
 from nodescope.analysis.top import TopEntry
 from nodescope.pictures.text import LONGEST_NAME, iso
 from nodescope.recording.core_readings import STATES
 from nodescope.recording.events import Event
 from nodescope.recording.window import SECOND_NS
+from nodescope.records.json import Json, JsonObject
 
 LARGEST = 2_000_000  # bytes
 HEATMAP_CELLS = 250_000  # of at most seven digits and a comma
@@ -30,10 +31,11 @@ DEEPEST = 400  # functions of a path; JSON writers and readers recurse
 _NODE_BYTES = len('{"name":,"value":,"children":[],"module":,"kernel":false},') + 19
 _ROOT_BYTES = 200
 
-Answer = tuple[Any, str | None]
+Document = dict[str, Json]
+Answer = tuple[object, str | None]
 
 
-def size(document: Any) -> int:
+def size(document: object) -> int:
     """Bytes as written."""
     return len(json.dumps(document, separators=(",", ":")))
 
@@ -67,9 +69,9 @@ def cores_document(shares: CoreShares, asked_ns: int) -> Answer:
     return document, f"an interval is {seconds:g} s long, so that the answer stays small"
 
 
-def _cores(shares: CoreShares) -> dict[str, Any]:
+def _cores(shares: CoreShares) -> Document:
     interval_s = shares.interval_ns / SECOND_NS
-    document: dict[str, Any] = {
+    document: Document = {
         "from": iso(shares.from_ns),
         "from_ns": shares.from_ns,
         "interval": int(interval_s) if interval_s.is_integer() else interval_s,
@@ -102,9 +104,9 @@ def choose_interval(length_ns: int, cores: int, asked_ns: int, *, for_json: bool
 
 def top_document(entries: Sequence[TopEntry]) -> Answer:
     """Most samples first; functions have `self` and `total` as well."""
-    documents: list[dict[str, Any]] = []
+    documents: list[Document] = []
     for entry in entries:
-        document: dict[str, Any] = {
+        document: Document = {
             "name": _cut(entry.name),
             "samples": entry.samples,
             "share": round(entry.share, 6),
@@ -116,12 +118,12 @@ def top_document(entries: Sequence[TopEntry]) -> Answer:
                 "module": _cut(entry.module or ""),
             }
         documents.append(document)
-    return _fitting(documents)
+    return fitting(documents)
 
 
 def events_document(events: Sequence[Event]) -> Answer:
     """In the order of time; what does not fit are the oldest."""
-    documents = [
+    documents: list[Document] = [
         {
             "time_ns": event.time_ns,
             "time": iso(event.time_ns),
@@ -133,13 +135,14 @@ def events_document(events: Sequence[Event]) -> Answer:
         }
         for event in reversed(events)
     ]
-    kept, said = _fitting(documents)
+    kept, said = fitting(documents)
     return kept[::-1], said
 
 
-def flame_document(rows: FlameRows, names: FlameNames) -> Answer:
+def flame_document(rows: FlameRows, names: FlameNames) -> tuple[FlameNode, str | None]:
     """A tree `{name, value, children}`, pruned to what can be seen and then until it fits."""
-    total, seen, said = whole(rows), SEEN, None
+    total, seen = whole(rows), SEEN
+    said: str | None = None
     while True:
         pruned = prune(rows, seen)
         shown = _cut_names(names, pruned)
@@ -169,7 +172,7 @@ def _largest(rows: FlameRows, names: FlameNames) -> int:
     return _ROOT_BYTES + len(rows.path) * _NODE_BYTES + texts
 
 
-def _trim(tree: dict[str, Any]) -> None:
+def _trim(tree: FlameNode) -> None:
     """Without what is deeper than JSON writers and readers can go."""
     level = [tree]
     for _ in range(DEEPEST):
@@ -178,7 +181,8 @@ def _trim(tree: dict[str, Any]) -> None:
         node["children"] = []
 
 
-def _fitting(documents: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], str | None]:
+def fitting(documents: list[Document]) -> tuple[list[Document], str | None]:
+    """Return as many of the first ones as an answer may have, and what is said of the others."""
     room = LARGEST - 2
     for number, document in enumerate(documents):
         room -= size(document) + 1
@@ -188,7 +192,7 @@ def _fitting(documents: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], str
     return documents, None
 
 
-def _cut_details(details: Mapping[str, Any]) -> dict[str, Any] | None:
+def _cut_details(details: JsonObject) -> Document | None:
     """The details of an event, if they are of a size that a person can read."""
     if not details or len(json.dumps(details)) > 4096:
         return None
