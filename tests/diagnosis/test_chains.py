@@ -12,6 +12,7 @@ from nodescope.diagnosis.finding import Link
 from nodescope.diagnosis.story import Story
 from nodescope.recording.recording import Recording
 from nodescope.recording.window import Window
+from nodescope.records.view import View
 
 
 class _Recorded(Case):
@@ -32,9 +33,9 @@ class _Recorded(Case):
 def test_units_that_nobody_looked_at_are_missed_where_one_is_the_owner(
     observed: set[str], missing: list[str]
 ) -> None:
-    story = Story([Link("task", "make", "make had it", 4.0, "nodescope top")], comm="make")
+    story = Story([Link("task", "make", "make had it", 4.0, View("top"))], comm="make")
     story.held = Held(1, 2, 8, 0.99)
     (chain,) = _to_owner(_Recorded(observed), story)
     assert chain.root.title == "unit builder.service"
     assert [each.what for each in story.missing] == missing
-    assert [step.command for step in chain.steps] == [chain.links[-1].show]
+    assert [step.view for step in chain.steps] == [chain.links[-1].show]

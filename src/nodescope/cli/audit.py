@@ -115,7 +115,7 @@ def _show_recorded(args: argparse.Namespace) -> int:
         which = ", ".join(args.unit) or "units"
         raise UsageError(
             f"nothing was recorded of {which} up to {args.at!r}",
-            hint="see `nodescope status` for what was",
+            hint=f"see `{options.status_command(args)}` for what was",
         )
     if args.json:
         options.print_json(units)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import shlex
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -39,7 +40,6 @@ TABLES = tuple(
 )
 VIEWS = ("samples", "top", "cores", "heatmap", "events")
 _BY = ("comm", "cpu", "function", "cgroup", "pid")
-_FILTERS = ("cpu", "comm", "pid", "cgroup", "mode", "frame", "no_frame")
 
 
 def add_parser(commands: options.Commands) -> None:
@@ -147,8 +147,8 @@ def _bundle(args: argparse.Namespace) -> int:
     from nodescope.archive.reader import Archive
     from nodescope.recording.window import TimeExtent
 
-    filtered = [name for name in _FILTERS if getattr(args, name)]
-    if filtered:
+    filtered = next(windows.given_filter(args).words(), None)
+    if filtered is not None:
         option = filtered[0].replace("_", "-")
         raise UsageError(
             f"--{option}: a bundle holds everything of its window",
@@ -162,7 +162,8 @@ def _bundle(args: argparse.Namespace) -> int:
     archive = Archive.open(options.archive_path(args))
     segments = archive.segments()
     if not segments:
-        raise UsageError("nothing is recorded in the archive", hint="see `nodescope status`")
+        status = options.status_command(args)
+        raise UsageError("nothing is recorded in the archive", hint=f"see `{status}`")
     window = windows.choose_window(args, TimeExtent(segments), time.time_ns())
     show = _show_progress if sys.stderr.isatty() else lambda done, total: None
     made = write_bundle(archive, path, window.from_ns, window.to_ns, time.time_ns(), show=show)
@@ -178,7 +179,7 @@ def _bundle(args: argparse.Namespace) -> int:
         print(
             f"{path}: {made.samples:,} samples in {made.segments} "
             f"segment{'' if made.segments == 1 else 's'}, "
-            f"{format_bytes(made.bytes)}; open it with --archive {path}"
+            f"{format_bytes(made.bytes)}; open it with --archive {shlex.quote(str(path))}"
         )
     return 1 if made.damaged else 0
 
@@ -188,7 +189,7 @@ def _show_progress(done: int, total: int) -> None:
     print(end, end="", file=sys.stderr, flush=True)
 
 
-def _write(args: argparse.Namespace, view: windows.View) -> int:
+def _write(args: argparse.Namespace, view: windows.OpenedView) -> int:
     from nodescope.exchange.export import chrome, firefox, folded, pprof, speedscope, tables
 
     window = view.window
@@ -219,14 +220,14 @@ def _write(args: argparse.Namespace, view: windows.View) -> int:
         return tables.write_table(rows.batches, rows.schema, file, args.format)
 
 
-def _parts(args: argparse.Namespace, view: windows.View) -> Iterator[ChosenSamples]:
+def _parts(args: argparse.Namespace, view: windows.OpenedView) -> Iterator[ChosenSamples]:
     from nodescope.exchange.export.stacks import ChosenSamples
 
     chosen = windows.build_filter(args)
     return (ChosenSamples(columns, chosen.samples(columns)) for columns in view.parts())
 
 
-def _rows(args: argparse.Namespace, view: windows.View) -> ViewRows:
+def _rows(args: argparse.Namespace, view: windows.OpenedView) -> ViewRows:
     from nodescope.analysis.cores import derive_shares
     from nodescope.analysis.heatmap import make_heatmap
     from nodescope.analysis.top import rank

@@ -55,9 +55,9 @@ def run(args: argparse.Namespace) -> int:
     from nodescope.pictures.terminal import detect_terminal
 
     if args.now or args.length is not None:
-        network, heading = _look(args), None
+        network, heading, events = _look(args), None, None
     else:
-        network, heading = _read(args)
+        network, heading, events = _read(args)
     if args.json:
         document, said = network_document(network)
         window.print_document(document)
@@ -66,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
         limit = _ROWS if args.limit is None else args.limit
         if heading:
             print(heading)
-        print(render_network(network, detect_terminal(sys.stdout, os.environ), limit))
+        print(render_network(network, detect_terminal(sys.stdout, os.environ), limit, events))
     return 0
 
 
@@ -82,10 +82,14 @@ def _look(args: argparse.Namespace) -> Network:
     return observe_network(Places(), args.length or 1_000_000_000)
 
 
-def _read(args: argparse.Namespace) -> tuple[Network, str]:
+def _read(args: argparse.Namespace) -> tuple[Network, str, str]:
+    """Return what was recorded, a heading, and the command that lists all that happened."""
     from nodescope.analysis.network import derive_network
+    from nodescope.records.view import Span, View
 
     view = window.open_view(args)
     touched = view.recording.overlapping(view.window)
     parts = window.with_progress(touched, len(touched))
-    return derive_network(view.recording, view.window, parts), view.heading("network")
+    network = derive_network(view.recording, view.window, parts)
+    shown = View("events", Span(view.window.from_ns, view.window.to_ns))
+    return network, view.heading("network"), options.command_of(shown, args)

@@ -140,7 +140,7 @@ def _show_recorded(args: argparse.Namespace) -> int:
     if found is None:
         raise UsageError(
             f"no memory cgroups were recorded up to {args.at!r}",
-            hint="see `nodescope status` for what was",
+            hint=f"see `{options.status_command(args)}` for what was",
         )
     if args.json:
         options.print_json(found)

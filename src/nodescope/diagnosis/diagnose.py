@@ -9,7 +9,6 @@ from nodescope.diagnosis.case import Case
 from nodescope.diagnosis.chains import build, build_moment
 from nodescope.diagnosis.finding import Chain, Diagnosis, Finding, Missing
 from nodescope.diagnosis.rules.suspects import with_show
-from nodescope.diagnosis.showing import between
 from nodescope.diagnosis.story import Story
 from nodescope.diagnosis.symptoms.incidents import Incident, find_incidents
 from nodescope.diagnosis.symptoms.moments import find_standing
@@ -18,6 +17,7 @@ from nodescope.pictures.text import iso
 from nodescope.recording.recording import Recording
 from nodescope.recording.window import SECOND_NS, Window
 from nodescope.records import EVENT_KINDS
+from nodescope.records.view import Span, View
 
 BEFORE = "the time before the recording"
 IN_FULL = 3  # incidents that are compared with a baseline, the dearest part
@@ -83,7 +83,7 @@ def _count(result: Diagnosis, left: Sequence[Incident], total: int) -> None:
             f"{len(left)} of {total} incidents",
             f"not followed, so nothing is known of their causes: {named}, from {iso(min(times))} "
             f"to {iso(max(times))}",
-            f"nodescope diagnose {between(min(times) - SECOND_NS, max(times) + SECOND_NS)}",
+            show=View("diagnose", Span(min(times) - SECOND_NS, max(times) + SECOND_NS)),
         )
     )
 
@@ -148,7 +148,7 @@ def _older(case: Case) -> list[Missing]:
     return [
         Missing(
             BEFORE, f"the kernel's log tells of {named} in it; nothing else was recorded then",
-            f"`nodescope events --serious --to {iso(unfollowed.to_ns)}`",
+            show=View("events", Span(to_ns=unfollowed.to_ns), serious=True),
         )
     ]  # fmt: skip
 
@@ -165,7 +165,7 @@ def _missing_tables(case: Case, result: Diagnosis) -> list[Missing]:
     }
     told = {each.what for each in result.missing}
     return [
-        Missing(what, _UNSEEN[what], "`nodescope doctor`")
+        Missing(what, _UNSEEN[what], show=View("doctor"))
         for what, there in seen.items()
         if not there and what not in told
     ]

@@ -7,7 +7,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
 
+from nodescope.errors import UsageError
+from nodescope.records.view import Last, Moment, When
+
 SECOND_NS = 1_000_000_000
+MARGIN_NS = 5 * SECOND_NS  # around a moment for which none is given
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +32,37 @@ class Window:
     def holds(self, time_ns: int) -> bool:
         """Decide whether a moment lies in it."""
         return self.from_ns <= time_ns < self.to_ns
+
+
+class Ends(Protocol):
+    """Something with a beginning and an end; either may be looked up only if asked for."""
+
+    @property
+    def from_ns(self) -> int:
+        """When it starts."""
+
+    @property
+    def to_ns(self) -> int:
+        """The moment after its last one."""
+
+
+def window_of(when: When | None, whole: Ends, since_ns: int | None = None) -> Window:
+    """Return the window that was asked for of a recording; all of it if none was.
+
+    `since_ns` is where it begins if not where the recording does.
+    """
+    if isinstance(when, Moment):
+        margin_ns = MARGIN_NS if when.margin_ns is None else when.margin_ns
+        return Window(when.at_ns - margin_ns, when.at_ns + margin_ns)
+    if isinstance(when, Last):
+        return Window(whole.to_ns - when.length_ns, whole.to_ns)
+    from_ns = None if when is None else when.from_ns
+    to_ns = None if when is None else when.to_ns
+    if from_ns is not None and to_ns is not None and to_ns <= from_ns:
+        raise UsageError("the window ends before it starts", hint="its start is the earlier one")
+    if from_ns is None:
+        from_ns = whole.from_ns if since_ns is None else since_ns
+    return Window(from_ns, whole.to_ns if to_ns is None else to_ns)
 
 
 class Spanning(Protocol):

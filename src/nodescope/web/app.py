@@ -156,7 +156,7 @@ class Server:
         else:
             kind = type(error).__name__
             message = f"a defect in Nodescope {nodescope.__version__}: {kind}: {error}"
-            hint = "please report it, with the log of `nodescope serve`"
+            hint = "please report it, with the server's log"
         if status >= 500:
             self.say(f"{request.method} {request.url.path}: {message}")
         reply = json_reply({"error": message[:2000], "hint": hint})

@@ -8,13 +8,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from nodescope.analysis.filter import Filter
+from nodescope.analysis.filter import Filter, compile_filter
 from nodescope.archive.description import Description
 from nodescope.errors import UsageError
 from nodescope.recording.part import Part
 from nodescope.recording.recording import Recording
 from nodescope.recording.sample_columns import SampleColumns
-from nodescope.recording.window import Window
+from nodescope.recording.window import Window, window_of
+from nodescope.records.sample_filter import FILTER_OPTIONS, SampleFilter, parse_filter
+from nodescope.records.view import Span
 from nodescope.web.shelf import Shelf
 from nodescope.web.snapshot import Snapshot
 
@@ -80,12 +82,8 @@ class Question:
     @cached_property
     def asked(self) -> Window:
         """The window asked for, recorded or not; all of the recording if none was."""
-        from_ns, to_ns = self.moment("from"), self.moment("to")
-        known = self.snapshot.window
-        window = Window(
-            known.from_ns if from_ns is None else from_ns, known.to_ns if to_ns is None else to_ns
-        )
-        if window.to_ns <= window.from_ns:
+        window = window_of(Span(self.moment("from"), self.moment("to")), self.snapshot.window)
+        if window.length_ns <= 0:
             raise UsageError("the window ends before it starts", hint="from is the earlier one")
         return window
 
@@ -104,16 +102,13 @@ class Question:
     @cached_property
     def filter(self) -> Filter:
         """Which samples it is about."""
-        values = self.values
-        return Filter(
-            cpus=values.get("cpu"),
-            pids=values.get("pid"),
-            comms=values.get("comm") or (),
-            cgroups=values.get("cgroup") or (),
-            kernel=None if values.get("mode") is None else values["mode"] == "kernel",
-            frame=values.get("frame"),
-            without_frame=values.get("no_frame"),
-        )
+        return compile_filter(self.samples)
+
+    @cached_property
+    def samples(self) -> SampleFilter:
+        """Which samples are asked for."""
+        given = {option.name: self.values.get(option.name) for option in FILTER_OPTIONS}
+        return parse_filter({name: [text] for name, text in given.items() if text is not None})
 
     @cached_property
     def recording(self) -> Recording:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ipaddress
+import shlex
 import signal
 import socket
 import ssl
@@ -47,11 +48,14 @@ def read_token(path: Path) -> str:
         reason = error.strerror if isinstance(error, OSError) else "not text"
         raise UsageError(f"--token-file {path}: {reason}", hint="give a readable file") from error
     if stat.S_IMODE(mode) & 0o077:
-        raise UsageError(f"--token-file {path}: others may read it", hint=f"run `chmod 600 {path}`")
+        raise UsageError(
+            f"--token-file {path}: others may read it",
+            hint=f"run `chmod 600 {shlex.quote(str(path))}`",
+        )
     if len(token) < SHORTEST_TOKEN or not token.isascii() or not token.isprintable():
         raise UsageError(
             f"--token-file {path}: not a token of {SHORTEST_TOKEN} characters or more",
-            hint=f"make one with `umask 077; openssl rand -hex 32 > {path}`",
+            hint=f"make one with `umask 077; openssl rand -hex 32 > {shlex.quote(str(path))}`",
         )
     return token
 

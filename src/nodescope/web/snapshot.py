@@ -21,6 +21,8 @@ from nodescope.archive.reader import Archive, Segment
 from nodescope.errors import ArchiveError
 from nodescope.recording.recording import Recording
 from nodescope.recording.window import TimeExtent, Window
+from nodescope.records.view import View
+from nodescope.records.view_forms import render_command
 
 LATEST_NS = 2**63 - 1  # in 2262
 FRESH_S = 0.5  # a recording that grows is looked at no more often
@@ -122,9 +124,8 @@ class ServedArchive:
         archive = known.archive if known is not None and same else Archive.open(self.path)
         listing = archive.listing(sealed)
         if not listing.segments:
-            raise ArchiveError(
-                self.path, "nothing is recorded in it yet", hint="see `nodescope status`"
-            )
+            status = render_command(View("status"), self.path.absolute())
+            raise ArchiveError(self.path, "nothing is recorded in it yet", hint=f"see `{status}`")
         revision = _hash([str(identity), str(content)])
         return Snapshot(archive, listing.segments, listing.damaged, identity, revision)
 

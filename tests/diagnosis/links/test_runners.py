@@ -109,7 +109,7 @@ def test_a_unit_whose_lines_name_the_id_runs_it() -> None:
     assert origin.root == Root("unit", "cron.service")
     assert "names the container's id and says `Agent exited with code 1`" in _why(origin)
     source = next(link for link in origin.links if link.kind == "source")
-    assert "--kind container_exit,unit_logs_ends" in source.show
+    assert source.show.kinds == ("container_exit", "unit_logs_ends")
     short = _origin(_logging("cron.service", f"container {_ID[:12]} is gone"))
     assert short.root == Root("unit", "cron.service")
     for line in ("Removing container ID: " + "0d" * 32, "Container name: /shop-cache", _ID[:11]):

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable, Sequence
 
 from nodescope.diagnosis.case import Case
+from nodescope.diagnosis.evidence_views import view_top
 from nodescope.diagnosis.finding import Link, Root
-from nodescope.diagnosis.showing import between, moment
 from nodescope.diagnosis.story import Story
 from nodescope.recording.window import Window
 from nodescope.records.node import CgroupNameRow, UnitRow
+from nodescope.records.view import Moment, View
 from nodescope.sources.cgroups.owner_by_path import find_owner as read_path
 
 LEAST_SHARE = 0.8  # of the process's samples on that core, in one cgroup
@@ -36,7 +36,7 @@ def find_owner(case: Case, story: Story) -> tuple[list[Link], Root] | None:
         "owner", root.name,
         f"{comm} is of {root.kind} {root.name}: {share:.0%} of its samples are in {path}",
         2.0 + 2.0 * share,
-        f"nodescope top --by cgroup --cpu {held.cpu} {between(held.from_ns, held.to_ns)}",
+        view_top(held, "cgroup"),
         f"{comm} running so elsewhere, too",
     )  # fmt: skip
     links = [link]
@@ -108,7 +108,7 @@ def why_link(
         + ("; ".join(facts) or "nothing is known of it")
         + ("; nothing but a default asks for it" if by_preset and targets else ""),
         2.5 if facts else 0.5,
-        f"nodescope audit --at {moment(at_ns)} --unit {shlex.quote(unit.unit)}",
+        View("audit", Moment(at_ns), unit=unit.unit),
         f"something that needs {unit.unit}",
     )
 

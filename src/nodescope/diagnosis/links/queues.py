@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from nodescope.diagnosis.case import Case, Held
 from nodescope.diagnosis.finding import Link, RuledOut, Symptom
-from nodescope.diagnosis.showing import moment
 from nodescope.diagnosis.story import Story
 from nodescope.diagnosis.symptoms.incidents import NIC_KINDS, Incident
 from nodescope.errors import UsageError
 from nodescope.quantities import parse_cpu_list
 from nodescope.records.node import NicQueueRow
+from nodescope.records.view import Moment, View
 
 
 def core_of_nic(
@@ -33,7 +33,7 @@ def core_of_nic(
                 Link(
                     "queue", nic.subject if queue is None else f"{nic.subject} queue {queue}",
                     f"{place} of {nic.subject} is served by core {each.cpu}{irq}, {by}", 4.0,
-                    f"nodescope network --at {moment(nic.time_ns)}",
+                    View("network", Moment(nic.time_ns)),
                     "packets of that queue served elsewhere meanwhile",
                 )
             )  # fmt: skip
@@ -46,7 +46,7 @@ def core_of_nic(
                     "queue", nic.subject,
                     f"core {each.cpu} serves queue {serving_any[each.cpu].queue} of "
                     f"{nic.subject}; which queue timed out was not said", 1.5,
-                    f"nodescope network --at {moment(nic.time_ns)}",
+                    View("network", Moment(nic.time_ns)),
                     "a time-out of a queue that another core serves",
                 )
             )  # fmt: skip

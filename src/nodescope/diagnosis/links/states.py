@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 from nodescope.diagnosis.case import Case
 from nodescope.diagnosis.finding import Link, RuledOut
-from nodescope.diagnosis.showing import around, moment
 from nodescope.quantities import format_duration
 from nodescope.recording.window import SECOND_NS, Window
 from nodescope.records.node import CgroupRow, MemoryCgroupsRow, MemoryRow
+from nodescope.records.sample_filter import SampleFilter
+from nodescope.records.view import Moment, View, around
 
 FEW_ZOMBIES = 300  # every machine has some; nobody pays for them
 OLD_NS = 60 * SECOND_NS  # a count that is older is not of that moment, and says so
@@ -64,7 +65,7 @@ def zombie_link(zombies: Zombies) -> Link:
         f"the kernel tracks {zombies.tracked:,} memory cgroups, of which {zombies.visible:,} "
         f"exist: {zombies.dying:,} were removed and are still walked{counted}",
         min(5.5, 1.0 + math.log(max(1.0, zombies.dying / FEW_ZOMBIES)) * 1.5),
-        f"nodescope zombies --at {moment(zombies.at_ns)}",
+        View("zombies", Moment(zombies.at_ns)),
         "a walk that stays as slow after they were freed",
     )
 
@@ -90,7 +91,7 @@ def pressure_link(case: Case, at_ns: int) -> Link | None:
         subject, strength = "memory of the node", 2.0
     return Link(
         "state", subject, statement, strength,
-        f"nodescope top --by cgroup --frame try_to_free {around(at_ns)}",
+        View("top", around(at_ns), SampleFilter(frame="try_to_free"), by="cgroup"),
         "no reclaim of that cgroup at that time",
     )  # fmt: skip
 

@@ -58,7 +58,7 @@ class _Bounded:
         if self._room < 0:
             raise UsageError(
                 "the file would be larger than 256 MiB",
-                hint="choose a shorter window or a filter, or use `nodescope export`",
+                hint="choose a shorter window or a filter, or export it on the command line",
             )
         return self._file.write(data)
 

@@ -146,7 +146,7 @@ def cores(question: Question) -> Reply:
     strips = list(shelf.strips(ready[::-1]))
     state = question.values["state"]
     found = find_peaks(strips, state, columns.from_ns, columns.column_ns, columns.count)
-    chosen = question.values.get("cpu")
+    chosen = question.samples.cpus
     rows = [row for row, cpu in enumerate(found.cpus) if chosen is None or cpu in chosen]
     rows = rows[: _MOST_CELLS // columns.count]
     header = {
@@ -225,7 +225,7 @@ def _nullable(values: Any) -> list[float | None]:
 def events(question: Question) -> Reply:
     """What happened in the window: serious ones first to be kept, then the latest."""
     values = question.values
-    found = [event for event in _events(question) if _wanted(event, values)]
+    found = [event for event in _events(question) if _wanted(event, values, question.samples.cpus)]
     limit = values["limit"]
     order = sorted(range(len(found)), key=lambda at: (not _serious(found[at].kind), -at))
     kept = [found[at] for at in sorted(order[:limit])]
@@ -250,8 +250,8 @@ def _events(question: Question) -> list[Event]:
     return with_waiting(found, waiting, window, to_now=False)
 
 
-def _wanted(event: Event, values: Any) -> bool:
-    kinds, cpus = values["kinds"], values["cpu"]
+def _wanted(event: Event, values: Any, cpus: frozenset[int] | None) -> bool:
+    kinds = values["kinds"]
     if kinds is not None and event.kind not in kinds:
         return False
     if cpus is not None and event.cpu is not None and event.cpu not in cpus:
