@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from nodescope.analysis.filter import Filter, compile_filter
 from nodescope.archive.description import Description
@@ -21,6 +21,9 @@ from nodescope.web.shelf import Shelf
 from nodescope.web.snapshot import Snapshot
 
 MS = 1_000_000
+
+# A request's parameters, each as its own `parse` made it: routes know what they declared.
+Values: TypeAlias = Mapping[str, Any]
 
 
 class Abandoned(Exception):
@@ -73,7 +76,7 @@ class WatchedPart:
 class Question:
     """One request, as far as an answer is concerned."""
 
-    values: Mapping[str, Any]
+    values: Values
     snapshot: Snapshot
     shelf: Shelf
     check: Callable[[], None] = lambda: None

@@ -3,29 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from nodescope.analysis.network import CoreReport, Network, NicReport, Queue, derive_network
 from nodescope.diagnosis.case import Case
 from nodescope.errors import UsageError
 from nodescope.quantities import parse_cpu_list
 from nodescope.recording.window import SECOND_NS, Window
+from nodescope.records.json import Json
 from nodescope.records.node import ContainerRow, DyingParentRow, MemoryCgroupsRow, UnitRow
 from nodescope.records.table import Row
 from nodescope.web.answers.replies import LARGEST, cut, fitting, json_reply
 from nodescope.web.question import MS, Question, Reply, to_ms
 
 RECENT_NS = 60 * SECOND_NS  # how far back a core counts as starved
-_UNIT = (
-    "unit", "active", "sub", "result", "restarts", "main_pid", "exit_code", "exit_status",
-    "file_state", "preset", "vendor", "wanted_by", "why_not_started", "cgroup", "starts",
-    "failures", "successes",
-)  # fmt: skip
-_CONTAINER = (
-    "runtime", "id", "name", "image", "state", "pid", "exit_code", "restarts", "cgroup",
-    "namespace", "pod",
-)  # fmt: skip
-_PARENT = ("path", "dying", "kind", "held_bytes")
+_NOT_SHOWN = {
+    UnitRow: ("time_ns", "load"),
+    ContainerRow: ("time_ns", "started_wall_ns", "finished_wall_ns", "cgroup_parent"),
+    DyingParentRow: ("time_ns",),
+}
 _SHARE = LARGEST // 4 - 1000  # of an answer, for each list
 
 
@@ -39,22 +34,24 @@ def facts(question: Question) -> Reply:
         {
             "at_ms": to_ms(at_ns),
             "network": _network(question, case),
-            "units": _rows(case.state(UnitRow, at_ns), _UNIT),
-            "containers": _rows(case.state(ContainerRow, at_ns), _CONTAINER),
+            "units": _rows(UnitRow, case.state(UnitRow, at_ns)),
+            "containers": _rows(ContainerRow, case.state(ContainerRow, at_ns)),
             "zombies": _zombies(case, at_ns),
         }
     )
 
 
-def _rows(rows: Sequence[Row], names: Sequence[str]) -> list[dict[str, Any]]:
+def _rows(kind: type[Row], rows: Sequence[Row]) -> list[dict[str, Json]]:
+    """Return rows as documents, without the columns that are not shown."""
+    names = [name for name in kind.names() if name not in _NOT_SHOWN[kind]]
     return fitting([{name: _cut(getattr(row, name)) for name in names} for row in rows], _SHARE)
 
 
-def _cut(value: Any) -> Any:
+def _cut(value: Json) -> Json:
     return cut(value) if isinstance(value, str) else value
 
 
-def _zombies(case: Case, at_ns: int) -> dict[str, Any] | None:
+def _zombies(case: Case, at_ns: int) -> dict[str, Json] | None:
     looks = case.state(MemoryCgroupsRow, at_ns)
     if not looks:
         return None
@@ -62,13 +59,16 @@ def _zombies(case: Case, at_ns: int) -> dict[str, Any] | None:
     parents = case.state(DyingParentRow, at_ns)
     parents.sort(key=lambda row: (-(row.dying or 0), -(row.held_bytes or 0), row.path))
     return {
-        **{name: getattr(last, name) for name in ("tracked", "visible", "dying", "version")},
+        "tracked": last.tracked,
+        "visible": last.visible,
+        "dying": last.dying,
+        "version": last.version,
         "walk_ms": None if last.walk_ns is None else last.walk_ns / MS,
-        "parents": _rows(parents, _PARENT),
+        "parents": _rows(DyingParentRow, parents),
     }
 
 
-def _network(question: Question, case: Case) -> dict[str, Any] | None:
+def _network(question: Question, case: Case) -> dict[str, Json] | None:
     if not question.recording.has("nics", case.window):
         return None
     network = derive_network(question.recording, case.window)
@@ -80,19 +80,30 @@ def _network(question: Question, case: Case) -> dict[str, Any] | None:
     }
 
 
-def _nic(nic: NicReport) -> dict[str, Any]:
-    names = (
-        "driver", "version", "bus", "up", "carrier", "rx_queues", "tx_queues", "tx_timeouts",
-        "rx_packets", "tx_packets", "rx_dropped", "tx_errors", "resets",
-    )  # fmt: skip
-    return {"name": cut(nic.nic), **{name: _cut(getattr(nic, name)) for name in names}}
+def _nic(nic: NicReport) -> dict[str, Json]:
+    return {
+        "name": cut(nic.nic),
+        "driver": _cut(nic.driver),
+        "version": _cut(nic.version),
+        "bus": _cut(nic.bus),
+        "up": nic.up,
+        "carrier": nic.carrier,
+        "rx_queues": nic.rx_queues,
+        "tx_queues": nic.tx_queues,
+        "tx_timeouts": nic.tx_timeouts,
+        "rx_packets": nic.rx_packets,
+        "tx_packets": nic.tx_packets,
+        "rx_dropped": nic.rx_dropped,
+        "tx_errors": nic.tx_errors,
+        "resets": nic.resets,
+    }
 
 
-def _queues(network: Network, cores: Mapping[int, CoreReport]) -> list[dict[str, Any]]:
+def _queues(network: Network, cores: Mapping[int, CoreReport]) -> list[dict[str, Json]]:
     return [_queue(nic.nic, queue, cores) for nic in network.nics for queue in nic.queues]
 
 
-def _queue(nic: str, queue: Queue, cores: Mapping[int, CoreReport]) -> dict[str, Any]:
+def _queue(nic: str, queue: Queue, cores: Mapping[int, CoreReport]) -> dict[str, Json]:
     serving = _cpus(queue.effective) or _cpus(queue.affinity) or sorted(queue.interrupts)
     starved = [cores[cpu].starved_ns or 0 for cpu in serving if cpu in cores]
     return {

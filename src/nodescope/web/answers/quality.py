@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Any
 
 from nodescope.analysis.quality import Quality, assess
 from nodescope.web.answers.replies import cut, json_reply
@@ -21,7 +20,7 @@ def quality(question: Question) -> Reply:
     )
 
 
-def _document(found: Quality) -> dict[str, Any]:
+def _document(found: Quality) -> dict[str, object]:
     document = asdict(found)
     late_ns = document.pop("late_ns")
     return {
