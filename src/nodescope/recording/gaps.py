@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from nodescope.archive.description import MAX_GAPS, MAX_REASON, Description, wall_gap
 from nodescope.archive.gaps import add_pause
-from nodescope.recording.part import Part, Parts, overlapping, starts_before
+from nodescope.recording.part import Part, Parts, overlapping, surrounding
 from nodescope.recording.window import SECOND_NS, Window
 from nodescope.records.recorder import Gap
 
@@ -17,7 +17,7 @@ def read_gaps(parts: Parts, window: Window) -> list[Gap]:
     """Return the gaps that reach into a window, on the wall clock."""
     before: Description | None = None
     found: list[Gap] = []
-    for part in _around(parts, window):
+    for part in surrounding(parts, Window(window.from_ns, window.to_ns + TOLD_NS)):
         found += add_pause(before, part.description, list(read_part_gaps(part)))
         before = part.description
     return [gap for gap in found if gap.to_ns >= window.from_ns and gap.from_ns < window.to_ns]
@@ -38,19 +38,3 @@ def read_part_gaps(part: Part) -> Sequence[Gap]:
         return described
     clock = part.description.clock
     return [wall_gap(Gap(**row), clock) for row in part.read("gaps").to_pylist()]
-
-
-def _around(parts: Parts, window: Window) -> list[Part]:
-    """Return the parts of a window, and those between which it begins and ends if it is wider."""
-    touched = overlapping(parts, Window(window.from_ns, window.to_ns + TOLD_NS))
-    begins = min((part.wall_from_ns for part in touched), default=window.to_ns)
-    ends = max((part.wall_to_ns for part in touched), default=window.from_ns - 1)
-    if begins > window.from_ns:
-        earlier = [
-            part for part in parts if starts_before(part, begins) and part.wall_to_ns < begins
-        ]
-        touched = sorted(earlier, key=lambda part: part.wall_to_ns)[-1:] + touched
-    if ends + 1 < window.to_ns:
-        later = [part for part in parts if part.wall_from_ns > ends]
-        touched += sorted(later, key=lambda part: part.wall_from_ns)[:1]
-    return touched

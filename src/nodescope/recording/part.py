@@ -61,6 +61,20 @@ def overlapping(parts: Parts, window: Window) -> list[Part]:
     return [part for part in parts if _overlaps(part, window)]
 
 
+def surrounding(parts: Parts, window: Window) -> list[Part]:
+    """Return the parts of a window, and those between which it begins or ends, if it does so."""
+    touched = overlapping(parts, window)
+    begins = min((part.wall_from_ns for part in touched), default=window.to_ns)
+    ends = max((part.wall_to_ns for part in touched), default=window.from_ns - 1)
+    if begins > window.from_ns:
+        earlier = [part for part in parts if starts_before(part, begins)]
+        touched = sorted(earlier, key=lambda part: part.wall_to_ns)[-1:] + touched
+    if ends < window.to_ns - 1:
+        later = [part for part in parts if part.wall_from_ns > ends]
+        touched += sorted(later, key=lambda part: part.wall_from_ns)[:1]
+    return touched
+
+
 def may_hold_events(part: Part, window: Window) -> bool:
     """Decide whether a part may hold events of the window, also of before it was recorded."""
     return _overlaps(part, window) or _remembers(part, window)
