@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodescope.pictures.text import columns_of, fit, fit_end, iso, pad, percent, ticks, visible
-
-SECOND = 1_000_000_000
+from nodescope.quantities import SECOND_NS
 
 
 @pytest.mark.parametrize(
@@ -71,4 +70,4 @@ def test_moments() -> None:
 def test_ticks_are_few_round_and_inside(from_ns: int, length_ns: int, most: int) -> None:
     found = ticks(from_ns, from_ns + length_ns, most)
     assert len(found) <= most + 1
-    assert all(from_ns <= tick < from_ns + length_ns and tick % SECOND == 0 for tick in found)
+    assert all(from_ns <= tick < from_ns + length_ns and tick % SECOND_NS == 0 for tick in found)

@@ -10,10 +10,11 @@ from tests.recording import recorded_node as node
 from tests.recording.recorded_node import END_S, SEGMENTS, wall
 
 from nodescope.errors import UsageError
+from nodescope.quantities import SECOND_NS
 from nodescope.recording.core_readings import STATES
 from nodescope.recording.coverage import Coverage
 from nodescope.recording.recording import Recording
-from nodescope.recording.window import SECOND_NS, Window
+from nodescope.recording.window import Window
 from nodescope.records.node import ContainerRow, MemoryCgroupsRow, PressureRow, UnitRow
 from nodescope.records.table import Row, RowType
 

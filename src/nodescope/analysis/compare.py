@@ -45,13 +45,14 @@ from nodescope.analysis.statistics import (
     overdispersion,
     predictive_overdispersion,
 )
+from nodescope.quantities import MINUTE_NS, SECOND_NS
 from nodescope.recording.part import Part
 from nodescope.recording.sample_columns import SampleColumns
 
 Status = Literal["new", "grown", "shrunk", "gone"]
 Method = Literal["negative binomial", "exact conditional", "none"]
 
-SECOND_NS = 1_000_000_000
+BASELINE_NS = 30 * MINUTE_NS  # before the window, where nobody says what to compare with
 SHORTEST_NS = SECOND_NS  # of a baseline window
 FEWEST = 30  # a long window is compared in pieces, so that the baseline has this many
 LEAST_WINDOWS = 12

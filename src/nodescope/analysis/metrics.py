@@ -17,9 +17,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from nodescope.quantities import SECOND_NS
 from nodescope.recording.part import Part
 from nodescope.recording.recording import Recording
-from nodescope.recording.window import SECOND_NS, Window
+from nodescope.recording.window import Window
 from nodescope.records import TABLES, ColumnKind
 from nodescope.sources.network.driver_statistics import classify_statistic
 

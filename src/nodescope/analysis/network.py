@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from nodescope.analysis.counters import Counters
-from nodescope.recording.events import Event
 from nodescope.recording.part import Part
 from nodescope.recording.recording import Recording
 from nodescope.recording.window import Window
+from nodescope.records.event import Event
 from nodescope.records.node import (
     InterruptRow,
     NicQueueRow,

@@ -17,8 +17,9 @@ import numpy as np
 from nodescope.analysis.cores import derive_shares
 from nodescope.analysis.filter import Filter
 from nodescope.analysis.stack_rows import I64, Bool, Tree
-from nodescope.archive.description import CLOCK_STEP_NS, Description
+from nodescope.archive.description import Description
 from nodescope.archive.gaps import merge_gaps, same_run
+from nodescope.clock import CLOCK_STEP_NS
 from nodescope.recording.part import Part, run_of
 from nodescope.recording.recording import Recording
 from nodescope.recording.sample_columns import SampleColumns
@@ -55,7 +56,7 @@ class Quality:
     idle_share: float | None = None  # of the cores' time
     clock_steps: list[ClockStep] = field(default_factory=list)
     gaps: list[Gap] = field(default_factory=list)
-    late_ns: int = 0  # the recorder, at worst
+    late_ns: int | None = None  # the recorder, at worst; None if not known
 
     @property
     def lost_share(self) -> float | None:
@@ -104,8 +105,9 @@ def assess(
         description = part.description
         quality.lost += _lost(part, before, window)
         quality.clock_steps += _steps(description, window)
-        if description.cost is not None:
-            quality.late_ns = max(quality.late_ns, description.cost.late_max_ns)
+        late_ns = None if description.cost is None else description.cost.late_max_ns
+        if late_ns is not None:
+            quality.late_ns = max(quality.late_ns or 0, late_ns)
         before = description
     quality.throttled = len(recording.events(window, _THROTTLED))
     quality.gaps = merge_gaps(recording.gaps(window), CLOCK_STEP_NS)
@@ -195,7 +197,7 @@ def _lost(part: Part, before: Description | None, window: Window) -> int:
     times = part.wall_ns(table.column("time_ns").to_numpy())
     start = 0 if part.description.start.first_of_run else int(lost[counted[0]])
     if before is not None and before.cost is not None and same_run(before, part.description):
-        start = before.cost.lost_last
+        start = before.cost.lost_last or 0
     rises = np.maximum(np.diff(lost[counted], prepend=start), 0)
     inside = (times[counted] >= window.from_ns) & (times[counted] < window.to_ns)
     return int(rises[inside].sum())

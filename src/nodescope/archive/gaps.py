@@ -13,9 +13,10 @@ import pyarrow as pa
 
 from nodescope.archive.description import Description
 from nodescope.archive.schema import make_batch
+from nodescope.quantities import SECOND_NS
 from nodescope.records.recorder import Gap
 
-RESTART_NS = 1_000_000_000  # a recorder that is replaced sooner leaves no gap worth a line
+RESTART_NS = SECOND_NS  # a recorder that is replaced sooner leaves no gap worth a line
 NOT_RUNNING = "no recorder was running"
 
 

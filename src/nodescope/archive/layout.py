@@ -53,6 +53,7 @@ from pathlib import Path
 
 from nodescope.archive.files import archive_error, make_directory, read_json, replace_json
 from nodescope.errors import ArchiveError, NewerFormat
+from nodescope.quantities import SECOND_NS
 
 FORMAT = 2  # 2: events carry a core and details; what the node knows about itself
 
@@ -62,6 +63,7 @@ OPEN_DIRECTORY = "open"
 SEALED_DIRECTORY = "segments"
 FROZEN_DIRECTORY = "frozen"
 MARKS_DIRECTORY = "marks"
+MAX_TIME_NS = (1 << 62) - 1  # in the year 2116: sums of two still fit into 64 bits
 
 _NAME = re.compile(r"(\d{8,12})-\d{8}T\d{6}Z")
 _HINT = "give the folder that a recorder writes to, or a bundle, with --archive"
@@ -79,7 +81,7 @@ class ArchiveInfo:
 
 def name_segment(sequence: int, wall_ns: int) -> str:
     """The directory name of a segment; a clock before 1970 reads as 1970."""
-    started = time.gmtime(min(max(wall_ns, 0) // 1_000_000_000, 253_402_300_799))
+    started = time.gmtime(min(max(wall_ns, 0) // SECOND_NS, 253_402_300_799))
     return f"{sequence:08d}-{time.strftime('%Y%m%dT%H%M%SZ', started)}"
 
 

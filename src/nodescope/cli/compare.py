@@ -14,7 +14,6 @@ from nodescope.errors import UsageError
 if TYPE_CHECKING:
     from nodescope.recording.window import TimeExtent, Window
 
-DEFAULT_BASELINE_NS = 30 * 60 * 1_000_000_000
 DEFAULT_LIMIT = 20
 _LISTED = 200
 
@@ -99,10 +98,11 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _against(args: argparse.Namespace, window: Window, extent: TimeExtent) -> Window:
+    from nodescope.analysis.compare import BASELINE_NS
     from nodescope.recording.window import Window
 
     if args.against_from is None and args.against_to is None:
-        return Window(window.from_ns - (args.baseline or DEFAULT_BASELINE_NS), window.from_ns)
+        return Window(window.from_ns - (args.baseline or BASELINE_NS), window.from_ns)
     if args.baseline is not None or args.against_from is None or args.against_to is None:
         raise UsageError(
             "another window has a start and an end, and no baseline",

@@ -17,7 +17,7 @@ from nodescope.cli import options
 from nodescope.cli import window as windows
 from nodescope.cli.times import format_moment
 from nodescope.errors import UsageError
-from nodescope.quantities import format_bytes
+from nodescope.quantities import SECOND_NS, format_bytes
 
 if TYPE_CHECKING:
     from nodescope.exchange.export.stacks import ChosenSamples
@@ -232,7 +232,6 @@ def _rows(args: argparse.Namespace, view: windows.OpenedView) -> ViewRows:
     from nodescope.analysis.heatmap import make_heatmap
     from nodescope.analysis.top import rank
     from nodescope.pictures import rows
-    from nodescope.recording.window import SECOND_NS
 
     window, chosen = view.window, windows.build_filter(args)
     if args.table is not None:

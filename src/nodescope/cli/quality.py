@@ -104,8 +104,9 @@ def render_quality(quality: Quality) -> str:
             if quality.idle_share is None
             else f"{100 * quality.idle_share:.1f} % of the cores' time"
         ),
-        f"late        {format_duration(quality.late_ns)} at worst",
     ]
+    if quality.late_ns is not None:
+        lines.append(f"late        {format_duration(quality.late_ns)} at worst")
     if quality.idle_task_samples:
         lines.append(f"idle task   {quality.idle_task_samples:,} samples of pid 0")
     if not quality.clock_steps:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from nodescope.errors import UsageError
-from nodescope.quantities import parse_duration_ns
+from nodescope.quantities import SECOND_NS, parse_duration_ns
 
 _HINT = (
     "write it like 2026-05-01T12:00:05Z, '2026-05-01 12:00' (local time), @1777636805 or '5m ago'"
@@ -23,12 +23,12 @@ def parse_moment_ns(text: str, now_ns: int) -> int:
             moment_ns = now_ns - parse_duration_ns(stripped.removesuffix("ago"))
         elif stripped.startswith("@"):
             seconds, _, fraction = stripped[1:].partition(".")
-            moment_ns = int(seconds) * 1_000_000_000 + int(fraction.ljust(9, "0")[:9] or "0")
+            moment_ns = int(seconds) * SECOND_NS + int(fraction.ljust(9, "0")[:9] or "0")
         else:
             moment = datetime.fromisoformat(stripped).astimezone(UTC)
             since = moment - datetime(1970, 1, 1, tzinfo=UTC)
             whole = since.days * 86_400 + since.seconds
-            moment_ns = whole * 1_000_000_000 + since.microseconds * 1000
+            moment_ns = whole * SECOND_NS + since.microseconds * 1000
     except (ValueError, OverflowError, UsageError) as error:
         raise UsageError(f"not a time: {text!r}", hint=_HINT) from error
     if not 0 <= moment_ns <= _LATEST_NS:
@@ -38,6 +38,6 @@ def parse_moment_ns(text: str, now_ns: int) -> int:
 
 def format_moment(moment_ns: int) -> str:
     """ISO 8601 in UTC, to the millisecond: sorts as text, and `parse_moment_ns` reads it."""
-    seconds, rest = divmod(moment_ns, 1_000_000_000)
+    seconds, rest = divmod(moment_ns, SECOND_NS)
     stamp = datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
     return f"{stamp}.{rest // 1_000_000:03d}Z"

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from nodescope.cli import options
 from nodescope.cli.times import format_moment, parse_moment_ns
 from nodescope.errors import ArchiveError, UsageError
-from nodescope.quantities import format_duration, parse_duration_ns
+from nodescope.quantities import SECOND_NS, format_duration, parse_duration_ns
 from nodescope.records.sample_filter import (
     FILTER_OPTIONS,
     FilterOption,
@@ -174,7 +174,7 @@ def parse_time_ns(text: str, extent: TimeExtent, now_ns: int) -> int:
 def _days(extent: TimeExtent, *, local: bool) -> Iterator[str]:
     """The days of a recording, last first."""
     first, last = (
-        datetime.fromtimestamp(ns // 1_000_000_000, UTC) for ns in (extent.from_ns, extent.to_ns)
+        datetime.fromtimestamp(ns // SECOND_NS, UTC) for ns in (extent.from_ns, extent.to_ns)
     )
     if local:
         first, last = first.astimezone(), last.astimezone()

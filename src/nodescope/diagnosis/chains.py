@@ -31,7 +31,8 @@ from nodescope.diagnosis.story import Story
 from nodescope.diagnosis.symptoms.incidents import Incident
 from nodescope.diagnosis.symptoms.moments import Standing
 from nodescope.pictures.text import clock
-from nodescope.recording.window import SECOND_NS, Window
+from nodescope.quantities import SECOND_NS
+from nodescope.recording.window import Window
 from nodescope.records.action import TargetName, with_names
 from nodescope.records.view import Span, View
 

@@ -14,8 +14,9 @@ from nodescope.diagnosis.symptoms.incidents import Incident, find_incidents
 from nodescope.diagnosis.symptoms.moments import find_standing
 from nodescope.diagnosis.symptoms.recurrence import describe_recurrence
 from nodescope.pictures.text import iso
+from nodescope.quantities import SECOND_NS
 from nodescope.recording.recording import Recording
-from nodescope.recording.window import SECOND_NS, Window
+from nodescope.recording.window import Window
 from nodescope.records import EVENT_KINDS
 from nodescope.records.view import Span, View
 

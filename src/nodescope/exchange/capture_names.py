@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from nodescope.exchange.logs.times import SECOND_NS, wall_ns
+from nodescope.exchange.logs.times import wall_ns
+from nodescope.quantities import SECOND_NS
 
 _NAME = re.compile(
     r"(?:perf[-_.])?(?:(?P<host>[A-Za-z0-9][\w.-]{0,253})[-_.])?"

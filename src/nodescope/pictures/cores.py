@@ -16,7 +16,7 @@ from nodescope.pictures.colour import F64, FAINT, NIGHT, PAPER, one, ramp
 from nodescope.pictures.drawing import Box, Drawing, Raster
 from nodescope.pictures.terminal import Terminal
 from nodescope.pictures.text import clock, fit, percent
-from nodescope.quantities import format_duration
+from nodescope.quantities import SECOND_NS, format_duration
 
 LABELS = 10
 PICTURE_COLUMNS = 1100
@@ -118,7 +118,7 @@ def _explain(shares: CoreShares, band: int, per_column: int, terminal: Terminal)
     if per_column > 1:
         spanned = format_duration(per_column * shares.interval_ns)
         said.append(f"a column the worst {interval} of {spanned}")
-    elif shares.interval_ns > 1_000_000_000:
+    elif shares.interval_ns > SECOND_NS:
         said.append(f"a column is {interval}")
     return ", ".join(said)
 

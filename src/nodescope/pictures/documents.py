@@ -17,10 +17,11 @@ from nodescope.analysis.flame_node import FlameNode
 from nodescope.analysis.heatmap import Heatmap
 from nodescope.analysis.top import TopEntry
 from nodescope.pictures.text import LONGEST_NAME, iso
+from nodescope.quantities import SECOND_NS
 from nodescope.recording.core_readings import STATES
-from nodescope.recording.events import Event
-from nodescope.recording.window import SECOND_NS
-from nodescope.records.json import Json, JsonObject
+from nodescope.records.details import Details
+from nodescope.records.event import Event
+from nodescope.records.json import Json
 
 LARGEST = 2_000_000  # bytes
 HEATMAP_CELLS = 250_000  # of at most seven digits and a comma
@@ -192,11 +193,12 @@ def fitting(documents: list[Document]) -> tuple[list[Document], str | None]:
     return documents, None
 
 
-def _cut_details(details: JsonObject) -> Document | None:
-    """The details of an event, if they are of a size that a person can read."""
-    if not details or len(json.dumps(details)) > 4096:
+def _cut_details(details: Details) -> Document | None:
+    """Return the details of an event, if they are of a size that a person can read."""
+    document = details.to_json()
+    if not document or len(json.dumps(document)) > 4096:
         return None
-    return dict(details)
+    return document
 
 
 def _cut(text: str, longest: int = LONGEST_NAME) -> str:

@@ -15,10 +15,10 @@ from nodescope.archive.schema import ColumnData
 from nodescope.exchange.export.stacks import ChosenSamples, ExportedStacks, count, label
 from nodescope.pictures.text import iso
 from nodescope.recording.core_readings import STATES
-from nodescope.recording.events import Event
 from nodescope.recording.recording import Recording
 from nodescope.recording.window import Window
 from nodescope.records import Table
+from nodescope.records.event import Event
 
 Batches = Iterable[ColumnData]
 
@@ -85,6 +85,7 @@ def cores_rows(shares: CoreShares) -> ViewRows:
 def event_rows(events: Iterable[Event]) -> ViewRows:
     """One row per event."""
     listed = list(events)
+    details = [event.details.to_json() for event in listed]
     batch: ColumnData = {
         "time_ns": [event.time_ns for event in listed],
         "time": [iso(event.time_ns) for event in listed],
@@ -92,7 +93,7 @@ def event_rows(events: Iterable[Event]) -> ViewRows:
         "subject": [event.subject for event in listed],
         "message": [event.message for event in listed],
         "cpu": [event.cpu for event in listed],
-        "details": [json.dumps(event.details) if event.details else None for event in listed],
+        "details": [json.dumps(each) if each else None for each in details],
     }
     schema = {"time_ns": "int64"} | dict.fromkeys(("time", "kind", "subject", "message"), "string")
     return ViewRows(schema | {"cpu": "int64", "details": "string"}, [batch])

@@ -9,7 +9,7 @@ from nodescope.analysis.top import TopEntry
 from nodescope.pictures.colour import NIGHT, one
 from nodescope.pictures.terminal import Terminal, bar
 from nodescope.pictures.text import columns_of, fit, fit_end, iso, pad, percent, visible
-from nodescope.recording.events import Event
+from nodescope.records.event import Event
 
 
 def render_top(entries: Sequence[TopEntry], by: str, terminal: Terminal, left: int = 0) -> str:
@@ -66,7 +66,7 @@ def render_events(
         line = f"{iso(event.time_ns)}  {pad(a_kind, kind)}  {pad(a_subject, subject)}  {message}"
         lines.append(line.rstrip())
         if details and event.details:
-            pairs = (f"{name}={_plain(value)}" for name, value in event.details.items())
+            pairs = (f"{name}={_plain(value)}" for name, value in event.details.to_json().items())
             lines.append(terminal.faint(f"{'':<24}  {visible('  '.join(pairs), 4096)}"))
     return "\n".join(lines)
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import unicodedata
 from datetime import UTC, datetime
 
-SECOND_NS = 1_000_000_000
+from nodescope.quantities import SECOND_NS
+
 LONGEST_NAME = 512  # characters of a name that any answer repeats
 
 # Controls, format characters (they turn text around), surrogates, line separators.

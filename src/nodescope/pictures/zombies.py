@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nodescope.pictures.text import columns_of, fit_end, pad, visible
-from nodescope.quantities import format_bytes, format_duration
+from nodescope.quantities import MINUTE_NS, format_bytes, format_duration
 from nodescope.records.json import Json, JsonObject
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from nodescope.sources.memory_cgroups.pins import PinningFile
 
 _FEW = 5
-_RATE_NS = 60_000_000_000  # of a shorter time a rate per hour says nothing
+_RATE_NS = MINUTE_NS  # of a shorter time a rate per hour says nothing
 _MANY = 40
 _NAMED_FILES = 3  # of a folder
 _PATH_WIDTH = 56

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import time
 from pathlib import Path
 
 from nodescope.analysis.network import Network, derive_network
 from nodescope.clock import SystemClock, read_pair
 from nodescope.errors import SourceAbsent
-from nodescope.recorder.observation import SECOND_NS, Observation, Observer, Setting, columns_of
+from nodescope.ingest.event_columns import event_columns
+from nodescope.ingest.observation import columns_of
+from nodescope.quantities import SECOND_NS
+from nodescope.recorder.observer import Observer, Setting
 from nodescope.recorder.observers import nics, softnet
 from nodescope.recording.memory import MemoryWriter
 from nodescope.recording.window import Window
@@ -49,20 +51,4 @@ def _ask(observer: Observer, now_ns: int, writer: MemoryWriter) -> None:
         return
     for table, rows in answer.rows.items():
         writer.append(table, columns_of(rows))
-    _append_events(answer, writer)
-
-
-def _append_events(answer: Observation, writer: MemoryWriter) -> None:
-    events = answer.events
-    if events:
-        writer.append(
-            "events",
-            {
-                "time_ns": [event.time_ns for event in events],
-                "kind": [event.kind for event in events],
-                "subject": [event.subject for event in events],
-                "message": [event.message for event in events],
-                "cpu": [event.cpu for event in events],
-                "details": [json.dumps(event.details) for event in events],
-            },
-        )
+    writer.append("events", event_columns(answer.events))

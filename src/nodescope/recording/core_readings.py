@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from nodescope.quantities import SECOND_NS
 from nodescope.recording.part import Part, Parts, overlapping, run_of
-from nodescope.recording.window import SECOND_NS, Window
+from nodescope.recording.window import Window
 
 I64 = npt.NDArray[np.int64]
 STATES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from nodescope.archive.description import MAX_GAPS, MAX_REASON, Description, wall_gap
 from nodescope.archive.gaps import add_pause
+from nodescope.quantities import SECOND_NS
 from nodescope.recording.part import Part, Parts, overlapping, surrounding
-from nodescope.recording.window import SECOND_NS, Window
+from nodescope.recording.window import Window
 from nodescope.records.recorder import Gap
 
 TOLD_NS = 30 * SECOND_NS  # a gap is noted with the flush after it, perhaps in the next part

@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from nodescope.archive.description import Description
-from nodescope.recording.window import SECOND_NS, Window
+from nodescope.quantities import SECOND_NS
+from nodescope.recording.window import Window
 
 
 class Part(Protocol):

@@ -11,14 +11,14 @@ from functools import partial
 from typing import Any
 
 from nodescope.errors import UsageError
+from nodescope.quantities import MILLISECOND_NS, SECOND_NS
 from nodescope.records.sample_filter import FILTER_OPTIONS, SAMPLE_MODES, FilterOption, check_filter
 from nodescope.web.declaration import Parameter, choice, number, text
 from nodescope.web.snapshot import LATEST_NS
 
 parser: Any = importlib.import_module("re._parser")  # as `re` itself reads expressions
 
-MS = 1_000_000
-LATEST_MS = LATEST_NS // MS
+LATEST_MS = LATEST_NS // MILLISECOND_NS
 _TIME_HINT = "write it as milliseconds since the epoch, or from= and to= like 2026-05-01T12:00:05Z"
 _MOST_REPEATS = 6
 _MOST_STARS = 6
@@ -31,7 +31,7 @@ def parse_ms(given: str) -> int:
     milliseconds = Decimal(given)  # a double would be a fifth of a microsecond off
     if milliseconds > LATEST_MS:
         raise UsageError(f"not a time: {given!r:.80} is after 2262", hint=_TIME_HINT)
-    return round(milliseconds * MS)
+    return round(milliseconds * MILLISECOND_NS)
 
 
 def parse_moment(given: str) -> int:
@@ -47,7 +47,7 @@ def parse_moment(given: str) -> int:
         since = moment.astimezone(UTC) - datetime(1970, 1, 1, tzinfo=UTC)
     except (ValueError, OverflowError) as error:
         raise UsageError(f"not a time: {given!r:.80}", hint=_TIME_HINT) from error
-    time_ns = (since.days * 86_400 + since.seconds) * 1_000_000_000 + since.microseconds * 1000
+    time_ns = (since.days * 86_400 + since.seconds) * SECOND_NS + since.microseconds * 1000
     if not 0 <= time_ns <= LATEST_NS:
         raise UsageError(f"not a time: {given!r:.80} is before 1970 or after 2262", hint=_TIME_HINT)
     return time_ns

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from nodescope.errors import MalformedSource, source_error
+from nodescope.quantities import SECOND_NS
 from nodescope.records.json import JsonObject
 
 MAX_TEXT = 1024
@@ -98,7 +99,7 @@ def time_of(value: str | None) -> int | None:
         seconds = timegm((*parts, 0, 0, 0))
     except (ValueError, OverflowError):
         return None
-    return (seconds - offset) * 1_000_000_000 + nanoseconds
+    return (seconds - offset) * SECOND_NS + nanoseconds
 
 
 _MOMENT = ((0, 4), (5, 7), (8, 10), (11, 13), (14, 16), (17, 19))

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from nodescope.quantities import SECOND_NS
+
 Value = int | bytes
 
 
@@ -97,9 +99,9 @@ def timestamp_ns(fields: dict[int, list[Value]], number: int) -> int | None:
         return None
     moment = decode(data)
     seconds, nanoseconds = whole(moment, 1), whole(moment, 2)
-    if not 0 < seconds < 1 << 33 or nanoseconds >= 1_000_000_000:
+    if not 0 < seconds < 1 << 33 or nanoseconds >= SECOND_NS:
         return None
-    return seconds * 1_000_000_000 + nanoseconds
+    return seconds * SECOND_NS + nanoseconds
 
 
 def encode_text(number: int, value: str) -> bytes:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from nodescope.diagnosis.case import Case
 from nodescope.diagnosis.finding import Link, RuledOut
-from nodescope.quantities import format_duration
-from nodescope.recording.window import SECOND_NS, Window
+from nodescope.quantities import SECOND_NS, format_duration
+from nodescope.recording.window import Window
 from nodescope.records.node import CgroupRow, MemoryCgroupsRow, MemoryRow
 from nodescope.records.sample_filter import SampleFilter
 from nodescope.records.view import Moment, View, around

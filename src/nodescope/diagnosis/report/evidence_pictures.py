@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nodescope.analysis.compare import BASELINE_NS
 from nodescope.analysis.filter import Filter
 from nodescope.analysis.flame import FlameNames, flame_of
 from nodescope.analysis.flame_node import FlameNode
@@ -26,16 +27,15 @@ from nodescope.pictures.flame import draw_flame
 from nodescope.pictures.flame_change import draw_flame_change, with_before
 from nodescope.pictures.heatmap import draw_heatmap
 from nodescope.pictures.text import clock, visible
-from nodescope.quantities import format_duration
-from nodescope.recording.window import SECOND_NS, Window
+from nodescope.quantities import HOUR_NS, SECOND_NS, format_duration
+from nodescope.recording.window import Window
 from nodescope.records.node import MemoryCgroupsRow
 
 AROUND_NS = 60 * SECOND_NS
 BEFORE_NS = 5 * SECOND_NS  # what of a moment no core was held for is looked at
-BASELINE_NS = 1800 * SECOND_NS
 LEAST_BASELINE_NS = 3 * SECOND_NS
 MISSED = 0.05  # of what ran now: so much must be gone to be missed
-TREND_NS = 12 * 3600 * SECOND_NS
+TREND_NS = 12 * HOUR_NS
 SEEN = 0.3  # of the height: a trend that takes less of an axis from 0 is not seen
 MOST_KINDS = 14  # of events in the timeline
 _WIDTH, _LEFT = 1000.0, 64.0

@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from nodescope.diagnosis.case import Case, Held
 from nodescope.diagnosis.finding import Symptom
 from nodescope.diagnosis.symptoms.lags import JOB_EARLY_NS, explains
-from nodescope.recording.events import Event
-from nodescope.recording.window import SECOND_NS, Window
+from nodescope.quantities import SECOND_NS
+from nodescope.recording.window import Window
+from nodescope.records.event import Event
+from nodescope.records.event_details import PeggedCoreDetails
 
 # The first of an incident is what a person was paged for.
 ORDER = (
@@ -84,12 +86,12 @@ def _from_held(case: Case, held: Held) -> Symptom | None:
     by: Counter[str] = Counter()
     for each in stacks:
         by[each.comm] += each.samples
-    details: dict[str, object] = {"seconds": round(held.seconds, 1)}
+    details = PeggedCoreDetails(seconds=round(held.seconds, 1))
     if total:
         comm, samples = by.most_common(1)[0]
         if samples < ONE_COMM * total:
             return None  # many processes shared it: a busy core, not a held one
-        details |= {"comm": comm, "samples": samples}
+        details = details.replace(comm=comm)
     return Symptom(
         "core_held",
         held.to_ns,

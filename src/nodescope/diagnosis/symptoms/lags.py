@@ -12,7 +12,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from nodescope.diagnosis.finding import Symptom
-from nodescope.recording.window import SECOND_NS, Window
+from nodescope.quantities import SECOND_NS
+from nodescope.recording.window import Window
+from nodescope.records.event_details import NicDetails, NicTransmitDetails, StarvedCoreDetails
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +58,8 @@ KEEPALIVE_TIMEOUT_S = 6.0
 
 def told_ns(report: Symptom) -> int:
     """When it was over: starvation is reported with its beginning and its length."""
-    seconds = report.details.get("seconds")
-    if report.kind == "core_starved" and isinstance(seconds, int | float):
+    seconds = report.get(StarvedCoreDetails).seconds
+    if seconds is not None:
         return report.time_ns + round(seconds * SECOND_NS)
     return report.time_ns
 
@@ -75,16 +77,16 @@ def explains(held: Window, report: Symptom) -> bool:
 
 def most_s(report: Symptom) -> float:
     """How long a core may have been free; what is only counted was at some time since a look."""
-    within = report.details.get("within_s")
-    known = isinstance(within, int | float) and 0 <= within <= COUNTED_WITHIN_S
+    within = report.get(NicDetails).within_s
+    known = within is not None and 0 <= within <= COUNTED_WITHIN_S
     return LAGS[report.kind].seconds + (float(within) if within and known else 0.0)
 
 
 def patience_s(report: Symptom) -> float:
     """How long the driver waits before it reports that."""
-    told = report.details.get("threshold_ms")
-    if isinstance(told, int | float) and told > 0:
+    told = report.get(NicTransmitDetails).threshold_ms
+    if told is not None and told > 0:
         return told / 1000
     if report.kind == "nic_keepalive_lost":
         return KEEPALIVE_TIMEOUT_S
-    return QUEUE_TIMEOUTS_S.get(str(report.details.get("driver")), QUEUE_TIMEOUT_S)
+    return QUEUE_TIMEOUTS_S.get(report.get(NicDetails).driver or "", QUEUE_TIMEOUT_S)

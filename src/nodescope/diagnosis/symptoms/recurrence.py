@@ -27,13 +27,13 @@ from nodescope.analysis.metrics import F64, read_metrics
 from nodescope.analysis.statistics import adjust
 from nodescope.diagnosis.case import Case
 from nodescope.diagnosis.finding import Finding
-from nodescope.recording.window import SECOND_NS
+from nodescope.quantities import DAY_NS, SECOND_NS
 
 SURELY = 0.05
 LISTED = 6
 NAMED = 3  # of those that follow the clock
-ALL_METRICS_NS = 4 * 86_400 * SECOND_NS  # in longer windows only the kernel's time: memory
-LONGEST_NS = 31 * 86_400 * SECOND_NS  # a longer window is of a broken clock
+ALL_METRICS_NS = 4 * DAY_NS  # in longer windows only the kernel's time: memory
+LONGEST_NS = 31 * DAY_NS  # a longer window is of a broken clock
 _BUSIEST, _NODE = "kernel time of the busiest core", "kernel time of the node on average"
 
 

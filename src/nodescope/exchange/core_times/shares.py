@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from statistics import median
 
-from nodescope.exchange.logs.times import SECOND_NS, wall_ns
+from nodescope.exchange.logs.times import wall_ns
 from nodescope.ingest.parsed import STATES, Notes, Reading
+from nodescope.quantities import SECOND_NS
 
 MAX_CPU = 8191
 MAX_INTERVAL_S = 86_400

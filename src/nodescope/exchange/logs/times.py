@@ -10,6 +10,8 @@ import re
 import time
 from calendar import timegm
 
+from nodescope.quantities import SECOND_NS
+
 _MONTHS = {
     name: number
     for number, name in enumerate(
@@ -21,7 +23,6 @@ ISO = re.compile(
     r"(?:(Z)|([+-])(\d\d):?(\d\d))?"
 )
 CTIME = re.compile(r"[A-Z][a-z]{2} ([A-Z][a-z]{2}) {1,2}(\d{1,2}) (\d\d):(\d\d):(\d\d) (\d{4})")
-SECOND_NS = 1_000_000_000
 
 
 def wall_ns(

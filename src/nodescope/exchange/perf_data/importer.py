@@ -22,7 +22,8 @@ from nodescope.exchange.perf_data.index import Index, make_index
 from nodescope.exchange.perf_data.processes import CapturedProcesses, complete_batch
 from nodescope.exchange.perf_data.records import Records, find_records, give_back
 from nodescope.exchange.perf_data.symbols import CapturedModules, find_kernel
-from nodescope.ingest.sink import Capture, ImportNames, ImportReport, SampleRows, Sink
+from nodescope.ingest.samples import SampleRows
+from nodescope.ingest.sink import Capture, ImportNames, ImportReport, Sink
 from nodescope.perf.decode import (
     I64,
     LOST,

@@ -24,7 +24,7 @@ from nodescope.exchange.importer import (
     report_of,
     whole_blocks,
 )
-from nodescope.exchange.profiles.spread import SECOND_NS, Counted, add_spread
+from nodescope.exchange.profiles.spread import Counted, add_spread
 from nodescope.ingest.clean_text import clean, split_lines
 from nodescope.ingest.parsed import (
     UNKNOWN,
@@ -35,6 +35,7 @@ from nodescope.ingest.parsed import (
     collapse_unknown,
 )
 from nodescope.ingest.sink import ImportReport, Sink
+from nodescope.quantities import SECOND_NS
 
 MAX_COUNT = 1 << 40
 MAX_SPAN_NS = 120 * SECOND_NS

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sized
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from nodescope.archive.layout import MAX_TIME_NS
 from nodescope.errors import MalformedSource
 from nodescope.exchange import wire
 from nodescope.exchange.formats import ImportFormat, Peek, Progress
@@ -24,10 +25,9 @@ from nodescope.exchange.importer import (
 )
 from nodescope.exchange.perf_script.frames import make_frame
 from nodescope.exchange.profiles.folded import span_of
-from nodescope.exchange.profiles.spread import SECOND_NS, Counted, add_spread
+from nodescope.exchange.profiles.spread import Counted, add_spread
 from nodescope.ingest.clean_text import clean
 from nodescope.ingest.parsed import (
-    MAX_TIME_NS,
     UNKNOWN,
     UNKNOWN_PID,
     Notes,
@@ -36,6 +36,7 @@ from nodescope.ingest.parsed import (
     collapse_unknown,
 )
 from nodescope.ingest.sink import ImportReport, Sink
+from nodescope.quantities import SECOND_NS
 
 MAX_PROFILE_BYTES = 128 << 20
 MAX_PARTS = 1_000_000

@@ -20,7 +20,6 @@ from nodescope.quantities import format_duration
 
 MAX_SAMPLES = 2_000_000
 _GOLDEN = 0.6180339887498949
-SECOND_NS = 1_000_000_000
 
 
 class Counted(NamedTuple):

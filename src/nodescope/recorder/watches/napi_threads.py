@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
 
-from nodescope.recorder.observation import SECOND_NS
+from nodescope.quantities import SECOND_NS
 from nodescope.sources.network.kept_files import read_text
 from nodescope.sources.network.napi_threads import (
     ThreadTimes,

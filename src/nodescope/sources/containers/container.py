@@ -20,7 +20,7 @@ class Container:
     image: str | None = None
     state: str | None = None  # created, running, paused, restarting, exited, removed
     pid: int | None = None
-    exit_code: int | None = None
+    exit_status: int | None = None
     restarts: int | None = None
     started_wall_ns: int | None = None
     finished_wall_ns: int | None = None

@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from nodescope.errors import SourceError
+from nodescope.quantities import SECOND_NS
 from nodescope.sources.containers import containerd_messages as messages
 from nodescope.sources.containers.cgroups import Whereabouts, parent_of
 from nodescope.sources.containers.container import (
@@ -32,7 +33,7 @@ _MAX_MESSAGE = 32 << 20
 _MAX_EVENTS = 4 << 20
 _MAX_NAMESPACES = 32
 _RELIST_S = 60.0
-_SAME_NS = 2_000_000_000
+_SAME_NS = 2 * SECOND_NS
 _MAX_LOOKED_AT = 16  # new ones at one poll: in a storm events tell enough by themselves
 _DOCKERS = ("moby", "plugins.moby")
 
@@ -155,7 +156,7 @@ class Containerd:
             container,
             state=task.state,
             pid=task.pid,
-            exit_code=task.exit_code,
+            exit_status=task.exit_status,
             started_wall_ns=started,
             finished_wall_ns=task.finished_wall_ns,
         )
@@ -209,7 +210,7 @@ class Containerd:
             container,
             state="running",
             pid=event.pid,
-            exit_code=None,
+            exit_status=None,
             started_wall_ns=event.wall_ns,
             finished_wall_ns=None,
             cgroup=cgroup,
@@ -229,7 +230,7 @@ class Containerd:
             container,
             state="exited",
             pid=None,
-            exit_code=event.exit_code,
+            exit_status=event.exit_status,
             finished_wall_ns=event.wall_ns,
         )
         self._known[container.id] = ended
@@ -276,7 +277,7 @@ def _without_task(container: Container, before: Container | None) -> Container:
     return replace(
         container,
         state="exited",
-        exit_code=before.exit_code,
+        exit_status=before.exit_status,
         started_wall_ns=before.started_wall_ns,
         finished_wall_ns=before.finished_wall_ns,
     )
@@ -290,5 +291,5 @@ def read_start_ns(proc: Path, pid: int) -> int | None:
         ticks = int(fields[19])
     except (OSError, IndexError, ValueError):
         return None
-    since_boot = ticks * 1_000_000_000 // os.sysconf("SC_CLK_TCK")
+    since_boot = ticks * SECOND_NS // os.sysconf("SC_CLK_TCK")
     return since_boot + time.time_ns() - time.clock_gettime_ns(time.CLOCK_BOOTTIME)

@@ -46,7 +46,7 @@ class ContainerdEvent:
     namespace: str
     container: str
     pid: int | None = None
-    exit_code: int | None = None
+    exit_status: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Task:
     container: str
     state: str | None
     pid: int | None
-    exit_code: int | None
+    exit_status: int | None
     finished_wall_ns: int | None
 
 
@@ -143,7 +143,7 @@ def parse_event(data: bytes, path: Path) -> ContainerdEvent | None:
                 return None  # of a process that was let in (exec)
             ended_ns = protobuf.timestamp_ns(event, 5) or wall_ns
             status = protobuf.whole(event, 4)
-            return ContainerdEvent(topic, ended_ns, namespace, identifier, exit_code=status)
+            return ContainerdEvent(topic, ended_ns, namespace, identifier, exit_status=status)
         return ContainerdEvent(topic, wall_ns, namespace, identifier)
 
 

@@ -35,7 +35,7 @@ def parse_status(content: bytes, identifier: str, path: str | Path) -> Container
         identifier,
         state=state,
         pid=process(fields, "Pid") if state == "running" else None,
-        exit_code=whole(fields, "ExitCode") if state == "exited" else None,
+        exit_status=whole(fields, "ExitCode") if state == "exited" else None,
         started_wall_ns=started,
         finished_wall_ns=finished,
     )

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from nodescope.errors import MalformedSource, SourceError, source_error
+from nodescope.quantities import SECOND_NS
 from nodescope.records.json import JsonObject
 from nodescope.sources.containers.cgroups import Whereabouts, parent_of
 from nodescope.sources.containers.container import (
@@ -45,7 +46,7 @@ EVENTS = "/run/libpod/events/events.log"
 _DRIVERS = ("overlay", "vfs", "btrfs", "zfs")
 _MAX_LIST = 16 << 20
 _MAX_FILE = 4 << 20
-_LATE_NS = 1_000_000_000  # a process's start is told in ticks
+_LATE_NS = SECOND_NS  # a process's start is told in ticks
 
 
 def parse_containers(content: bytes, path: str | Path) -> list[Container]:
@@ -92,7 +93,7 @@ class PodmanEvent:
     id: str
     name: str | None
     image: str | None
-    exit_code: int | None
+    exit_status: int | None
 
 
 _STATUS = {
@@ -250,7 +251,7 @@ def _happening(
         if len(runs) < MAX_CONTAINERS:
             runs[event.id] = event.wall_ns
         started = replace(container, state="running", started_wall_ns=event.wall_ns)
-        return ContainerHappening(event.kind, event.wall_ns, replace(started, exit_code=None))
+        return ContainerHappening(event.kind, event.wall_ns, replace(started, exit_status=None))
     began_ns = runs.pop(event.id, container.started_wall_ns)
     if event.kind is HappeningKind.REMOVED:
         return ContainerHappening(
@@ -260,7 +261,7 @@ def _happening(
         container,
         state="exited",
         pid=None,
-        exit_code=event.exit_code,
+        exit_status=event.exit_status,
         started_wall_ns=began_ns,
         finished_wall_ns=event.wall_ns,
     )

@@ -21,6 +21,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from nodescope.errors import MalformedSource, SourceAbsent, SourceError, source_error
+from nodescope.quantities import SECOND_NS
 from nodescope.records.json import JsonObject
 from nodescope.sources.places import Places
 
@@ -44,7 +45,7 @@ class FailedJob:
     message: str
     entrypoint: str | None = None
     error_type: str | None = None
-    exit_code: int | None = None
+    exit_status: int | None = None
 
 
 def find_session(places: Places) -> Path | None:
@@ -176,7 +177,7 @@ def parse_events(lines: Iterable[bytes]) -> list[FailedJob]:
         try:
             event = json.loads(line)
             match = _COMPLETED.match(event["message"])
-            wall_ns = int(event["timestamp"]) * 1_000_000_000
+            wall_ns = int(event["timestamp"]) * SECOND_NS
         except (ValueError, KeyError, TypeError, RecursionError):
             continue
         if match is not None and 0 <= wall_ns < 1 << 63:

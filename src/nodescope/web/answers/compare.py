@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import functools
 
+from nodescope.analysis.compare import BASELINE_NS, measure_recorded
 from nodescope.analysis.compare import compare as compare_windows
-from nodescope.analysis.compare import measure_recorded
 from nodescope.analysis.flame import FEW, NARROW, FlameNames, FlameRows, Group, flame_of, whole
 from nodescope.errors import UsageError
 from nodescope.pictures.compare import compare_document
+from nodescope.quantities import DAY_NS
 from nodescope.recording.sample_columns import SampleColumns
 from nodescope.recording.window import Window
 from nodescope.web.answers.flame_difference import Difference
 from nodescope.web.answers.replies import LARGEST, fitting, json_reply
 from nodescope.web.question import Question, Reply, to_ms
 
-BASELINE_NS = 30 * 60 * 1_000_000_000
-LONGEST_NS = 7 * 86_400 * 1_000_000_000
+LONGEST_NS = 7 * DAY_NS
 
 
 def choose_baseline(question: Question) -> Window:

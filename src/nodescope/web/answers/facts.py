@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from nodescope.analysis.network import CoreReport, Network, NicReport, Queue, derive_network
 from nodescope.diagnosis.case import Case
 from nodescope.errors import UsageError
-from nodescope.quantities import parse_cpu_list
-from nodescope.recording.window import SECOND_NS, Window
+from nodescope.quantities import MILLISECOND_NS, SECOND_NS, parse_cpu_list
+from nodescope.recording.window import Window
 from nodescope.records.json import Json
 from nodescope.records.node import ContainerRow, DyingParentRow, MemoryCgroupsRow, UnitRow
 from nodescope.records.table import Row
 from nodescope.web.answers.replies import LARGEST, cut, fitting, json_reply
-from nodescope.web.question import MS, Question, Reply, to_ms
+from nodescope.web.question import Question, Reply, to_ms
 
 RECENT_NS = 60 * SECOND_NS  # how far back a core counts as starved
 _NOT_SHOWN = {
@@ -63,7 +63,7 @@ def _zombies(case: Case, at_ns: int) -> dict[str, Json] | None:
         "visible": last.visible,
         "dying": last.dying,
         "version": last.version,
-        "walk_ms": None if last.walk_ns is None else last.walk_ns / MS,
+        "walk_ms": None if last.walk_ns is None else last.walk_ns / MILLISECOND_NS,
         "parents": _rows(DyingParentRow, parents),
     }
 
@@ -74,7 +74,7 @@ def _network(question: Question, case: Case) -> dict[str, Json] | None:
     network = derive_network(question.recording, case.window)
     cores = {core.cpu: core for core in network.cores}
     return {
-        "over_ms": RECENT_NS / MS,
+        "over_ms": RECENT_NS / MILLISECOND_NS,
         "nics": fitting([_nic(nic) for nic in network.nics], _SHARE // 2),
         "queues": fitting(_queues(network, cores), _SHARE // 2),
     }
@@ -116,7 +116,7 @@ def _queue(nic: str, queue: Queue, cores: Mapping[int, CoreReport]) -> dict[str,
         "affinity": _cut(queue.affinity),
         "interrupts": sum(queue.interrupts.values()),
         "tx_timeouts": queue.tx_timeouts,
-        "starved": max(starved) / MS if starved else None,
+        "starved": max(starved) / MILLISECOND_NS if starved else None,
     }
 
 

@@ -14,11 +14,11 @@ from nodescope.archive.retention import read_frozen
 from nodescope.archive.status import find_gaps
 from nodescope.errors import ArchiveError
 from nodescope.recording.core_readings import NEIGHBOUR_NS
-from nodescope.recording.events import Event
 from nodescope.recording.part import Part, may_hold_events
 from nodescope.recording.pending_marks import read_waiting, with_waiting
 from nodescope.recording.window import Window
 from nodescope.records import EVENT_KINDS
+from nodescope.records.event import Event
 from nodescope.records.json import Json
 from nodescope.records.recorder import Gap
 from nodescope.web.answers.replies import LARGEST, cut, fitting, json_reply
@@ -266,7 +266,7 @@ def _serious(kind: str) -> bool:
 
 def _event(event: Event) -> dict[str, Json]:
     known = EVENT_KINDS.get(event.kind)
-    details = dict(event.details)
+    details = event.details.to_json()
     return {
         "time_ms": to_ms(event.time_ns),
         "kind": cut(event.kind),
