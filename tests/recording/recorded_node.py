@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from tests.archive.conftest import Sample, Tape
 
-from nodescope.archive.schema import ColumnData
+from nodescope.archive.schema import ColumnData, row_columns
 from nodescope.records.node import MemoryCgroupsRow, SourceCostRow, UnitRow
 from nodescope.records.recorder import CoreRow, EventRow, Gap, HeartbeatRow
 from nodescope.records.table import Row
@@ -190,6 +190,4 @@ def _write_segment(writer: Writer, run: int, start: int, stop: int) -> None:
 
 def _append(writer: Writer, rows: Sequence[Row]) -> None:
     if rows:
-        names = rows[0].names()
-        columns = {name: [getattr(row, name) for row in rows] for name in names}
-        writer.append(rows[0].table().name, columns)
+        writer.append(rows[0].table().name, row_columns(rows))

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from nodescope.errors import UsageError
 from nodescope.records import TABLES, Column
+from nodescope.records.table import Row
 
 ArrowTable: TypeAlias = Any  # a `pyarrow.Table`: pyarrow has no type hints
 # Rows to be written, by column; see `make_batch`. Arrow arrays are not typed, and do as well.
@@ -90,6 +91,11 @@ def make_batch(table: str, columns: ColumnData) -> Any:
 def former_names(table: str) -> Mapping[str, str]:
     """Return what older versions called the columns that have another name now."""
     return {each.name: each.formerly for each in TABLES[table].columns if each.formerly}
+
+
+def row_columns(rows: Sequence[Row]) -> dict[str, list[object]]:
+    """Return rows of one table as its columns."""
+    return {name: [getattr(row, name) for row in rows] for name in rows[0].names()}
 
 
 def conform(table: str, content: Any, names: Sequence[str]) -> Any:

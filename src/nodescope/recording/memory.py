@@ -9,7 +9,14 @@ import pyarrow as pa
 
 from nodescope.archive.description import Description, Start, TableExtent, describe, wall_ns
 from nodescope.archive.layout import name_segment
-from nodescope.archive.schema import ArrowTable, ColumnData, arrow_schema, empty_table, make_batch
+from nodescope.archive.schema import (
+    ArrowTable,
+    ColumnData,
+    arrow_schema,
+    empty_table,
+    make_batch,
+    row_columns,
+)
 from nodescope.archive.sealed_tables import derive_sealed
 from nodescope.clock import Clock, read_pair
 from nodescope.errors import UsageError
@@ -87,8 +94,7 @@ def recording_of(rows: Iterable[Row], node: Mapping[str, object] | None = None) 
         by_table.setdefault(row.table().name, []).append(row)
     opened = {name: empty_table(name) for name in OPEN_TABLES}
     for name, some in by_table.items():
-        columns = {column: [getattr(row, column) for row in some] for column in some[0].names()}
-        opened[name] = pa.Table.from_batches([make_batch(name, columns)])
+        opened[name] = pa.Table.from_batches([make_batch(name, row_columns(some))])
     start = Start(name_segment(1, 0), "", 0, True, 1, 0, 0)
     tables = derive_sealed(opened, start.tick_ns)
     return Recording([_sealed_part(start, tables)], node)
