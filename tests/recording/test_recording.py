@@ -220,6 +220,17 @@ def test_from_when_to_when(recording: Recording) -> None:
     assert names == sorted(set(names))
 
 
+def test_which_run_made_which_part(recording: Recording) -> None:
+    starts = [part.description.start for part in recording.parts]
+    assert [start.first_of_run for start in starts] == [True, False, False, True, True]
+    assert [start.run_ns for start in starts] == [node.at(each) for each in (0, 0, 0, 900, 1100)]
+    assert {start.boot_id for start in starts} == {"boot"}
+    costs = [part.description.cost for part in recording.parts]
+    assert [cost is not None and cost.cpu_last_ns is not None for cost in costs] == [
+        True, True, True, True, False,
+    ]  # fmt: skip
+
+
 def spans(coverage: Coverage) -> list[tuple[int, int]]:
     return [(span.from_ns, span.to_ns) for span in coverage.spans]
 
