@@ -29,15 +29,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from benchmarks.load import many_short_processes
 from nodescope.archive.layout import name_segment
+from nodescope.arrays import I64, U64
 from nodescope.exchange.perf_data.header import NRCPUS, SAMPLE_TIME
 from nodescope.quantities import SECOND_NS
-
-U64 = npt.NDArray[np.uint64]
-I64 = npt.NDArray[np.int64]
 
 CPUS, HZ, SECONDS = 96, 97, 120
 CAPTURE_HZ = 1997

@@ -9,6 +9,7 @@ from nodescope.quantities import (
     MAX_CPU,
     SECOND_NS,
     format_bytes,
+    format_count,
     format_cpu_list,
     format_duration,
     parse_cpu_list,
@@ -118,3 +119,10 @@ def test_any_text_is_a_quantity_or_a_usage_error(text: str) -> None:
         except UsageError:
             continue
         assert isinstance(result, list) or result >= 0
+
+
+@pytest.mark.parametrize(
+    ("number", "text"), [(0, "0 gaps"), (1, "1 gap"), (2, "2 gaps"), (1204, "1,204 gaps")]
+)
+def test_counts_of_things(number: int, text: str) -> None:
+    assert format_count(number, "gap") == text

@@ -110,6 +110,11 @@ def format_bytes(count: float) -> str:
     return f"{_short(count)} TiB"
 
 
+def format_count(number: int, thing: str) -> str:
+    """Return `1 gap`, `1,204 gaps`."""
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"
+
+
 def format_cpu_list(cpus: list[int]) -> str:
     """The inverse of `parse_cpu_list`."""
     parts: list[str] = []

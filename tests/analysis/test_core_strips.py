@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from nodescope.analysis.core_strips import SHOWN, Strip, find_peaks, join_strips, make_strip
-from nodescope.analysis.stack_rows import I64
+from nodescope.arrays import I64
 from nodescope.quantities import SECOND_NS
 from nodescope.recording.core_readings import STATES
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from tests.analysis.conftest import START, Sample, write_archive
 
-from nodescope.analysis.epochs import F64
 from nodescope.analysis.metrics import read_metrics
+from nodescope.arrays import F64
 from nodescope.quantities import SECOND_NS
 from nodescope.recording.recording import Recording
 from nodescope.recording.window import Window

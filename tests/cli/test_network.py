@@ -14,7 +14,7 @@ from tests.sources.network.synthetic_ena import QUEUES, SyntheticEthtool, Synthe
 from nodescope.archive.writer import ArchiveWriter
 from nodescope.ingest.observation import columns_of
 from nodescope.quantities import SECOND_NS
-from nodescope.recorder.log import EventLog
+from nodescope.recorder.event_log import EventLog
 from nodescope.recorder.observer import Setting
 from nodescope.recorder.observers.nics import NicsObserver
 from nodescope.recorder.observers.softnet import make

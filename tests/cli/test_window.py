@@ -19,6 +19,7 @@ from nodescope.cli.window import choose_window, parse_time_ns, with_progress
 from nodescope.errors import UsageError
 from nodescope.quantities import HOUR_NS, SECOND_NS
 from nodescope.recording.window import TimeExtent, Window
+from nodescope.wall_time import format_moment, format_time_of_day
 
 Nodescope = Callable[..., Any]
 NOON = 1_777_636_800 * SECOND_NS  # 2026-05-01T12:00:00Z
@@ -90,8 +91,9 @@ def test_a_time_of_day_without_zone_is_local(monkeypatch: pytest.MonkeyPatch) ->
 @given(st.integers(0, 2 * 3600 - 1))
 def test_any_second_of_a_recording_can_be_named_in_every_way(second: int) -> None:
     moment = NOON - HOUR_NS + second * SECOND_NS
-    stamp = time.strftime("%H:%M:%S", time.gmtime(moment // SECOND_NS))
-    for text in (f"+{second}s", stamp, f"2026-05-01T{stamp}Z", f"@{moment // SECOND_NS}"):
+    of_day = format_time_of_day(moment)
+    epoch = f"@{moment // SECOND_NS}"
+    for text in (f"+{second}s", of_day, f"{of_day}Z", format_moment(moment), epoch):
         assert parse_time_ns(text, extent(), NOON) == moment
 
 

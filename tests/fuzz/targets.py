@@ -22,7 +22,7 @@ from nodescope.exchange.logs import journal, kernel_log
 from nodescope.exchange.perf_data import importer as perf_data
 from nodescope.exchange.perf_script import text as perf_script
 from nodescope.exchange.profiles import folded, pprof
-from nodescope.exchange.profiles.spread import spread
+from nodescope.exchange.profiles.spread import span_of, spread
 from nodescope.ingest.clean_text import MAX_LINE_BYTES
 from nodescope.ingest.parsed import Notes, ParsedNames, ParsedSamples, Reading
 from nodescope.ingest.samples import SampleRows
@@ -95,7 +95,7 @@ def fuzz_folded(data: bytes) -> None:
     folded.looks_like_folded(data)
     counted = folded.parse_folded([data], names, notes)
     if counted:
-        check_samples(spread(counted, names, 0, folded.span_of(counted), notes))
+        check_samples(spread(counted, names, 0, span_of(counted), notes))
     check_notes(notes, len(data))
 
 

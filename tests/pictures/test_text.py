@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodescope.pictures.text import columns_of, fit, fit_end, iso, pad, percent, ticks, visible
+from nodescope.pictures.axis import ticks
+from nodescope.pictures.text import columns_of, fit, fit_end, pad, percent, visible
 from nodescope.quantities import SECOND_NS
 
 
@@ -60,10 +61,6 @@ def test_percent_never_hides_something_as_nothing() -> None:
         "6.5 %",
         "100.0 %",
     ]
-
-
-def test_moments() -> None:
-    assert iso(1_777_636_805_250_000_000) == "2026-05-01T12:00:05.250Z"
 
 
 @given(st.integers(0, 2**60), st.integers(1, 10**15), st.integers(1, 30))

@@ -14,7 +14,7 @@ from tests.waiting import wait_for
 from nodescope.errors import SourceAbsent, SourceError
 from nodescope.ingest.observation import Observation, columns_of
 from nodescope.quantities import SECOND_NS
-from nodescope.recorder.log import EventLog
+from nodescope.recorder.event_log import EventLog
 from nodescope.recorder.observer_schedule import Observing
 from nodescope.records.event import Event
 from nodescope.records.event_details import MarkDetails

@@ -36,15 +36,14 @@ from nodescope.analysis.features import (
     sum_totals,
 )
 from nodescope.analysis.filter import Filter
-from nodescope.analysis.stack_rows import I64, U64, Bool
 from nodescope.analysis.statistics import (
-    F64,
     adjust,
     binomial_tails,
     negative_binomial_tails,
     overdispersion,
     predictive_overdispersion,
 )
+from nodescope.arrays import F64, I64, U64, Bool
 from nodescope.quantities import MINUTE_NS, SECOND_NS
 from nodescope.recording.part import Part
 from nodescope.recording.sample_columns import SampleColumns

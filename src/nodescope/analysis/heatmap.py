@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nodescope.analysis.filter import Filter
-from nodescope.analysis.stack_rows import I64
+from nodescope.arrays import I64
 from nodescope.quantities import SECOND_NS
 from nodescope.recording.sample_columns import SampleColumns
 

@@ -14,13 +14,14 @@ from itertools import pairwise
 
 import numpy as np
 
+from nodescope.analysis.call_tree import CallTree
 from nodescope.analysis.cores import derive_shares
 from nodescope.analysis.filter import Filter
-from nodescope.analysis.stack_rows import I64, Bool, Tree
 from nodescope.archive.description import Description
-from nodescope.archive.gaps import merge_gaps, same_run
+from nodescope.archive.gaps import merge_gaps
+from nodescope.arrays import I64, Bool
 from nodescope.clock import CLOCK_STEP_NS
-from nodescope.recording.part import Part, run_of
+from nodescope.recording.part import Part
 from nodescope.recording.recording import Recording
 from nodescope.recording.sample_columns import SampleColumns
 from nodescope.recording.window import Window
@@ -128,7 +129,7 @@ def _count_samples(part: SampleColumns, chosen: Filter, quality: Quality) -> Non
     counts = chosen.counts(part)
     rows = np.flatnonzero(counts)
     stacks, weight = part.profile_stack[rows], counts[rows]
-    tree = Tree(part.depth, part.frame)
+    tree = CallTree(part.depth, part.frame)
     unnamed = unresolved(part.frame_names)
     kernel = part.frame_kernel
     quality.samples += int(weight.sum())
@@ -155,7 +156,7 @@ def _reasons(parts: Sequence[Part]) -> dict[str, int] | None:
         texts = part.read("heartbeats", ["unresolved"]).column("unresolved").to_pylist()
         told = [text for text in texts if text is not None]
         if told:
-            said[run_of(part)] = parse_reasons(told[-1])
+            said[part.description.run] = parse_reasons(told[-1])
     if not said:
         return None
     total: Counter[str] = Counter()
@@ -179,7 +180,7 @@ def parse_reasons(text: str) -> dict[str, int]:
     }
 
 
-def _along_paths(tree: Tree, own: I64) -> I64:
+def _along_paths(tree: CallTree, own: I64) -> I64:
     """Sums from the outermost caller down to each row."""
     sums = own.copy()
     for rows in tree.levels[1:]:
@@ -196,7 +197,7 @@ def _lost(part: Part, before: Description | None, window: Window) -> int:
         return 0
     times = part.wall_ns(table.column("time_ns").to_numpy())
     start = 0 if part.description.start.first_of_run else int(lost[counted[0]])
-    if before is not None and before.cost is not None and same_run(before, part.description):
+    if before is not None and before.cost is not None and before.run == part.description.run:
         start = before.cost.lost_last or 0
     rises = np.maximum(np.diff(lost[counted], prepend=start), 0)
     inside = (times[counted] >= window.from_ns) & (times[counted] < window.to_ns)

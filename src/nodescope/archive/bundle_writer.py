@@ -18,6 +18,7 @@ from nodescope.archive.bundle import BUNDLE_FILE, BUNDLE_FORMAT, digest
 from nodescope.archive.description import TableExtent, describe, description_to_json
 from nodescope.archive.encoding import choose_level, encode_table
 from nodescope.archive.files import SEGMENT_FILE, translated
+from nodescope.archive.function_paths import find_callers
 from nodescope.archive.layout import ARCHIVE_FILE, FORMAT, SEALED_DIRECTORY
 from nodescope.archive.reader import Archive, Segment
 from nodescope.archive.schema import (
@@ -29,7 +30,6 @@ from nodescope.archive.schema import (
     text_indices,
 )
 from nodescope.archive.sealed_tables import derive_sealed
-from nodescope.archive.stack_tree import find_callers
 from nodescope.errors import UsageError
 from nodescope.records import NODE_TABLES, SEALED_TABLES
 from nodescope.records.view import View

@@ -97,6 +97,11 @@ class Description:
         return self.start.name
 
     @property
+    def run(self) -> tuple[str, int]:
+        """Return what tells the runs of recorders apart: segments of one run share it."""
+        return self.start.boot_id, self.start.run_ns
+
+    @property
     def samples(self) -> int:
         return self.tables["samples"].rows if "samples" in self.tables else 0
 

@@ -46,19 +46,13 @@ def merge_rows(table: Any) -> Any:
     return pa.Table.from_batches([make_batch("gaps", row_columns(merged))])
 
 
-def same_run(before: Description, after: Description) -> bool:
-    """Whether one run of a recorder wrote both segments."""
-    first, second = before.start, after.start
-    return (first.boot_id, first.run_ns) == (second.boot_id, second.run_ns)
-
-
 def add_pause(before: Description | None, after: Description, gaps: list[Gap]) -> list[Gap]:
     """The gaps of `after`, and the time since `before` if another run wrote that one: told once.
 
     A run that goes on with an archive tells it itself. An import tells it of its samples,
     and nothing else was recorded in that time either.
     """
-    if before is None or same_run(before, after):
+    if before is None or before.run == after.run:
         return gaps
     start, end = before.wall_to_ns, after.wall_from_ns
     if end - start <= RESTART_NS:

@@ -28,7 +28,7 @@ from nodescope.archive.schema import (
     take_rows,
     text_indices,
 )
-from nodescope.archive.stack_tree import find_intact, lay_out, mark_callers
+from nodescope.archive.stack_layout import find_intact, lay_out, mark_callers
 from nodescope.numbering import distinct
 from nodescope.quantities import SECOND_NS
 from nodescope.records import NODE_TABLES, SEALED_TABLES, TABLES

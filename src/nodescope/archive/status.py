@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from nodescope.archive.description import Description, TableExtent
-from nodescope.archive.gaps import add_pause, merge_gaps, same_run
+from nodescope.archive.gaps import add_pause, merge_gaps
 from nodescope.archive.layout import ARCHIVE_FILE
 from nodescope.archive.lock import Holder, find_holder
 from nodescope.archive.reader import Archive, Segment
@@ -107,7 +107,7 @@ def _size(archive: Archive, segments: Iterable[Segment]) -> int:
 def _lost(descriptions: list[Description]) -> int:
     total = sum(description.lost for description in descriptions)
     for before, after in pairwise(descriptions):
-        if same_run(before, after) and before.cost and after.cost:
+        if before.run == after.run and before.cost and after.cost:
             total += (after.cost.lost_first or 0) - (before.cost.lost_last or 0)
     return total
 
@@ -150,7 +150,7 @@ def _cpu_time(descriptions: list[Description]) -> tuple[int | None, int]:
         cost = each.cost
         if cost is None or cost.cpu_first_ns is None or cost.cpu_last_ns is None:
             continue
-        joins = before is not None and same_run(before, each)
+        joins = before is not None and before.run == each.run
         used = (used or 0) + cost.cpu_last_ns - (last_cpu_ns if joins else cost.cpu_first_ns)
         elapsed += cost.time_last_ns - (last_ns if joins else cost.time_first_ns)
         before, last_cpu_ns, last_ns = each, cost.cpu_last_ns, cost.time_last_ns

@@ -58,8 +58,8 @@ def add_parser(commands: options.Commands) -> None:
 def run(args: argparse.Namespace) -> int:
     """Compare and show."""
     from nodescope.analysis.compare import compare
+    from nodescope.pictures.answer_size import fit_list
     from nodescope.pictures.compare import compare_document, render_comparison
-    from nodescope.pictures.documents import fitting
     from nodescope.recording.sample_columns import SampleColumns
 
     if not (args.at or args.last or args.start or args.end):
@@ -87,8 +87,7 @@ def run(args: argparse.Namespace) -> int:
     for note in comparison.notes:
         windows.note(note)
     if args.json:
-        changes = compare_document(comparison.changes, comparison.windows)
-        document, said = fitting(changes)
+        document, said = fit_list(compare_document(comparison.changes, comparison.windows))
         windows.note(said)
         windows.print_document(document)
     else:

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from nodescope.cli import options
-from nodescope.cli.times import format_moment
 from nodescope.quantities import SECOND_NS, format_bytes, format_duration
+from nodescope.wall_time import format_moment
 
 if TYPE_CHECKING:
     from nodescope.errors import SourceError

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from nodescope.cli import options
 from nodescope.cli import window as windows
-from nodescope.cli.times import format_moment
 from nodescope.quantities import format_duration
+from nodescope.wall_time import format_moment
 
 if TYPE_CHECKING:
     from nodescope.analysis.quality import Quality

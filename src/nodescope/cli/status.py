@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 from nodescope.cli import options
 from nodescope.cli.freeze import frozen_to_json, render_frozen
-from nodescope.cli.times import format_moment
-from nodescope.quantities import format_bytes, format_duration
+from nodescope.quantities import format_bytes, format_count, format_duration
 from nodescope.records.recorder import Gap
+from nodescope.wall_time import format_moment
 
 if TYPE_CHECKING:
     from nodescope.archive.source_costs import SourceCost
@@ -86,7 +86,7 @@ def summary_to_json(path: Path, summary: Summary) -> dict[str, object]:
 
 def render_summary(path: Path, summary: Summary, now_ns: int) -> str:
     """What a person wants to know, most important first."""
-    segments = _count(summary.segments, "segment")
+    segments = format_count(summary.segments, "segment")
     lines = [
         f"node       {_render_node(summary.node)}",
         f"archive    {path}, {format_bytes(summary.bytes)} in {segments}",
@@ -190,10 +190,10 @@ def _render_sources(sources: tuple[SourceCost, ...]) -> list[str]:
 def _render_gaps(gaps: tuple[Gap, ...]) -> list[str]:
     if not gaps:
         return ["no gaps"]
-    lines = [f"{_count(len(gaps), 'gap')}, not seen:"]
+    lines = [f"{format_count(len(gaps), 'gap')}, not seen:"]
     for gap in gaps[-_SHOWN_GAPS:]:
         where = "" if gap.cpu is None else f" on core {gap.cpu}"
-        lost = "" if gap.lost is None else f", {_count(gap.lost, 'record')}"
+        lost = "" if gap.lost is None else f", {format_count(gap.lost, 'record')}"
         length = format_duration(max(gap.to_ns - gap.from_ns, 0))
         lines.append(
             f"  {format_moment(gap.from_ns)}  {length:<8}  {gap.source}{where}: {gap.reason}{lost}"
@@ -210,7 +210,3 @@ def _gap_to_json(gap: Gap) -> dict[str, object]:
 
 def _moment(moment_ns: int | None) -> str | None:
     return None if moment_ns is None else format_moment(moment_ns)
-
-
-def _count(number: int, thing: str) -> str:
-    return f"{number:,} {thing}{'' if number == 1 else 's'}"

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from nodescope.analysis.cores import F64, CoreShares, derive_shares
-from nodescope.analysis.stack_rows import I64
-from nodescope.archive.stack_tree import find_callers
+from nodescope.analysis.cores import CoreShares, derive_shares
+from nodescope.archive.function_paths import find_callers
+from nodescope.arrays import F64, I64
 from nodescope.quantities import HOUR_NS, SECOND_NS
 from nodescope.recording.core_readings import STATES, CoreReadings
 from nodescope.recording.recording import Recording

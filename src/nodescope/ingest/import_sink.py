@@ -12,16 +12,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from nodescope.archive.interning import Interner
 from nodescope.archive.layout import MAX_TIME_NS
 from nodescope.archive.retention import Retention
 from nodescope.archive.writer import ArchiveWriter
+from nodescope.arrays import I64, Bool
 from nodescope.errors import UsageError
 from nodescope.ingest.event_columns import gap_columns
 from nodescope.ingest.samples import SampleRows, intern_samples
-from nodescope.ingest.sink import I64, Capture, ImportNames, ImportReport
+from nodescope.ingest.sink import Capture, ImportNames, ImportReport
 from nodescope.quantities import SECOND_NS
 from nodescope.records.recorder import Gap
 
@@ -32,7 +32,6 @@ KEEP = Retention(age_ns=1 << 62, size_bytes=1 << 62)
 _LEAST_ROWS = 1000
 _FLUSH_ROWS = 250_000
 _TIME_COLUMNS = {"cores": "time_ns", "events": "time_ns", "gaps": "from_ns"}
-Bool = npt.NDArray[np.bool_]
 
 
 class _CaptureClock:

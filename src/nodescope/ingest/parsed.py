@@ -11,10 +11,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
-I64 = NDArray[np.int64]
+from nodescope.arrays import I64
 
 KERNEL_MODULE = "[kernel]"
 UNKNOWN = "[unknown]"

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from nodescope.archive.interning import Interner
 from nodescope.archive.schema import ColumnData
-from nodescope.numbering import I64
+from nodescope.arrays import I64
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ import struct
 import sys
 import time
 
-from nodescope.lab.workers import settle
+from nodescope.lab.workers import say, settle
 from nodescope.quantities import SECOND_NS
 
 LONGEST_S = 10  # the kernel's own watchdogs wait for twenty
@@ -104,17 +104,12 @@ def main() -> None:
         settle("lab-holder", core)
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(99))
     except OSError as error:
-        _say(f"impossible: a BPF program cannot hold a core here: {error}")
+        say(f"impossible: a BPF program cannot hold a core here: {error}")
         return
-    _say("ready")
+    say("ready")
     for _ in sys.stdin:
-        _say(f"held {_run(program):.3f}")
+        say(f"held {_run(program):.3f}")
         time.sleep(_PAUSE_S)
-
-
-def _say(text: str) -> None:
-    sys.stdout.write(f"{text}\n")
-    sys.stdout.flush()
 
 
 if __name__ == "__main__":

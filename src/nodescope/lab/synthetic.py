@@ -16,12 +16,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nodescope.archive.interning import Interner
 from nodescope.archive.retention import Retention
 from nodescope.archive.schema import row_columns
 from nodescope.archive.writer import ArchiveWriter
+from nodescope.arrays import I16, I64
 from nodescope.ingest.event_columns import event_columns
 from nodescope.ingest.job_events import job_event
 from nodescope.ingest.kernel_events import KernelEvents, kernel_log_row, line_of
@@ -52,7 +52,6 @@ TICK_NS = 100_000
 END_WALL_NS = 1_780_000_000 * SECOND_NS
 TICKS_PER_S = 100  # of /proc/stat
 _JOB_FAILED = "the job failed: RaySystemError: connection lost"
-I64 = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,7 +269,7 @@ class _Story:
         whole = np.concatenate(rows)
         states = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal", "guest",
                   "guest_nice")  # fmt: skip
-        columns: dict[str, I64 | NDArray[np.int16]] = {
+        columns: dict[str, I16 | I64] = {
             "cpu": np.tile(np.arange(shape.cores, dtype=np.int16), length),
             "time_ns": np.repeat(self.at(start) + np.arange(length) * SECOND_NS, shape.cores),
         }

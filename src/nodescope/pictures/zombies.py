@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nodescope.pictures.text import columns_of, fit_end, pad, visible
-from nodescope.quantities import MINUTE_NS, format_bytes, format_duration
+from nodescope.quantities import MINUTE_NS, format_bytes, format_count, format_duration
 from nodescope.records.json import Json, JsonObject
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def _headline(report: Report) -> str:
     verdict, count = report.verdict, report.look.count
     if count.dying is None:
         return f"UNKNOWN: {verdict.reasons[0]}"
-    number = f"{count.dying:,} dying memory cgroup{'' if count.dying == 1 else 's'}"
+    number = format_count(count.dying, "dying memory cgroup")
     if verdict.level == "healthy":
         word = "none" if count.dying == 0 else number
         return f"HEALTHY: {word} (removed, but still held); a warning from {verdict.warn_at:,}"
@@ -198,8 +198,8 @@ def _files(report: Report) -> list[str]:
     for (parent, folder, kind), files in folders[:_MANY]:
         amount = format_bytes(sum(file.bytes for file in files))
         lines.append(
-            f"  {visible(parent)}: {amount} of {_KINDS[kind]} in {len(files):,} "
-            f"file{'' if len(files) == 1 else 's'} in {visible(folder)}"
+            f"  {visible(parent)}: {amount} of {_KINDS[kind]} "
+            f"in {format_count(len(files), 'file')} in {visible(folder)}"
         )
         named = [_named(file) for file in files[:_NAMED_FILES]]
         if len(files) > len(named):

@@ -21,12 +21,12 @@ from nodescope.archive.retention import (
     write_frozen,
 )
 from nodescope.clock import ClockPair
-from nodescope.quantities import SECOND_NS
+from nodescope.quantities import MINUTE_NS, SECOND_NS
 from nodescope.records.event import Event
 from nodescope.records.event_details import FrozenDetails
 
 AROUND_NS = 300 * SECOND_NS
-LONGEST_NS = 1800 * SECOND_NS
+LONGEST_NS = 30 * MINUTE_NS
 MOST = 24
 _SLACK_NS = 60 * SECOND_NS  # a range that grows is written once a minute, not with each event
 

@@ -22,7 +22,7 @@ from nodescope.clock import Clock
 from nodescope.errors import NodescopeError, SourceAbsent
 from nodescope.ingest.observation import Observation, columns_of
 from nodescope.quantities import SECOND_NS, format_duration
-from nodescope.recorder.log import EventLog
+from nodescope.recorder.event_log import EventLog
 from nodescope.recorder.observer import Observer
 from nodescope.records import EVENT_KINDS
 

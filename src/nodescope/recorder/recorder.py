@@ -22,8 +22,8 @@ from nodescope.quantities import SECOND_NS, format_bytes, format_duration
 from nodescope.recorder import footprint
 from nodescope.recorder.archive_followers import Readers
 from nodescope.recorder.budget import Budget
+from nodescope.recorder.event_log import EventLog
 from nodescope.recorder.freeze import Freezing
-from nodescope.recorder.log import EventLog
 from nodescope.recorder.notify import Notifier
 from nodescope.recorder.observer import Observer
 from nodescope.recorder.observer_schedule import Observing

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from nodescope.recording.gaps import read_noted_gaps
-from nodescope.recording.part import Part, Parts, may_hold_events, run_of, surrounding
+from nodescope.recording.part import Part, Parts, may_hold_events, surrounding
 from nodescope.recording.window import Window
 from nodescope.records import TABLES
 from nodescope.records.recorder import Gap
@@ -91,7 +91,7 @@ def _observes(part: Part, table: str, asked: dict[tuple[str, int], frozenset[str
         cost = part.description.cost
         return "samples" in tables or bool(cost is not None and cost.frequency_hz)
     observer = TABLES[table].observer
-    return observer is not None and observer in asked.get(run_of(part), ())
+    return observer is not None and observer in asked.get(part.description.run, ())
 
 
 def _observers_by_run(touched: Parts, parts: Parts) -> dict[tuple[str, int], frozenset[str]]:
@@ -102,9 +102,10 @@ def _observers_by_run(touched: Parts, parts: Parts) -> dict[tuple[str, int], fro
     asked: dict[tuple[str, int], frozenset[str]] = {}
     for part in touched:
         if "source_costs" in part.description.tables:
-            asked[run_of(part)] = asked.get(run_of(part), frozenset()) | _observers(part)
-    for run in {run_of(part) for part in touched} - asked.keys():
-        sealed = (part for part in reversed(parts) if not part.is_open and run_of(part) == run)
+            run = part.description.run
+            asked[run] = asked.get(run, frozenset()) | _observers(part)
+    for run in {part.description.run for part in touched} - asked.keys():
+        sealed = (p for p in reversed(parts) if not p.is_open and p.description.run == run)
         telling = (part for part in sealed if "source_costs" in part.description.tables)
         asked[run] = next(map(_observers, telling), frozenset())
     return asked
@@ -128,7 +129,8 @@ def _joints(parts: Parts, observed: Collection[str]) -> Iterator[Window]:
     ordered = sorted(parts, key=lambda part: part.wall_from_ns)
     for before, after in pairwise(ordered):
         both = before.name in observed and after.name in observed
-        if both and run_of(before) == run_of(after) and before.wall_to_ns < after.wall_from_ns:
+        same = before.description.run == after.description.run
+        if both and same and before.wall_to_ns < after.wall_from_ns:
             yield Window(before.wall_to_ns, after.wall_from_ns + 1)
 
 

@@ -7,13 +7,11 @@ implement it; whoever reads sees no difference.
 
 from __future__ import annotations
 
-import calendar
-import time
 from collections.abc import Sequence
 from typing import Any, Protocol
 
 from nodescope.archive.description import Description
-from nodescope.quantities import SECOND_NS
+from nodescope.archive.layout import parse_opened_ns
 from nodescope.recording.window import Window
 
 
@@ -87,20 +85,9 @@ def find_history(parts: Parts, from_ns: int) -> Window:
     return Window(min([from_ns, *(each for each in since if each is not None)]), from_ns)
 
 
-def is_same_run(before: Part, after: Part) -> bool:
-    """Decide whether one run of a recorder made both parts."""
-    return run_of(before) == run_of(after)
-
-
-def run_of(part: Part) -> tuple[str, int]:
-    """Return what tells the runs of recorders apart."""
-    start = part.description.start
-    return start.boot_id, start.run_ns
-
-
 def starts_before(part: Part, time_ns: int) -> bool:
     """Decide whether a part starts before a moment; an open one is read only if it may."""
-    if part.is_open and time_ns <= _named_ns(part.name):
+    if part.is_open and time_ns <= parse_opened_ns(part.name):
         return False
     return part.wall_from_ns < time_ns
 
@@ -112,9 +99,3 @@ def _overlaps(part: Part, window: Window) -> bool:
 def _remembers(part: Part, window: Window) -> bool:
     since = part.description.wall_history_ns
     return since is not None and since < window.to_ns and window.from_ns < part.wall_from_ns
-
-
-def _named_ns(name: str) -> int:
-    """Return when a segment was opened, by its name."""
-    stamp = name.partition("-")[2]
-    return calendar.timegm(time.strptime(stamp, "%Y%m%dT%H%M%SZ")) * SECOND_NS

@@ -1,4 +1,4 @@
-"""Every kind of event, declared once: what it means, what its details are, how it is treated.
+"""Every kind of event, declared once: what it means, its details, and how it is treated.
 
 Serious events freeze the minutes around them, so that retention spares what a
 person will want to look at. Loud ones are also reported on the recorder's standard error.
@@ -41,14 +41,42 @@ from nodescope.records.event_details import (
 
 
 @dataclass(frozen=True, slots=True)
+class Lag:
+    """The most seconds from a core that is free again to the first report, and why."""
+
+    seconds: int
+    why: str
+
+
+_DRIVER = Lag(3, "the driver looks once a second, and a core that is free serves its queue")
+_RESET = Lag(5, "a reset comes within two seconds of what the driver saw")
+_LATER = Lag(15, "the driver would have given up sooner")
+_WATCHDOG = Lag(3, "the kernel tells it while it lasts")
+_PACKETS = Lag(3, "packets are served as soon as the core is free")
+_JOB = Lag(20, "a job gives up sooner")
+
+
+@dataclass(frozen=True, slots=True)
 class EventKind:
-    """One kind of event."""
+    """One kind of event.
+
+    A kind with a `rank` is a symptom: a diagnosis explains it. The lowest rank of an
+    incident names it, as the harm a person was paged for. `lag` bounds how long after a
+    pegged core was free again the event may still be put down to that core.
+    """
 
     name: str
     help: str
     details: type[Details] = Details
     serious: bool = False
     loud: bool = False
+    rank: int | None = None
+    lag: Lag | None = None
+
+    @property
+    def of_nic(self) -> bool:
+        """Whether it is about a network device, as its details say."""
+        return issubclass(self.details, NicDetails)
 
 
 _KINDS = (
@@ -74,23 +102,29 @@ _KINDS = (
     # the kernel's log
     EventKind("kernel", "a line of an imported kernel log that has no kind of its own"),
     EventKind("journal", "a line of an imported journal"),
-    EventKind("nic_tx_timeout", "a transmit queue timed out", NicTransmitDetails, serious=True),
+    EventKind("nic_tx_timeout", "a transmit queue timed out",
+              NicTransmitDetails, serious=True, rank=40, lag=_DRIVER),
     EventKind("nic_poll_starved", "the driver says its poll was scheduled and not run",
-              NicDetails, serious=True),
+              NicDetails, serious=True, rank=110, lag=_DRIVER),
     EventKind("nic_tx_late", "transmitted packets were not completed in time", NicTransmitDetails),
     EventKind("nic_keepalive_lost", "the device's keep-alive did not come",
-              NicKeepaliveDetails, serious=True),
-    EventKind("nic_reset", "the driver resets its device", NicResetDetails, serious=True),
+              NicKeepaliveDetails, serious=True, rank=50, lag=_DRIVER),
+    EventKind("nic_reset", "the driver resets its device",
+              NicResetDetails, serious=True, rank=20, lag=_RESET),
     EventKind("nic_reset_done", "the reset is over", NicResetDetails),
-    EventKind("nic_reset_failed", "the reset failed", NicResetDetails, serious=True),
+    EventKind("nic_reset_failed", "the reset failed",
+              NicResetDetails, serious=True, rank=30, lag=_LATER),
     EventKind("nic_event_recovered", "the driver recovered lost completions", NicRecoveryDetails),
-    EventKind("nic_health", "the device's health is compromised", NicDetails, serious=True),
+    EventKind("nic_health", "the device's health is compromised",
+              NicDetails, serious=True, rank=60, lag=_LATER),
     EventKind("soft_lockup", "a core did not schedule for many seconds",
-              SoftLockupDetails, serious=True),
+              SoftLockupDetails, serious=True, rank=80, lag=_WATCHDOG),
     EventKind("hard_lockup", "a core did not serve interrupts for many seconds",
-              KernelLineDetails, serious=True),
-    EventKind("rcu_stall", "a core held up RCU", RcuStallDetails, serious=True),
-    EventKind("hung_task", "a task was blocked for minutes", HungTaskDetails, serious=True),
+              KernelLineDetails, serious=True, rank=70, lag=_WATCHDOG),
+    EventKind("rcu_stall", "a core held up RCU",
+              RcuStallDetails, serious=True, rank=90, lag=_WATCHDOG),
+    EventKind("hung_task", "a task was blocked for minutes",
+              HungTaskDetails, serious=True, rank=100, lag=_WATCHDOG),
     EventKind("workqueue_hogged", "a work item hogged its core", WorkItemDetails),
     EventKind("workqueue_lockup", "a pool of work items made no progress",
               WorkPoolDetails, serious=True),
@@ -98,9 +132,9 @@ _KINDS = (
               OomKillDetails, serious=True),
     # the node
     EventKind("core_held", "one core was in the kernel for three seconds or more",
-              PeggedCoreDetails, serious=True),
+              PeggedCoreDetails, serious=True, rank=130),
     EventKind("core_starved", "a core that serves packets made no progress",
-              StarvedCoreDetails, serious=True),
+              StarvedCoreDetails, serious=True, rank=120, lag=_PACKETS),
     # Both thresholds: who makes them is seen while they pile up, which may be weeks before
     # the second one is passed.
     EventKind("zombies_warn", "removed memory cgroups passed the first threshold",
@@ -127,8 +161,9 @@ _KINDS = (
     EventKind("container_restart", "a container was started again", ContainerDetails),
     EventKind("container_loop", "a container began to loop",
               ContainerLoopDetails, serious=True, loud=True),
-    EventKind("job_failed", "a job failed", JobDetails, serious=True),
+    EventKind("job_failed", "a job failed", JobDetails, serious=True, rank=10, lag=_JOB),
     EventKind("mark", "somebody marked this moment", MarkDetails),
 )  # fmt: skip
 
 EVENT_KINDS: dict[str, EventKind] = {kind.name: kind for kind in _KINDS}
+SYMPTOM_RANKS: dict[str, int] = {kind.name: kind.rank for kind in _KINDS if kind.rank is not None}

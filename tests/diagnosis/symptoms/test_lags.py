@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 
 from nodescope.diagnosis.finding import Symptom
-from nodescope.diagnosis.symptoms.incidents import NOT_EVENTS, ORDER
+from nodescope.diagnosis.symptoms.incidents import NOT_EVENTS
 from nodescope.diagnosis.symptoms.lags import LAGS, explains, patience_s
 from nodescope.quantities import SECOND_NS
 from nodescope.recording.window import Window
 from nodescope.records.details import read_details
 from nodescope.records.event import details_of_kind
+from nodescope.records.events import SYMPTOM_RANKS
 
 DOCS = Path(__file__).parents[3] / "docs" / "diagnosis.md"
 HELD = Window(100 * SECOND_NS, 106 * SECOND_NS)
@@ -25,7 +26,7 @@ def report(kind: str, second: float, **details: Any) -> Symptom:
 
 
 def test_every_report_has_a_bound() -> None:
-    assert set(LAGS) == set(ORDER) - set(NOT_EVENTS)
+    assert set(LAGS) == set(SYMPTOM_RANKS) - set(NOT_EVENTS)
 
 
 @pytest.mark.parametrize("kind", LAGS)

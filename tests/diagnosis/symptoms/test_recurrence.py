@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 import pytest
 
-from nodescope.analysis.epochs import F64
+from nodescope.arrays import F64
 from nodescope.diagnosis.case import Case
 from nodescope.diagnosis.finding import Finding, Symptom
 from nodescope.diagnosis.symptoms import recurrence

@@ -18,7 +18,7 @@ from nodescope.errors import SourceDenied, SourceError
 from nodescope.perf.decode import LOST, Chunk, split
 from nodescope.perf.event import Sampler
 from nodescope.quantities import SECOND_NS
-from nodescope.recorder.log import EventLog
+from nodescope.recorder.event_log import EventLog
 from nodescope.recorder.options import RecorderOptions
 from nodescope.recorder.samples import intake
 from nodescope.recorder.samples.intake import Intake

@@ -1,49 +1,22 @@
 """How soon what was reported follows what it is put down to: the bounds on time.
 
 A core explains a report if it was held before the report, and was still held then or
-had been free for no longer than this table says. What is reported of a core is seen
-while it is held: once it is free it serves its queues and schedules again, and there is
-nothing left to see. The seconds allow for how often somebody looks, and for one more:
-the time of a core is read once a second, so the end of a hold is known to a second.
+had been free for no longer than its kind of event declares (`records/events.py`). What is
+reported of a core is seen while it is held: once it is free it serves its queues and
+schedules again, and there is nothing left to see. The seconds allow for how often somebody
+looks, and for one more: the time of a core is read once a second, so the end of a hold is
+known to a second.
 """
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 from nodescope.diagnosis.finding import Symptom
 from nodescope.quantities import SECOND_NS
 from nodescope.recording.window import Window
 from nodescope.records.event_details import NicDetails, NicTransmitDetails, StarvedCoreDetails
+from nodescope.records.events import EVENT_KINDS
 
-
-@dataclass(frozen=True, slots=True)
-class Lag:
-    """The most seconds from a core that is free again to the first report, and why."""
-
-    seconds: int
-    why: str
-
-
-_DRIVER = Lag(3, "the driver looks once a second, and a core that is free serves its queue")
-_RESET = Lag(5, "a reset comes within two seconds of what the driver saw")
-_LATER = Lag(15, "the driver would have given up sooner")
-_WATCHDOG = Lag(3, "the kernel tells it while it lasts")
-
-LAGS = {
-    "nic_tx_timeout": _DRIVER,
-    "nic_poll_starved": _DRIVER,
-    "nic_keepalive_lost": _DRIVER,
-    "nic_reset": _RESET,
-    "nic_reset_failed": _LATER,
-    "nic_health": _LATER,
-    "soft_lockup": _WATCHDOG,
-    "hard_lockup": _WATCHDOG,
-    "rcu_stall": _WATCHDOG,
-    "hung_task": _WATCHDOG,
-    "core_starved": Lag(3, "packets are served as soon as the core is free"),
-    "job_failed": Lag(20, "a job gives up sooner"),
-}
+LAGS = {kind.name: kind.lag for kind in EVENT_KINDS.values() if kind.lag is not None}
 
 COUNTED_WITHIN_S = 60.0  # counters that were read less often say too little of the time
 JOB_AFTER_NIC_NS = 120 * SECOND_NS  # connections time out one after the other

@@ -14,17 +14,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from nodescope.analysis.cycles import Cycle, find_cycle, find_untold
-from nodescope.analysis.epochs import (
-    FEWEST,
-    I64,
-    Epoch,
-    Ranked,
-    average_epochs,
-    stouffer,
-    whole_events,
-)
-from nodescope.analysis.metrics import F64, read_metrics
+from nodescope.analysis.epochs import FEWEST, Epoch, Ranked, average_epochs, stouffer, whole_events
+from nodescope.analysis.metrics import read_metrics
 from nodescope.analysis.statistics import adjust
+from nodescope.arrays import F64, I64
 from nodescope.diagnosis.case import Case
 from nodescope.diagnosis.finding import Finding
 from nodescope.quantities import DAY_NS, SECOND_NS

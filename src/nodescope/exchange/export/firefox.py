@@ -17,7 +17,8 @@ from typing import IO
 
 import numpy as np
 
-from nodescope.exchange.export.stacks import I64, ExportedStacks, Parts, count, label
+from nodescope.arrays import I64
+from nodescope.exchange.export.stacks import ExportedStacks, Parts, count, label
 from nodescope.quantities import SECOND_NS
 from nodescope.records.json import Json
 

@@ -10,13 +10,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
+from nodescope.arrays import I64, Bool
 from nodescope.quantities import SECOND_NS
 from nodescope.recording.sample_columns import SampleColumns
-
-I64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,6 @@ from nodescope.exchange.formats import ImportFormat, Progress
 from nodescope.exchange.importer import detects, import_wall_events, peek_events
 from nodescope.exchange.logs import kernel_log
 from nodescope.exchange.logs.kernel_log import KERNEL, add_kernel_line
-from nodescope.exchange.logs.times import parse_iso
 from nodescope.ingest.clean_text import MAX_LINE_BYTES, clean, clean_text, split_lines
 from nodescope.ingest.kernel_events import KernelEvents
 from nodescope.ingest.parsed import Notes
@@ -30,6 +29,7 @@ from nodescope.ingest.unit_events import UNIT_FIELDS, UnitEvents
 from nodescope.records.event import Event
 from nodescope.records.json import JsonObject
 from nodescope.sources.systemd.happenings import CHOSEN
+from nodescope.wall_time import match_iso
 
 JOURNAL = "journal"
 _MAX_FIELD = 255  # characters of a field that are read
@@ -195,7 +195,7 @@ def _go_on(events: list[Event], more: list[str]) -> None:
 
 
 def _parse_short(text: str) -> tuple[Event, bool, str] | None:
-    stamp = parse_iso(text[:40])
+    stamp = match_iso(text[:40])
     if stamp is None or text[19:20] == ",":
         return None
     match = _SHORT.match(text, stamp[2])

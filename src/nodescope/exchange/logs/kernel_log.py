@@ -32,7 +32,6 @@ from nodescope.exchange.importer import (
     report_of,
     whole_blocks,
 )
-from nodescope.exchange.logs.times import parse_ctime, parse_iso
 from nodescope.exchange.unpacked import read_head
 from nodescope.ingest.clean_text import clean_text, split_lines
 from nodescope.ingest.kernel_events import KernelEvents, KernelLine
@@ -40,6 +39,7 @@ from nodescope.ingest.parsed import Notes
 from nodescope.ingest.sink import Capture, ImportReport, Sink
 from nodescope.quantities import SECOND_NS
 from nodescope.records.event import Event
+from nodescope.wall_time import match_iso, parse_ctime
 
 KERNEL = "kernel"  # a line that makes no event of another kind
 BATCH = 4096
@@ -96,7 +96,7 @@ def parse_line(text: str) -> LogLine | None:
         if moment is not None:
             return LogLine(WALL, moment, False, facility, text[match.end() :])
         return None
-    stamp = parse_iso(text[:40])
+    stamp = match_iso(text[:40])
     # A comma sets dmesg's times apart from those of journals and syslog.
     if stamp is not None and text[19:20] == "," and text[stamp[2] : stamp[2] + 1] in (" ", ""):
         return LogLine(WALL, stamp[0], stamp[1], facility, text[stamp[2] + 1 :])

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from nodescope.arrays import I64
 from nodescope.errors import MalformedSource
 from nodescope.exchange.capture_names import parse_capture_name
 from nodescope.exchange.formats import ImportFormat, Peek, Progress
@@ -25,7 +26,6 @@ from nodescope.exchange.perf_data.symbols import CapturedModules, find_kernel
 from nodescope.ingest.samples import SampleRows
 from nodescope.ingest.sink import Capture, ImportNames, ImportReport, Sink
 from nodescope.perf.decode import (
-    I64,
     LOST,
     LOST_SAMPLES,
     THROTTLE,

@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nodescope.archive.layout import MAX_TIME_NS
+from nodescope.arrays import I64, Bool
 from nodescope.errors import MalformedSource, UsageError
 from nodescope.exchange.perf_data.header import CPUMODE_KERNEL, PerfEvent, PerfHeader
 from nodescope.exchange.perf_data.records import FINISHED_ROUND, Records
@@ -28,13 +29,11 @@ from nodescope.perf.decode import (
     COMM,
     EXIT,
     FORK,
-    I64,
     LOST,
     LOST_SAMPLES,
     MMAP2,
     SAMPLE,
     THROTTLE,
-    Bool,
 )
 from nodescope.quantities import DAY_NS, HOUR_NS
 

@@ -26,12 +26,12 @@ from nodescope.exchange.importer import (
     report_of,
     whole_blocks,
 )
-from nodescope.exchange.logs.times import parse_ctime
 from nodescope.exchange.perf_script.text import looks_like_perf_script, parse_perf_script
 from nodescope.exchange.unpacked import compression_of, read_head
 from nodescope.ingest.parsed import Notes
 from nodescope.ingest.sink import Capture, ImportReport, Sink
 from nodescope.quantities import SECOND_NS
+from nodescope.wall_time import parse_ctime
 
 _TAIL_BYTES = 1 << 20
 _HEAD_BYTES = 1 << 20

@@ -13,10 +13,10 @@ from nodescope.quantities import SECOND_NS
 from nodescope.recorder.already_recorded import Told, read_told
 from nodescope.recorder.observer import Setting
 from nodescope.records.event import Event
+from nodescope.sources.kernel_files import read_text
 from nodescope.sources.kernel_log.clock import SAME_CLOCK, KernelClock, Offset
 from nodescope.sources.kernel_log.kmsg import KernelLog, Record
 from nodescope.sources.kernel_log.messages import KernelMessage
-from nodescope.sources.node.identity import read_text
 
 # Lines for one answer. A flood costs no more than this; what waits stays in the kernel's
 # ring and comes with the next answers, and what is overwritten there is a gap.

@@ -19,7 +19,7 @@ from nodescope.recorder.already_recorded import read_told_names
 from nodescope.recorder.observer import Setting
 from nodescope.records.event import Event
 from nodescope.records.event_details import MarkDetails
-from nodescope.sources.node.identity import read_text
+from nodescope.sources.kernel_files import read_text
 
 _SET_CLOCK_NS = HOUR_NS  # a wall clock may have been set meanwhile
 

@@ -21,6 +21,7 @@ from nodescope.recorder.already_recorded import read_told_walk, read_told_zombie
 from nodescope.recorder.observer import Setting
 from nodescope.records.event import Event
 from nodescope.records.event_details import ZombieDetails
+from nodescope.sources.kernel_files import read_text
 from nodescope.sources.memory_cgroups.counts import Count, Counting
 from nodescope.sources.memory_cgroups.facts import read_memory_bytes, read_possible_cpus
 from nodescope.sources.memory_cgroups.hierarchy import MemoryHierarchy, find_memory_hierarchy
@@ -32,7 +33,6 @@ from nodescope.sources.memory_cgroups.walk import (
     WalkPace,
     probe_walk,
 )
-from nodescope.sources.node.identity import read_text
 
 _COUNT_NS = 10 * SECOND_NS
 _PARENTS_NS = 60 * SECOND_NS

@@ -18,7 +18,7 @@ from nodescope.recorder.watches.napi_threads import NapiWatch
 from nodescope.recorder.watches.starvation import CoreReading, Episode, StarvationWatch
 from nodescope.records.event import Event
 from nodescope.records.event_details import StarvedCoreDetails
-from nodescope.sources.network.kept_files import KeptFile, read_text
+from nodescope.sources.kernel_files import KeptFile, read_text
 from nodescope.sources.network.softirqs import Softirqs, parse_softirqs
 from nodescope.sources.network.softnet_stat import SoftnetCore, parse_softnet_line
 from nodescope.sources.node.identity import read_online_cpus

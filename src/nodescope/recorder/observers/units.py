@@ -21,7 +21,7 @@ from nodescope.ingest.unit_rows import unit_row
 from nodescope.quantities import SECOND_NS
 from nodescope.recorder.already_recorded import read_told_loops
 from nodescope.recorder.observer import Setting
-from nodescope.sources.node.identity import read_text
+from nodescope.sources.kernel_files import read_text
 from nodescope.sources.systemd.control_groups import find_prefix
 from nodescope.sources.systemd.happenings import CHOSEN, UnitHappening, parse_message
 from nodescope.sources.systemd.journal import Journal

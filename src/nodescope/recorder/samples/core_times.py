@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from nodescope.errors import SourceError
 from nodescope.quantities import SECOND_NS, format_duration
-from nodescope.recorder.log import EventLog
+from nodescope.recorder.event_log import EventLog
 from nodescope.recorder.watches.pegged_cores import CoreWatch
 from nodescope.sources.node.proc_stat import STATES, read_cores
 

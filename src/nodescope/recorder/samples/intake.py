@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from nodescope.archive.writer import ArchiveWriter
 from nodescope.errors import SourceError
 from nodescope.perf.decode import Chunk
-from nodescope.quantities import format_cpu_list
-from nodescope.recorder.log import EventLog
+from nodescope.quantities import format_count, format_cpu_list
+from nodescope.recorder.event_log import EventLog
 from nodescope.recorder.options import RecorderOptions
 from nodescope.recorder.samples.profiler import Profiler
 from nodescope.recorder.samples.rings import Sampling, count_samples
@@ -84,7 +84,8 @@ class Intake:
             return "per-core time only"
         sampler = self._sampling.sampler
         clock = "cycles" if sampler.hardware_cycles else "cpu-clock"
-        return f"{_count_cores(len(self._sampling.cpus))} at {sampler.frequency_hz} Hz by {clock}"
+        cores = format_count(len(self._sampling.cpus), "core")
+        return f"{cores} at {sampler.frequency_hz} Hz by {clock}"
 
     @property
     def is_sampling(self) -> bool:
@@ -262,7 +263,3 @@ class Intake:
 
 def _cores(cpus: list[int]) -> str:
     return f"core{'' if len(cpus) == 1 else 's'} {format_cpu_list(cpus)}"
-
-
-def _count_cores(number: int) -> str:
-    return f"{number} core{'' if number == 1 else 's'}"

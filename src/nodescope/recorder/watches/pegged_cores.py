@@ -19,7 +19,7 @@ from nodescope.perf.decode import RingSamples
 from nodescope.quantities import SECOND_NS, format_duration
 from nodescope.records.event import Event
 from nodescope.records.event_details import PeggedCoreDetails
-from nodescope.sources.node.identity import read_text
+from nodescope.sources.kernel_files import read_text
 from nodescope.sources.node.proc_stat import STATES
 
 HELD_RATIO = 0.95

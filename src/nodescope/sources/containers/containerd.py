@@ -19,6 +19,9 @@ from nodescope.sources.containers import containerd_messages as messages
 from nodescope.sources.containers.cgroups import Whereabouts, parent_of
 from nodescope.sources.containers.container import (
     MAX_CONTAINERS,
+    RELIST_S,
+    SAME_NS,
+    TIMEOUT_S,
     Container,
     ContainerHappening,
     HappeningKind,
@@ -28,12 +31,9 @@ from nodescope.sources.containers.oci import POD_SANDBOX
 from nodescope.wire import protobuf
 from nodescope.wire.grpc import GrpcConnection
 
-TIMEOUT_S = 5.0
 _MAX_MESSAGE = 32 << 20
 _MAX_EVENTS = 4 << 20
 _MAX_NAMESPACES = 32
-_RELIST_S = 60.0
-_SAME_NS = 2 * SECOND_NS
 _MAX_LOOKED_AT = 16  # new ones at one poll: in a storm events tell enough by themselves
 _DOCKERS = ("moby", "plugins.moby")
 
@@ -69,7 +69,7 @@ class Containerd:
                 self._stream = self._daemon.follow(messages.EVENTS, messages.SUBSCRIPTION, {})
             else:
                 found = self._take()
-            if self._listed_s is None or self._clock() - self._listed_s >= _RELIST_S:
+            if self._listed_s is None or self._clock() - self._listed_s >= RELIST_S:
                 found += self._relist(wall_ns)
             return found
         except SourceError:
@@ -199,7 +199,7 @@ class Containerd:
         self, event: messages.ContainerdEvent, container: Container
     ) -> list[ContainerHappening]:
         told_ns = self._runs.get(container.id)
-        if told_ns is not None and event.wall_ns < told_ns + _SAME_NS:
+        if told_ns is not None and event.wall_ns < told_ns + SAME_NS:
             return []  # a list had it already
         cgroup = container.cgroup
         if event.pid is not None:
@@ -261,7 +261,7 @@ class Containerd:
         answer = None
         if self._looks_left > 0:
             self._looks_left -= 1
-            question = protobuf.encode_text(1, event.container)
+            question = protobuf.text_field(1, event.container)
             answer = self._call(messages.CONTAINER, event.namespace, question)
         if answer is None:  # gone already, or one of too many
             return Container("containerd", event.container, name=event.container)

@@ -18,6 +18,9 @@ from nodescope.records.json import JsonObject
 from nodescope.sources.containers.cgroups import Whereabouts, docker_cgroup, parent_of
 from nodescope.sources.containers.container import (
     MAX_CONTAINERS,
+    RELIST_S,
+    SAME_NS,
+    TIMEOUT_S,
     Container,
     ContainerHappening,
     HappeningKind,
@@ -35,15 +38,12 @@ from nodescope.wire.json_fields import (
     whole,
 )
 
-TIMEOUT_S = 5.0
 _MAX_LIST = 32 << 20
 _MAX_INSPECT = 4 << 20
 _MAX_LINE = 1 << 20
 _MAX_EVENTS = 4 << 20  # bytes taken at one poll
 _MAX_INSPECTED = 500  # of a list; of the rest only events tell
 _MAX_LOOKED_AT = 16  # of a batch of events: in a storm they tell enough by themselves
-_RELIST_S = 60.0
-_SAME_NS = 2 * SECOND_NS  # a start's time in a list and in its event differ by milliseconds
 _ACTIONS = ("create", "start", "die", "destroy", "rename", "pause", "unpause")
 _FILTERS = '{"type":["container"],"event":[' + ",".join(f'"{action}"' for action in _ACTIONS) + "]}"
 _ESCAPED = "".join(c if c.isalnum() else f"%{ord(c):02X}" for c in _FILTERS)
@@ -163,7 +163,7 @@ class Docker:
             came = self._follow() if not self._following else b""
             came += self._events.read_available(_MAX_EVENTS)
             found = self._take(came)
-            if self._listed_s is None or self._clock() - self._listed_s >= _RELIST_S:
+            if self._listed_s is None or self._clock() - self._listed_s >= RELIST_S:
                 found += self._relist(wall_ns)
             return found
         except SourceError:
@@ -215,7 +215,7 @@ class Docker:
         found = [] if first else find_happenings(self.containers, after, wall_ns)
         self.containers = after
         # What began or ended since this poll did will be told by its event.
-        until_ns = wall_ns if first else wall_ns + _SAME_NS
+        until_ns = wall_ns if first else wall_ns + SAME_NS
         self._runs, self._ends = {}, {}
         for id_, container in after.items():
             times = self._runs if container.running else self._ends
@@ -296,9 +296,9 @@ class Docker:
         """Whether a list that was read since had this already."""
         run_ns, end_ns = self._runs.get(event.id), self._ends.get(event.id)
         if event.action == "start":
-            return run_ns is not None and event.wall_ns < run_ns + _SAME_NS
+            return run_ns is not None and event.wall_ns < run_ns + SAME_NS
         if event.action == "die" and run_ns is None:
-            return end_ns is not None and event.wall_ns < end_ns + _SAME_NS
+            return end_ns is not None and event.wall_ns < end_ns + SAME_NS
         return False
 
     def _as_told(self, event: DockerEvent) -> Container:

@@ -21,6 +21,7 @@ from nodescope.records.json import JsonObject
 from nodescope.sources.containers.cgroups import Whereabouts, parent_of
 from nodescope.sources.containers.container import (
     MAX_CONTAINERS,
+    MAX_FILE,
     Container,
     ContainerHappening,
     HappeningKind,
@@ -45,7 +46,6 @@ RUN = "/run/containers/storage"
 EVENTS = "/run/libpod/events/events.log"
 _DRIVERS = ("overlay", "vfs", "btrfs", "zfs")
 _MAX_LIST = 16 << 20
-_MAX_FILE = 4 << 20
 _LATE_NS = SECOND_NS  # a process's start is told in ticks
 
 
@@ -206,9 +206,9 @@ class PodmanFiles:
         """What the end of the log still tells of the past."""
         try:
             with open(self._log, "rb") as file:
-                start = max(0, os.fstat(file.fileno()).st_size - _MAX_FILE)
+                start = max(0, os.fstat(file.fileno()).st_size - MAX_FILE)
                 file.seek(start)
-                lines = file.read(_MAX_FILE).split(b"\n")
+                lines = file.read(MAX_FILE).split(b"\n")
         except OSError:
             return []
         events = [parse_event(line, self._log) for line in lines[bool(start) : -1] if line]
@@ -228,13 +228,13 @@ class PodmanFiles:
                 if inode != status.st_ino or offset > status.st_size:
                     offset = 0  # begun anew
                 file.seek(offset)
-                content = file.read(_MAX_FILE)
+                content = file.read(MAX_FILE)
         except OSError:
             self._read_to = None
             return None
         whole_lines, found, _ = content.rpartition(b"\n")
-        if not found and len(content) == _MAX_FILE:
-            raise MalformedSource(self._log, f"a line of more than {_MAX_FILE} bytes")
+        if not found and len(content) == MAX_FILE:
+            raise MalformedSource(self._log, f"a line of more than {MAX_FILE} bytes")
         self._read_to = status.st_ino, offset + len(whole_lines) + len(found)
         events = [parse_event(line, self._log) for line in whole_lines.splitlines() if line]
         return [event for event in events if event is not None]
@@ -271,6 +271,6 @@ def _happening(
 
 def _read_identity(path: Path) -> Identity:
     try:
-        return parse_spec(read_bounded(path, _MAX_FILE), path)
+        return parse_spec(read_bounded(path, MAX_FILE), path)
     except SourceError:
         return Identity()

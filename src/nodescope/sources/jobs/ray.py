@@ -24,6 +24,7 @@ from nodescope.errors import MalformedSource, SourceAbsent, SourceError, source_
 from nodescope.quantities import SECOND_NS
 from nodescope.records.json import JsonObject
 from nodescope.sources.places import Places
+from nodescope.wire.json_fields import parse_json
 
 _PORT = 8265
 _TIMEOUT_S = 5.0
@@ -80,10 +81,7 @@ def read_failed_jobs(address: str) -> list[FailedJob]:
 
 def parse_jobs(content: bytes, address: str = "ray") -> list[FailedJob]:
     """The failed ones in what `/api/jobs/` answers."""
-    try:
-        listed = json.loads(content)
-    except (ValueError, RecursionError) as error:
-        raise MalformedSource(address, f"not a list of jobs: {error}") from error
+    listed = parse_json(content, address)
     if not isinstance(listed, list):
         raise MalformedSource(address, "not a list of jobs")
     jobs = (_parse_job(each) for each in listed if isinstance(each, dict))

@@ -6,7 +6,7 @@ import os
 
 from nodescope.errors import SourceError
 from nodescope.quantities import SECOND_NS
-from nodescope.sources.memory_cgroups.counts import read_file
+from nodescope.sources.kernel_files import read_file
 from nodescope.sources.places import Places
 
 

@@ -6,14 +6,16 @@ import functools
 
 from nodescope.analysis.compare import BASELINE_NS, measure_recorded
 from nodescope.analysis.compare import compare as compare_windows
-from nodescope.analysis.flame import FEW, NARROW, FlameNames, FlameRows, Group, flame_of, whole
+from nodescope.analysis.flame import FEW, FlameNames, FlameRows, Group, flame_of, whole
+from nodescope.archive.sealed_tables import NARROW
 from nodescope.errors import UsageError
+from nodescope.pictures.answer_size import LARGEST, keep_fitting
 from nodescope.pictures.compare import compare_document
 from nodescope.quantities import DAY_NS
 from nodescope.recording.sample_columns import SampleColumns
 from nodescope.recording.window import Window
 from nodescope.web.answers.flame_difference import Difference
-from nodescope.web.answers.replies import LARGEST, fitting, json_reply
+from nodescope.web.answers.replies import json_reply
 from nodescope.web.question import Question, Reply, to_ms
 
 LONGEST_NS = 7 * DAY_NS
@@ -55,7 +57,7 @@ def compare(question: Question) -> Reply:
         listed=question.values["limit"],
         threads=1,  # others have the other core, and two segments at once need memory for two
     )
-    rows = fitting(compare_document(found.changes, found.windows), LARGEST - 4096)
+    rows = keep_fitting(compare_document(found.changes, found.windows), LARGEST - 4096)
     return json_reply(
         {
             "rows": rows,

@@ -7,12 +7,13 @@ from collections.abc import Mapping, Sequence
 from nodescope.analysis.network import CoreReport, Network, NicReport, Queue, derive_network
 from nodescope.diagnosis.case import Case
 from nodescope.errors import UsageError
+from nodescope.pictures.answer_size import LARGEST, cut, keep_fitting
 from nodescope.quantities import MILLISECOND_NS, SECOND_NS, parse_cpu_list
 from nodescope.recording.window import Window
 from nodescope.records.json import Json
 from nodescope.records.node import ContainerRow, DyingParentRow, MemoryCgroupsRow, UnitRow
 from nodescope.records.table import Row
-from nodescope.web.answers.replies import LARGEST, cut, fitting, json_reply
+from nodescope.web.answers.replies import json_reply
 from nodescope.web.question import Question, Reply, to_ms
 
 RECENT_NS = 60 * SECOND_NS  # how far back a core counts as starved
@@ -44,7 +45,8 @@ def facts(question: Question) -> Reply:
 def _rows(kind: type[Row], rows: Sequence[Row]) -> list[dict[str, Json]]:
     """Return rows as documents, without the columns that are not shown."""
     names = [name for name in kind.names() if name not in _NOT_SHOWN[kind]]
-    return fitting([{name: _cut(getattr(row, name)) for name in names} for row in rows], _SHARE)
+    documents = [{name: _cut(getattr(row, name)) for name in names} for row in rows]
+    return keep_fitting(documents, _SHARE)
 
 
 def _cut(value: Json) -> Json:
@@ -75,8 +77,8 @@ def _network(question: Question, case: Case) -> dict[str, Json] | None:
     cores = {core.cpu: core for core in network.cores}
     return {
         "over_ms": RECENT_NS / MILLISECOND_NS,
-        "nics": fitting([_nic(nic) for nic in network.nics], _SHARE // 2),
-        "queues": fitting(_queues(network, cores), _SHARE // 2),
+        "nics": keep_fitting([_nic(nic) for nic in network.nics], _SHARE // 2),
+        "queues": keep_fitting(_queues(network, cores), _SHARE // 2),
     }
 
 

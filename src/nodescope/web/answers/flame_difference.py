@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from nodescope.analysis.flame import FlameNames, FlameRows, whole
-from nodescope.analysis.stack_rows import I64, U64
-from nodescope.analysis.statistics import F64, binomial_tails
+from nodescope.analysis.statistics import binomial_tails
+from nodescope.arrays import F64, I64, U64
 from nodescope.web.answers.flames import DifferenceDocument, Forest, Node, Painter, flame_document
 from nodescope.web.question import Values
 

@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from nodescope.analysis.flame import FlameNames, FlameRows, whole
-from nodescope.analysis.stack_rows import I64
+from nodescope.arrays import I64
 from nodescope.errors import UsageError
-from nodescope.web.answers.replies import LARGEST, cut
+from nodescope.pictures.answer_size import LARGEST, cut
 from nodescope.web.question import Values
 
 SEPARATOR = "\x1f"

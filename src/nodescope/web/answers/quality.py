@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict
 
 from nodescope.analysis.quality import Quality, assess
+from nodescope.pictures.answer_size import cut
 from nodescope.quantities import MILLISECOND_NS
-from nodescope.web.answers.replies import cut, json_reply
+from nodescope.web.answers.replies import json_reply
 from nodescope.web.question import Question, Reply, to_ms
 
 MOST = 1000  # gaps and clock steps listed

@@ -1,4 +1,4 @@
-"""Gaps and events on their way to the archive, said aloud where a person should know."""
+"""Gaps and events on their way to the archive; what a person should know is reported at once."""
 
 from __future__ import annotations
 

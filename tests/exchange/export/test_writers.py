@@ -25,7 +25,6 @@ from nodescope.exchange.export.pprof import write_pprof
 from nodescope.exchange.export.speedscope import write_speedscope
 from nodescope.exchange.export.stacks import ChosenSamples
 from nodescope.exchange.export.tables import write_table
-from nodescope.exchange.export.wire import varint
 from nodescope.quantities import SECOND_NS
 from nodescope.recording.sample_columns import SampleColumns
 
@@ -219,9 +218,3 @@ def test_nothing_chosen_is_an_empty_file_that_can_be_read(archive: Archive, tmp_
     assert write_chrome(none, [], file, START, START, {}) == 0
     json.loads(file.getvalue())
     assert write_folded(none, io.BytesIO()) == 0
-
-
-def test_numbers_of_the_wire_format() -> None:
-    assert varint(0) == b"\x00"
-    assert varint(300) == b"\xac\x02"
-    assert varint(-1) == b"\xff" * 9 + b"\x01"

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from nodescope.recorder.log import EventLog
+from nodescope.recorder.event_log import EventLog
 from nodescope.records import EVENT_KINDS
 from nodescope.records.event import Event
 from nodescope.records.event_details import MarkDetails, NicDetails

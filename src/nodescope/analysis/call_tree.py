@@ -1,4 +1,4 @@
-"""The tree of stacks of a segment: rows in depth-first order, known by their depth.
+"""The call tree of a segment: its stacks as rows in depth-first order, known by their depth.
 
 Everything is vectorised over the rows of one depth, so that a tree of 200,000
 rows costs milliseconds.
@@ -10,17 +10,11 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from nodescope.archive.function_paths import Runs
-
-I64 = npt.NDArray[np.int64]
-U64 = npt.NDArray[np.uint64]
-Integers = npt.NDArray[np.integer[Any]]
-Bool = npt.NDArray[np.bool_]
+from nodescope.archive.function_paths import find_callers
+from nodescope.arrays import I64, U64, Bool, Integers
 
 _STEP, _FINISH = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9)
 _29 = np.uint64(29)
@@ -50,7 +44,7 @@ def identify_frames(
 
 
 @dataclass(frozen=True)
-class Tree:
+class CallTree:
     """Depths in depth-first order, and the function of each row."""
 
     depth: Integers
@@ -73,7 +67,7 @@ class Tree:
     @cached_property
     def parent(self) -> I64:
         """The caller's row, -1 for the outermost."""
-        return Runs(self.depth.astype(np.int16, copy=False)).parent
+        return find_callers(self.depth)
 
     @cached_property
     def end(self) -> I64:

@@ -12,16 +12,12 @@ segment has a million rows.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from nodescope.arrays import I16, I32, I64, Bool
 from nodescope.numbering import distinct
 
-Int32 = NDArray[np.int32]
-Int64 = NDArray[np.int64]
-Bool = NDArray[np.bool_]
 MAX_DEPTH = 1 << 15  # frames; `stacks.depth` has 16 bits
 
 
@@ -29,24 +25,12 @@ MAX_DEPTH = 1 << 15  # frames; `stacks.depth` has 16 bits
 class DepthFirst:
     """The tree laid out: `row_of[call]` is the new row, -1 where it was dropped."""
 
-    depth: NDArray[np.int16]
-    frame: Int32
-    row_of: Int32
+    depth: I16
+    frame: I32
+    row_of: I32
 
 
-def find_callers(depth: NDArray[np.integer[Any]]) -> Int64:
-    """The row of each row's caller in a tree that is laid out, -1 for the outermost."""
-    parent = np.full(len(depth), -1, np.int64)
-    order = np.argsort(depth, kind="stable")
-    bounds = np.searchsorted(depth[order], np.arange(int(depth.max(initial=-1)) + 2))
-    for level in range(1, len(bounds) - 1):
-        upper = order[bounds[level - 1] : bounds[level]]
-        rows = order[bounds[level] : bounds[level + 1]]
-        parent[rows] = upper[np.searchsorted(upper, rows) - 1]
-    return parent
-
-
-def find_intact(parent: Int32, frame: Int32, frames: int) -> Bool:
+def find_intact(parent: I32, frame: I32, frames: int) -> Bool:
     """Which calls have a frame and callers that all exist, up to the outermost."""
     rows = np.arange(len(parent), dtype=np.int32)
     intact = (frame >= 0) & (frame < frames) & (parent >= -1) & (parent < rows)
@@ -54,7 +38,7 @@ def find_intact(parent: Int32, frame: Int32, frames: int) -> Bool:
     return np.asarray(~broken)
 
 
-def _climb(ancestor: Int32, broken: Bool, depth: Int32 | None) -> None:
+def _climb(ancestor: I32, broken: Bool, depth: I32 | None) -> None:
     """Pointer doubling: after n rounds each row has heard from 2^n callers."""
     while (above := np.flatnonzero(ancestor >= 0)).size:
         upper = ancestor[above]
@@ -65,7 +49,7 @@ def _climb(ancestor: Int32, broken: Bool, depth: Int32 | None) -> None:
         ancestor[above] = ancestor[upper]
 
 
-def mark_callers(parent: Int32, wanted: Bool) -> Bool:
+def mark_callers(parent: I32, wanted: Bool) -> Bool:
     """The wanted stacks and all their callers."""
     in_use = wanted.copy()
     above = parent[wanted]
@@ -77,7 +61,7 @@ def mark_callers(parent: Int32, wanted: Bool) -> Bool:
     return in_use
 
 
-def lay_out(parent: Int32, frame: Int32, in_use: Bool, row_of_frame: Int32) -> DepthFirst:
+def lay_out(parent: I32, frame: I32, in_use: Bool, row_of_frame: I32) -> DepthFirst:
     """Lay out the stacks in use, frames renumbered; equal stacks become one row.
 
     With a stack all its callers must be in use. A stack deeper than can be told (an
@@ -103,7 +87,7 @@ def lay_out(parent: Int32, frame: Int32, in_use: Bool, row_of_frame: Int32) -> D
     return laid
 
 
-def _merge(levels: list[Int64], parent: Int32, frame: Int32) -> tuple[list[_Level], Int64]:
+def _merge(levels: list[I64], parent: I32, frame: I32) -> tuple[list[_Level], I64]:
     """The distinct nodes of each depth, and which node a row became."""
     nodes: list[_Level] = []
     node_of = np.full(len(parent) + 1, 0, np.int64)
@@ -113,7 +97,7 @@ def _merge(levels: list[Int64], parent: Int32, frame: Int32) -> tuple[list[_Leve
     return nodes, node_of
 
 
-def _split_levels(parent: Int32) -> list[Int64]:
+def _split_levels(parent: I32) -> list[I64]:
     """Rows by number of callers, outermost first."""
     depth = (parent >= 0).astype(np.int32)
     _climb(parent, np.zeros(len(parent), np.bool_), depth)
@@ -125,23 +109,23 @@ def _split_levels(parent: Int32) -> list[Int64]:
 class _Level:
     """Nodes of one depth, ordered by parent node, then by frame."""
 
-    parent: Int64
-    frame: Int32
-    node_of_row: Int64
+    parent: I64
+    frame: I32
+    node_of_row: I64
 
     @classmethod
-    def of(cls, parent_node: Int64, frame: Int32) -> _Level:
+    def of(cls, parent_node: I64, frame: I32) -> _Level:
         unique, node_of_row = np.unique(parent_node << 32 | frame, return_inverse=True)
         return cls(unique >> 32, (unique & 0xFFFFFFFF).astype(np.int32), node_of_row)
 
 
-def _place(levels: list[_Level]) -> list[Int64]:
+def _place(levels: list[_Level]) -> list[I64]:
     """The depth-first row of each node, per level."""
     sizes = [np.ones(len(level.frame), np.int64) for level in levels]
     for lower in range(len(levels) - 1, 0, -1):
         below = np.bincount(levels[lower].parent, sizes[lower], len(sizes[lower - 1]))
         sizes[lower - 1] += below.astype(np.int64)
-    positions: list[Int64] = []
+    positions: list[I64] = []
     for index, level in enumerate(levels):
         before = np.cumsum(sizes[index]) - sizes[index]  # rows of nodes further left
         if index:

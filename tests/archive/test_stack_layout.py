@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from nodescope.archive.stack_tree import MAX_DEPTH, find_callers, lay_out
+from nodescope.archive.function_paths import find_callers
+from nodescope.archive.stack_layout import MAX_DEPTH, lay_out
 
 
 def chain(depth: int) -> tuple[np.ndarray, np.ndarray]:
