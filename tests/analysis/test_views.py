@@ -12,6 +12,7 @@ from nodescope.analysis import flame
 from nodescope.analysis.cores import derive_shares
 from nodescope.analysis.filter import Filter
 from nodescope.analysis.flame import FlameNames, Group, flame_rows, merge, prune, to_tree, whole
+from nodescope.analysis.flame_node import FlameNode
 from nodescope.analysis.heatmap import make_heatmap
 from nodescope.analysis.top import rank
 from nodescope.archive.reader import Archive
@@ -22,7 +23,7 @@ from nodescope.recording.sample_columns import SampleColumns
 ALL = SAMPLES + LATER
 
 
-def paths(node: dict[str, Any], above: tuple[str, ...] = ()) -> Counter[tuple[str, ...]]:
+def paths(node: FlameNode, above: tuple[str, ...] = ()) -> Counter[tuple[str, ...]]:
     """Every path of a flame graph with its value, the root left out."""
     found: Counter[tuple[str, ...]] = Counter()
     for child in node["children"]:

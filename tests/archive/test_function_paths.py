@@ -15,6 +15,7 @@ from tests.analysis.test_call_tree import callers, trees
 from nodescope.analysis.call_tree import CallTree
 from nodescope.analysis.filter import Filter, count_values, number_values
 from nodescope.analysis.flame import FlameNames, Group, flame_rows, merge, prune, to_tree, whole
+from nodescope.analysis.flame_node import FlameNode
 from nodescope.archive import sealed_tables
 from nodescope.archive.function_paths import Leaves, find_wide_callers, least_between, next_smaller
 from nodescope.recording import sample_columns
@@ -143,10 +144,8 @@ def test_groups_left_out_count(rolled_up: list[SampleColumns]) -> None:
     assert whole(prune(rows, 0.9)) == 40 * len(SAMPLES)
 
 
-def _in_order(node: dict[str, object]) -> object:
-    children = node["children"]
-    assert isinstance(children, list)
-    below = sorted((_in_order(child) for child in children), key=repr)
+def _in_order(node: FlameNode) -> object:
+    below = sorted((_in_order(child) for child in node["children"]), key=repr)
     return (node["name"], node["value"], node.get("module"), tuple(below))
 
 

@@ -11,6 +11,7 @@ import pytest
 from nodescope.archive.gaps import NOT_RUNNING
 from nodescope.archive.reader import Archive
 from nodescope.archive.retention import Retention, freeze
+from nodescope.archive.schema import ColumnData
 from nodescope.archive.status import summarise
 from nodescope.quantities import HOUR_NS, SECOND_NS
 
@@ -118,7 +119,7 @@ def test_the_open_segment_counts_and_its_recorder_is_named(
 def test_gaps_damage_and_freezes_are_told(studio: Studio, tools: type[Toolbox]) -> None:
     tape = studio.open()
     now = studio.clock.monotonic
-    row = dict(from_ns=[now], to_ns=[now + 7], source=["cores"], cpu=[1], lost=[None])
+    row: ColumnData = dict(from_ns=[now], to_ns=[now + 7], source=["cores"], cpu=[1], lost=[None])
     tape.writer.append("gaps", {**row, "reason": ["x" * 1000]})
     tape.beat(studio.clock)
     tape.seal()

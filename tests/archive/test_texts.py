@@ -7,12 +7,12 @@ import os
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodescope.archive.schema import make_batch
+from nodescope.archive.schema import ColumnData, make_batch
 
 
 def _column(texts: list[str | None], *, table: str = "cgroup_names", name: str = "unit") -> object:
     rows = len(texts)
-    columns = {"time_ns": [0] * rows, "cgroup": ["/"] * rows, name: texts}
+    columns: ColumnData = {"time_ns": [0] * rows, "cgroup": ["/"] * rows, name: texts}
     return make_batch(table, columns).column(name).to_pylist()
 
 
@@ -26,8 +26,10 @@ def test_lone_surrogates_of_other_origin_too() -> None:
 
 
 def test_plain_strings_too() -> None:
-    columns = {"time_ns": [0], "sequence": [1], "level": [4], "facility": [0], "user": [False],
-               "text": ["x\udcff"]}  # fmt: skip
+    columns: ColumnData = {
+        "time_ns": [0], "sequence": [1], "level": [4], "facility": [0], "user": [False],
+        "text": ["x\udcff"],
+    }  # fmt: skip
     assert make_batch("kernel_log", columns).column("text").to_pylist() == ["x\ufffd"]
 
 

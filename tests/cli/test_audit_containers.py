@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from tests.sources.containers.test_docker import docker_root
 
+from nodescope.archive.schema import ColumnData
 from nodescope.archive.writer import ArchiveWriter
 from nodescope.clock import SystemClock
 from nodescope.quantities import SECOND_NS
@@ -36,7 +37,7 @@ def record_loop(path: Path, name: str, ends: int) -> None:
         rows.append((started + SECOND_NS, "container_exit", {**details, "exit_status": 4}))
     node = {"name": "n", "boot_id": "b"}
     with ArchiveWriter.open(path, node=node, clock=clock, tick_ns=1000) as writer:
-        columns = {
+        columns: ColumnData = {
             "time_ns": [row[0] for row in rows],
             "kind": [row[1] for row in rows],
             "subject": [name] * len(rows),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.diagnosis.test_diagnose import SHAPE, without
@@ -13,6 +12,8 @@ from nodescope.cli.main import main
 from nodescope.diagnosis.report.text import render_text
 from nodescope.lab import synthetic
 from nodescope.lab.score import solve
+from nodescope.records.node import CgroupChurnRow, DyingParentRow, MemoryCgroupsRow, UnitRow
+from nodescope.records.recorder import EventRow
 from nodescope.records.view_forms import render_command
 
 LEAKY, INNOCENT = "slow-leaker.service", "innocent.service"
@@ -27,38 +28,39 @@ class _TwoLoopers(synthetic._Story):
     def _memory(self, start: int, length: int) -> None:
         for second in range(start, start + length, 10):
             at = self.at(second)
-            self._append("memory_cgroups", [
-                dict(time_ns=at, version="v1", tracked=PILE + 340, visible=240, dying=PILE + 100)
+            self._append([
+                MemoryCgroupsRow(time_ns=at, version="v1", tracked=PILE + 340, visible=240,
+                                 dying=PILE + 100)
             ])  # fmt: skip
-            self._append("cgroup_churn", [self._churn(second, name) for name in EVERY_S])
-        self._append("dying_parents", [
-            dict(time_ns=self.at(start), path="/system.slice", dying=PILE, kind="shmem",
-                 held_bytes=4096 * PILE)
+            self._append([self._churn(second, name) for name in EVERY_S])
+        self._append([
+            DyingParentRow(time_ns=self.at(start), path="/system.slice", dying=PILE, kind="shmem",
+                           held_bytes=4096 * PILE)
         ])  # fmt: skip
 
-    def _churn(self, second: int, name: str) -> dict[str, Any]:
+    def _churn(self, second: int, name: str) -> CgroupChurnRow:
         ended = sum(each % EVERY_S[name] == 0 for each in range(max(0, second - 10), second))
         stay = len(range(0, max(0, second - 60), EVERY_S[name])) if name == LEAKY else 0
-        return dict(
+        return CgroupChurnRow(
             time_ns=self.at(second), parent="/system.slice", pattern=name, maker="systemd",
             maker_pid=1, workload="(sh)", made=ended, removed=ended, released=ended,
             attached=ended, unreleased=stay, way="tracepoints",
         )  # fmt: skip
 
     def _units(self, start: int) -> None:
-        self._append("units", [
-            dict(time_ns=self.at(start), unit=name, load="loaded", active="activating",
-                 sub="auto-restart", result="exit-code", restarts=1, file_state="enabled",
-                 preset="enabled", vendor="vendor", wanted_by="multi-user.target",
-                 why_not_started="started", cgroup=f"/system.slice/{name}", starts=ended,
-                 failures=ended, successes=0)
+        self._append([
+            UnitRow(time_ns=self.at(start), unit=name, load="loaded", active="activating",
+                    sub="auto-restart", result="exit-code", restarts=1, file_state="enabled",
+                    preset="enabled", vendor="vendor", wanted_by="multi-user.target",
+                    why_not_started="started", cgroup=f"/system.slice/{name}", starts=ended,
+                    failures=ended, successes=0)
             for name, ended in ENDED.items()
         ])  # fmt: skip
 
     def _containers(self, start: int, length: int) -> None:
-        self._append("events", [
-            dict(time_ns=self.at(second), kind="unit_exit", subject=name, message="ended",
-                 details='{"exit_status":1}')
+        self._append([
+            EventRow(time_ns=self.at(second), kind="unit_exit", subject=name, message="ended",
+                     details='{"exit_status":1}')
             for second in range(start, start + length)
             for name, every_s in EVERY_S.items()
             if second % every_s == 0

@@ -1,13 +1,12 @@
 from __future__ import annotations
 
-from typing import Any
-
+from nodescope.analysis.flame_node import FlameNode
 from nodescope.pictures.colour import LESS, MORE
 from nodescope.pictures.drawing import Box
 from nodescope.pictures.flame_change import change, draw_flame_change, with_before
 
 
-def node(name: str, value: int, *children: dict[str, Any]) -> dict[str, Any]:
+def node(name: str, value: int, *children: FlameNode) -> FlameNode:
     return {"name": name, "value": value, "children": list(children)}
 
 
@@ -41,4 +40,4 @@ def test_colour_is_the_change_and_width_is_now() -> None:
 
 
 def test_one_sample_is_no_change() -> None:
-    assert abs(change({"value": 1, "before": 0.0})) <= 0.5
+    assert abs(change(with_before(node("new", 1), node("new", 0), 1.0))) <= 0.5

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import io
+from typing import Any
 
 import numpy as np
 import pytest
 
 from nodescope.analysis.cores import CoreShares
+from nodescope.analysis.flame_node import FlameNode
 from nodescope.analysis.heatmap import Heatmap
 from nodescope.analysis.top import TopEntry
 from nodescope.pictures.colour import NIGHT, PAPER, nearest_of_256, ramp
@@ -152,6 +154,7 @@ def test_one_pegged_core_of_96_is_seen_however_small_the_terminal() -> None:
 
 
 def test_what_was_not_read_is_null() -> None:
+    document: Any
     document, said = cores_document(cores(), SECOND_NS)
     assert said is None
     assert document["system"][0][:2] == [None, 0.02]
@@ -165,8 +168,13 @@ def test_what_nobody_read_stays_unread_when_folded() -> None:
     assert folded[0, 1:].tolist() == [0.5, 0.1]
 
 
-def node(name: str, value: int, *children: dict[str, object], **more: object) -> dict[str, object]:
-    return {"name": name, "value": value, "children": list(children), **more}
+def node(
+    name: str, value: int, *children: FlameNode, module: str = "", kernel: bool = False
+) -> FlameNode:
+    made: FlameNode = {"name": name, "value": value, "children": list(children)}
+    if module:
+        made["module"], made["kernel"] = module, kernel
+    return made
 
 
 TREE = node(

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodescope.errors import MalformedSource, SourceAbsent
+from nodescope.records.json import JsonObject
 from nodescope.wire import json_fields
 
 
@@ -51,7 +52,7 @@ def test_any_text_is_a_time_or_none(said: str) -> None:
 
 
 def test_wrong_types_are_missing() -> None:
-    said = {"a": True, "b": 1 << 70, "c": [], "d": "", "e": 5, "f": "x" * 5000, "g": 0}
+    said: JsonObject = {"a": True, "b": 1 << 70, "c": [], "d": "", "e": 5, "f": "x" * 5000, "g": 0}
     assert [json_fields.whole(said, name) for name in "abce"] == [None, None, None, 5]
     assert [json_fields.text(said, name) for name in "acde"] == [None, None, None, None]
     assert len(json_fields.text(said, "f") or "") == json_fields.MAX_TEXT

@@ -7,8 +7,8 @@ and counts from there. Times are on the wall clock.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Iterator, Sequence
+from typing import Any, Generic
 
 import numpy as np
 import numpy.typing as npt
@@ -16,77 +16,65 @@ import pyarrow as pa
 
 from nodescope.recording.part import Part
 from nodescope.recording.window import Window
+from nodescope.records import ColumnKind
+from nodescope.records.table import RowType
 
-Key = tuple[Any, ...]
+Subject = tuple[Any, ...]
 Array = npt.NDArray[Any]
 
 
-class Tables(Protocol):
-    """Something to read tables from, sorted as the archive sorts them."""
+class Counters(Generic[RowType]):
+    """The rises of a table's counters by its subjects, gathered part after part."""
 
-    def columns(self, table: str, names: Sequence[str]) -> Mapping[str, Array]:
-        """Columns as numpy has them, null as NaN or None; `time_ns` in wall time."""
-        ...
+    def __init__(self, kind: type[RowType], window: Window) -> None:
+        table = kind.table()
+        self._kind = kind
+        self._window = window
+        self._counters = [each.name for each in table.columns if each.kind is ColumnKind.COUNTER]
+        self._last: dict[Subject, dict[str, float]] = {}
+        self._rises: dict[Subject, dict[str, int]] = {}
 
-
-class SegmentTables:
-    """The tables of one segment."""
-
-    def __init__(self, segment: Part) -> None:
-        self._segment = segment
-
-    def columns(self, table: str, names: Sequence[str]) -> Mapping[str, Array]:
-        content = self._segment.read(table, names)
-        found = {name: _as_numpy(content.column(name)) for name in names}
-        if len(content):
-            found["time_ns"] = self._segment.wall_ns(found["time_ns"])
-        return found
-
-
-def _as_numpy(column: Any) -> Array:
-    """A column as numpy has it; pyarrow cannot do it for words that are null in every row."""
-    if pa.types.is_dictionary(column.type) and column.null_count == len(column):
-        return np.full(len(column), None, object)
-    values: Array = column.to_numpy()
-    return values
-
-
-class Counters:
-    """The rises of some columns of a table, gathered segment after segment."""
-
-    def __init__(self, table: str, keys: Sequence[str], counters: Sequence[str]) -> None:
-        self._table = table
-        self._keys = keys
-        self._counters = counters
-        self._last: dict[Key, dict[str, float]] = {}
-        self.rises: dict[Key, dict[str, int]] = {}
-        """By key, the columns that are known, and how far each rose."""
-
-    def add(self, tables: Tables, window: Window) -> None:
-        """Take the rows of one segment; segments come in the order of time."""
-        names = ["time_ns", *self._keys, *self._counters]
-        columns = tables.columns(self._table, names)
-        times = columns["time_ns"]
-        values = {name: columns[name].astype(np.float64) for name in self._counters}
-        for key, start, end in groups([columns[name] for name in self._keys]):
-            within = slice(start, start + int(np.searchsorted(times[start:end], window.to_ns)))
+    def add(self, part: Part) -> None:
+        """Take the rows of one part; parts come in the order of time."""
+        table = self._kind.table()
+        if table.name not in part.description.tables:
+            return
+        content = part.read(table.name, ["time_ns", *table.subject, *self._counters])
+        times = part.wall_ns(content.column("time_ns").to_numpy())
+        values = {name: _numbers(content.column(name)) for name in self._counters}
+        for subject, start, end in groups([_values(content.column(n)) for n in table.subject]):
+            length = int(np.searchsorted(times[start:end], self._window.to_ns))
+            within = slice(start, start + length)
             for name in self._counters:
-                self._rise(key, name, times[within], values[name][within], window.from_ns)
+                self._rise(subject, name, times[within], values[name][within])
 
-    def _rise(self, key: Key, name: str, times: Array, values: Array, from_ns: int) -> None:
+    def _rise(self, subject: Subject, name: str, times: Array, values: Array) -> None:
         known = ~np.isnan(values)
         if not known.any():
             return
         times, values = times[known], values[known]
-        before = self._last.setdefault(key, {}).get(name, values[0])
+        before = self._last.setdefault(subject, {}).get(name, values[0])
         steps = np.maximum(np.diff(values, prepend=before), 0)
-        self._last[key][name] = float(values[-1])
-        rises = self.rises.setdefault(key, {})
-        rises[name] = rises.get(name, 0) + int(steps[times >= from_ns].sum())
+        self._last[subject][name] = float(values[-1])
+        rises = self._rises.setdefault(subject, {})
+        rises[name] = rises.get(name, 0) + int(steps[times >= self._window.from_ns].sum())
+
+    def rises(self) -> Iterator[RowType]:
+        """Yield a row for each subject: its counters are how far they rose, None if not known."""
+        names = self._kind.table().subject
+        for subject, rises in self._rises.items():
+            keys = dict(zip(names, subject, strict=True))
+            yield self._kind(**keys, **rises, time_ns=self._window.to_ns)
+
+    def risen(self, row: RowType) -> RowType:
+        """Return the row with its counters replaced by how far they rose."""
+        subject = tuple([getattr(row, name) for name in row.table().subject])
+        rises = self._rises.get(subject, {})
+        return row.replace(**{name: rises.get(name) for name in self._counters})
 
 
-def groups(keys: Sequence[Array]) -> Iterator[tuple[Key, int, int]]:
-    """Runs of equal keys in sorted columns: the key, and from which row to which."""
+def groups(keys: Sequence[Array]) -> Iterator[tuple[Subject, int, int]]:
+    """Yield runs of equal keys in columns: the key, and from which row to which."""
     length = len(keys[0])
     if not length:
         return
@@ -97,21 +85,22 @@ def groups(keys: Sequence[Array]) -> Iterator[tuple[Key, int, int]]:
         yield tuple(_plain(column[start]) for column in keys), start, end
 
 
+def _numbers(column: Any) -> npt.NDArray[np.float64]:
+    """Return a column of numbers; null is NaN."""
+    numbers: npt.NDArray[np.float64] = column.to_numpy().astype(np.float64)
+    return numbers
+
+
+def _values(column: Any) -> Array:
+    """Return a column as numpy has it."""
+    # pyarrow cannot do it for words that are null in every row.
+    if pa.types.is_dictionary(column.type) and column.null_count == len(column):
+        return np.full(len(column), None, object)
+    values: Array = column.to_numpy()
+    return values
+
+
 def _plain(value: Any) -> Any:
-    """A value as Python has it; what is not known is None."""
+    """Return a value as Python has it; what is not known is None."""
     plain = value.item() if isinstance(value, np.generic) else value
     return None if plain != plain else plain
-
-
-def latest_rows(
-    tables: Tables, table: str, keys: Sequence[str], names: Sequence[str], to_ns: int
-) -> dict[Key, dict[str, Any]]:
-    """By key, the last row before a moment."""
-    columns = tables.columns(table, ["time_ns", *keys, *names])
-    found: dict[Key, dict[str, Any]] = {}
-    for key, start, end in groups([columns[name] for name in keys]):
-        last = start + int(np.searchsorted(columns["time_ns"][start:end], to_ns)) - 1
-        if last >= start:
-            found[key] = dict(zip(keys, key, strict=True))
-            found[key] |= {name: _plain(columns[name][last]) for name in names}
-    return found

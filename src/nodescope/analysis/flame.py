@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from nodescope.analysis.call_tree import CallTree, identify_frames, mix
 from nodescope.analysis.filter import Filter, count_values, number_values
+from nodescope.analysis.flame_node import FlameNode
 from nodescope.analysis.names import name_pods
 from nodescope.archive.function_paths import FunctionPaths, find_paths, find_wide_callers
 from nodescope.archive.sealed_tables import NARROW
@@ -361,20 +362,20 @@ def _depths(rows: FlameRows) -> I64:
     return depth
 
 
-def to_tree(rows: FlameRows, names: FlameNames, total: int, *, root: str = "all") -> dict[str, Any]:
+def to_tree(rows: FlameRows, names: FlameNames, total: int, *, root: str = "all") -> FlameNode:
     """Nested `{name, value, children}`, widest first; `module` and `kernel` where known.
 
     `total` is what the root shows: all samples, also those of paths pruned away.
     """
-    top: dict[str, Any] = {"name": root, "value": total, "children": []}
-    nodes: dict[int, dict[str, Any]] = {0: top}
+    top: FlameNode = {"name": root, "value": total, "children": []}
+    nodes: dict[int, FlameNode] = {0: top}
     order = np.argsort(-rows.total, kind="stable").tolist()
     listed = [column.tolist() for column in (rows.path, rows.caller, rows.frame, rows.total)]
     for at in order:
         module, name, kernel = names.of[listed[2][at]]
-        node: dict[str, Any] = {"name": name, "value": listed[3][at], "children": []}
+        node: FlameNode = {"name": name, "value": listed[3][at], "children": []}
         if module:
-            node |= {"module": module, "kernel": kernel}
+            node["module"], node["kernel"] = module, kernel
         nodes[listed[0][at]] = node
     for at in order:
         nodes[listed[1][at]]["children"].append(nodes[listed[0][at]])

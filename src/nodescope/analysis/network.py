@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
-from nodescope.analysis.counters import Counters, Key, Tables, latest_rows
+from nodescope.analysis.counters import Counters
+from nodescope.recording.part import Part
+from nodescope.recording.recording import Recording
 from nodescope.recording.window import Window
 from nodescope.records.event import Event
+from nodescope.records.node import (
+    InterruptRow,
+    NicQueueRow,
+    NicRow,
+    NicStatisticRow,
+    SoftnetRow,
+)
 from nodescope.sources.network.driver_statistics import classify_statistic
 
 EVENT_KINDS = frozenset(
@@ -18,13 +26,6 @@ EVENT_KINDS = frozenset(
         "nic_reset_failed", "nic_event_recovered", "nic_health",
     }
 )  # fmt: skip
-_NIC = ("driver", "version", "bus", "up", "carrier", "rx_queues", "tx_queues")
-_NIC_COUNTERS = (
-    "carrier_changes", "tx_timeouts", "rx_packets", "tx_packets", "rx_dropped", "tx_errors",
-)  # fmt: skip
-_QUEUE_KEYS = ("nic", "queue", "direction", "irq")
-_QUEUE = ("irq_name", "affinity", "effective")
-_CORE = ("processed", "dropped", "squeezed", "net_rx", "net_tx", "starved_ns")
 _RESETS = ("total_resets", "resets", "reset_count")
 
 
@@ -95,65 +96,84 @@ class Network:
     events: list[Event]
 
 
-def derive_network(parts: Iterable[Tables], events: Sequence[Event], window: Window) -> Network:
-    """From the tables of a window's segments, in the order of time."""
-    nics = Counters("nics", ["nic"], _NIC_COUNTERS)
-    queues = Counters("nic_queues", _QUEUE_KEYS, ["tx_timeouts"])
-    statistics = Counters("nic_statistics", ["nic", "name"], ["value"])
-    interrupts = Counters("interrupts", ["irq", "cpu"], ["count"])
-    softnet = Counters("softnet", ["cpu"], _CORE)
-    devices: dict[Key, dict[str, Any]] = {}
-    served: dict[Key, dict[str, Any]] = {}
-    for tables in parts:
+def derive_network(
+    recording: Recording, window: Window, parts: Iterable[Part] | None = None
+) -> Network:
+    """Derive it from a recording; `parts` are those of the window, if somebody counts them."""
+    nics, queues = Counters(NicRow, window), Counters(NicQueueRow, window)
+    statistics, softnet = Counters(NicStatisticRow, window), Counters(SoftnetRow, window)
+    interrupts = Counters(InterruptRow, window)
+    for part in recording.overlapping(window) if parts is None else parts:
         for counters in (nics, queues, statistics, interrupts, softnet):
-            counters.add(tables, window)
-        # What a later segment does not have any more is gone.
-        devices = latest_rows(tables, "nics", ["nic"], _NIC, window.to_ns) or devices
-        served = latest_rows(tables, "nic_queues", _QUEUE_KEYS, _QUEUE, window.to_ns) or served
-    reports = [_nic(row, nics.rises) for row in devices.values()]
-    by_name = {report.nic: report for report in reports}
-    for key, row in served.items():
-        if row["nic"] in by_name:
-            timeouts = queues.rises.get(key, {}).get("tx_timeouts")
-            by_name[row["nic"]].queues.append(_queue(row, timeouts, interrupts.rises))
-    for (nic, name), rises in statistics.rises.items():
-        if nic in by_name and rises.get("value") and classify_statistic(name).trouble:
-            by_name[nic].trouble[name] = rises["value"]
-    told = [event for event in events if event.kind in EVENT_KINDS]
-    for report in reports:
+            counters.add(part)
+    last_ns = window.to_ns - 1
+    devices = sorted(recording.state(NicRow, last_ns), key=lambda row: row.nic)
+    by_name = {row.nic: _nic(nics.risen(row)) for row in devices}
+    served = _served(interrupts.rises())
+    for row in recording.state(NicQueueRow, last_ns):
+        if row.nic in by_name:
+            cores = {} if row.irq is None else served.get(row.irq, {})
+            by_name[row.nic].queues.append(_queue(queues.risen(row), cores))
+    for rise in statistics.rises():
+        if rise.nic in by_name and rise.value and classify_statistic(rise.name).trouble:
+            by_name[rise.nic].trouble[rise.name] = rise.value
+    events = recording.events(window, *EVENT_KINDS)
+    for report in by_name.values():
         report.queues.sort(key=lambda queue: (queue.queue, queue.direction or ""))
-        report.resets = _resets(report, told)
-    return Network(reports, _cores(softnet.rises, reports), told)
+        report.resets = _resets(report, events)
+    reports = list(by_name.values())
+    return Network(reports, _cores(softnet.rises(), reports), events)
 
 
-def _nic(row: dict[str, Any], rises: dict[Key, dict[str, int]]) -> NicReport:
-    rose = rises.get((row["nic"],), {})
-    return NicReport(**(row | {name: rose.get(name) for name in _NIC_COUNTERS}))
+def _nic(row: NicRow) -> NicReport:
+    return NicReport(
+        nic=row.nic,
+        driver=row.driver,
+        version=row.version,
+        bus=row.bus,
+        up=row.up,
+        carrier=row.carrier,
+        rx_queues=row.rx_queues,
+        tx_queues=row.tx_queues,
+        carrier_changes=row.carrier_changes,
+        tx_timeouts=row.tx_timeouts,
+        rx_packets=row.rx_packets,
+        tx_packets=row.tx_packets,
+        rx_dropped=row.rx_dropped,
+        tx_errors=row.tx_errors,
+    )
 
 
-def _queue(
-    row: dict[str, Any], timeouts: int | None, interrupts: dict[Key, dict[str, int]]
-) -> Queue:
-    by_core = {
-        cpu: rises["count"]
-        for (irq, cpu), rises in interrupts.items()
-        if irq == row["irq"] and rises.get("count")
-    }
-    names = ("queue", "direction", "irq", *_QUEUE)
-    return Queue(**{name: row[name] for name in names}, tx_timeouts=timeouts, interrupts=by_core)
+def _queue(row: NicQueueRow, interrupts: dict[int, int]) -> Queue:
+    return Queue(
+        queue=row.queue,
+        direction=row.direction,
+        irq=row.irq,
+        irq_name=row.irq_name,
+        affinity=row.affinity,
+        effective=row.effective,
+        tx_timeouts=row.tx_timeouts,
+        interrupts=dict(interrupts),
+    )
+
+
+def _served(rises: Iterable[InterruptRow]) -> dict[int, dict[int, int]]:
+    """Return how often each core served each interrupt."""
+    served: dict[int, dict[int, int]] = {}
+    for row in rises:
+        if row.count:
+            served.setdefault(row.irq, {})[row.cpu] = row.count
+    return served
 
 
 def _resets(report: NicReport, events: Sequence[Event]) -> int:
-    """As the kernel's log told them, or as the driver counted them."""
+    """Return how often a device was reset: as the kernel's log or the driver counted it."""
     logged = sum(event.kind == "nic_reset" and event.subject == report.nic for event in events)
     return max([logged, *(report.trouble.get(name, 0) for name in _RESETS)])
 
 
-def _cores(rises: dict[Key, dict[str, int]], nics: Sequence[NicReport]) -> list[CoreReport]:
-    cores = {}
-    for (cpu,), rose in rises.items():
-        known: dict[str, Any] = {name: rose.get(name) for name in _CORE}
-        cores[cpu] = CoreReport(cpu, **known)
+def _cores(rises: Iterable[SoftnetRow], nics: Sequence[NicReport]) -> list[CoreReport]:
+    cores = {row.cpu: _core(row) for row in rises}
     for nic in nics:
         for queue in nic.queues:
             label = f"{nic.nic} {queue.queue}"
@@ -163,3 +183,15 @@ def _cores(rises: dict[Key, dict[str, int]], nics: Sequence[NicReport]) -> list[
                     if label not in cores[cpu].serves:
                         cores[cpu].serves.append(label)
     return sorted(cores.values(), key=lambda core: core.cpu)
+
+
+def _core(row: SoftnetRow) -> CoreReport:
+    return CoreReport(
+        cpu=row.cpu,
+        processed=row.processed,
+        dropped=row.dropped,
+        squeezed=row.squeezed,
+        net_rx=row.net_rx,
+        net_tx=row.net_tx,
+        starved_ns=row.starved_ns,
+    )

@@ -17,12 +17,12 @@ import numpy as np
 from nodescope.analysis.call_tree import CallTree
 from nodescope.analysis.cores import derive_shares
 from nodescope.analysis.filter import Filter
-from nodescope.archive.description import Description, wall_gap
-from nodescope.archive.gaps import add_pause, merge_gaps
+from nodescope.archive.description import Description
+from nodescope.archive.gaps import merge_gaps
 from nodescope.arrays import I64, Bool
 from nodescope.clock import CLOCK_STEP_NS
-from nodescope.recording.core_readings import CoreReadings
 from nodescope.recording.part import Part
+from nodescope.recording.recording import Recording
 from nodescope.recording.sample_columns import SampleColumns
 from nodescope.recording.window import Window
 from nodescope.records.recorder import Gap
@@ -91,30 +91,29 @@ def _share(part: int, whole: int) -> float | None:
 
 
 def assess(
-    parts: Iterable[SampleColumns],
-    segments: Sequence[Part],
-    readings: Iterable[CoreReadings],
-    window: Window,
-    chosen: Filter,
+    recording: Recording, window: Window, chosen: Filter, samples: Iterable[SampleColumns]
 ) -> Quality:
-    """Assess a window; `parts`, `segments` and `readings` are those it touches."""
+    """Assess a window; `samples` are those of it, part by part."""
     quality = Quality()
-    for part in parts:
-        _count_samples(part, chosen, quality)
-    quality.unresolved_reasons = _reasons(segments)
+    for columns in samples:
+        _count_samples(columns, chosen, quality)
+    if not window.length_ns:
+        return quality
+    parts = recording.overlapping(window)
+    quality.unresolved_reasons = _reasons(parts)
     before: Description | None = None
-    for segment in segments:
-        description = segment.description
-        quality.lost += _lost(segment, before, window)
-        quality.gaps += _gaps(segment, before, window)
+    for part in parts:
+        description = part.description
+        quality.lost += _lost(part, before, window)
         quality.clock_steps += _steps(description, window)
-        quality.throttled += _throttled(segment, window)
         late_ns = None if description.cost is None else description.cost.late_max_ns
         if late_ns is not None:
             quality.late_ns = max(quality.late_ns or 0, late_ns)
         before = description
-    quality.gaps = merge_gaps(quality.gaps, CLOCK_STEP_NS)
-    shares = derive_shares(readings, window.from_ns, window.to_ns, max(1, window.length_ns))
+    quality.throttled = len(recording.events(window, _THROTTLED))
+    quality.gaps = merge_gaps(recording.gaps(window), CLOCK_STEP_NS)
+    readings = recording.core_readings(window)
+    shares = derive_shares(readings, window.from_ns, window.to_ns, window.length_ns)
     idle = shares.shares["idle"] + shares.shares["iowait"]
     if idle.size and not np.isnan(idle).all():
         quality.idle_share = float(np.nanmean(idle))
@@ -150,15 +149,14 @@ def _count_samples(part: SampleColumns, chosen: Filter, quality: Quality) -> Non
     )
 
 
-def _reasons(segments: Sequence[Part]) -> dict[str, int] | None:
-    """Why places have no name, as each run of the recorder last said in these segments."""
+def _reasons(parts: Sequence[Part]) -> dict[str, int] | None:
+    """Return why places have no name, as each run of the recorder last reported in these parts."""
     said: dict[tuple[str, int], dict[str, int]] = {}
-    for segment in segments:
-        texts = segment.read("heartbeats", ["unresolved"]).column("unresolved").to_pylist()
+    for part in parts:
+        texts = part.read("heartbeats", ["unresolved"]).column("unresolved").to_pylist()
         told = [text for text in texts if text is not None]
         if told:
-            start = segment.description.start
-            said[start.boot_id, start.run_ns] = parse_reasons(told[-1])
+            said[part.description.run] = parse_reasons(told[-1])
     if not said:
         return None
     total: Counter[str] = Counter()
@@ -190,26 +188,20 @@ def _along_paths(tree: CallTree, own: I64) -> I64:
     return sums
 
 
-def _lost(segment: Part, before: Description | None, window: Window) -> int:
-    """How far the counter of lost records rose between heartbeats in the window."""
-    table = segment.read("heartbeats", ["time_ns", "lost"])
-    if not len(table):
+def _lost(part: Part, before: Description | None, window: Window) -> int:
+    """Return how far the counter of lost records rose between heartbeats in the window."""
+    table = part.read("heartbeats", ["time_ns", "lost"])
+    lost = table.column("lost").to_numpy().astype(np.float64)
+    counted = np.flatnonzero(~np.isnan(lost))  # an import has counted none
+    if not len(counted):
         return 0
-    times = segment.wall_ns(table.column("time_ns").to_numpy())
-    lost = np.array([each or 0 for each in table.column("lost").to_pylist()], np.int64)
-    start = 0 if segment.description.start.first_of_run else int(lost[0])
-    if before is not None and before.cost is not None and before.run == segment.description.run:
+    times = part.wall_ns(table.column("time_ns").to_numpy())
+    start = 0 if part.description.start.first_of_run else int(lost[counted[0]])
+    if before is not None and before.cost is not None and before.run == part.description.run:
         start = before.cost.lost_last or 0
-    rises = np.diff(lost, prepend=start)
-    inside = (times >= window.from_ns) & (times < window.to_ns)
-    return int(np.maximum(rises, 0)[inside].sum())
-
-
-def _gaps(segment: Part, before: Description | None, window: Window) -> list[Gap]:
-    clock = segment.description.clock
-    found = [wall_gap(Gap(**row), clock) for row in segment.read("gaps").to_pylist()]
-    found = add_pause(before, segment.description, found)
-    return [gap for gap in found if gap.to_ns >= window.from_ns and gap.from_ns < window.to_ns]
+    rises = np.maximum(np.diff(lost[counted], prepend=start), 0)
+    inside = (times[counted] >= window.from_ns) & (times[counted] < window.to_ns)
+    return int(rises[inside].sum())
 
 
 def _steps(description: Description, window: Window) -> list[ClockStep]:
@@ -218,13 +210,3 @@ def _steps(description: Description, window: Window) -> list[ClockStep]:
         for (_, earlier), (since, offset) in pairwise(description.clock)
     ]
     return [step for step in steps if window.from_ns <= step.time_ns < window.to_ns]
-
-
-def _throttled(segment: Part, window: Window) -> int:
-    table = segment.read("events", ["time_ns", "kind"])
-    if not len(table):
-        return 0
-    times = segment.wall_ns(table.column("time_ns").to_numpy())
-    inside = (times >= window.from_ns) & (times < window.to_ns)
-    kinds = table.column("kind").to_pylist()
-    return sum(kinds[row] == _THROTTLED for row in np.flatnonzero(inside).tolist())

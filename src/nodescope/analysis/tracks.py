@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -93,7 +93,7 @@ class Readings:
 def read_tracks(segment: Part) -> dict[str, Readings]:
     """Every track that a segment has readings of."""
     found: dict[str, Readings] = {}
-    tables: dict[str, Any] = {}
+    tables: dict[str, _TrackTable] = {}
     for track in TRACKS.values():
         if track.table not in segment.description.tables:
             continue

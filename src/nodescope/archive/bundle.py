@@ -32,6 +32,7 @@ from nodescope.archive.files import MAX_JSON_BYTES, SEGMENT_FILE, archive_error,
 from nodescope.archive.layout import ARCHIVE_FILE, SEALED_DIRECTORY, check_format, parse_sequence
 from nodescope.errors import ArchiveError, CorruptSegment, NewerFormat
 from nodescope.records import SEALED_TABLES
+from nodescope.records.json import JsonObject
 
 BUNDLE_FORMAT = 1
 BUNDLE_FILE = "bundle.json"
@@ -85,7 +86,7 @@ class Bundle:
             raise CorruptSegment(self.where(name), "its bytes are not those that were bundled")
         return data
 
-    def read_json(self, name: str) -> dict[str, object]:
+    def read_json(self, name: str) -> JsonObject:
         """A member that is JSON, of bounded size."""
         member = self.members.get(name)
         if member is not None and member.bytes > MAX_JSON_BYTES:

@@ -21,7 +21,14 @@ from nodescope.archive.files import SEGMENT_FILE, translated
 from nodescope.archive.function_paths import find_callers
 from nodescope.archive.layout import ARCHIVE_FILE, FORMAT, SEALED_DIRECTORY
 from nodescope.archive.reader import Archive, Segment
-from nodescope.archive.schema import arrow_schema, combine, make_text, take_rows, text_indices
+from nodescope.archive.schema import (
+    ArrowTable,
+    arrow_schema,
+    combine,
+    make_text,
+    take_rows,
+    text_indices,
+)
 from nodescope.archive.sealed_tables import derive_sealed
 from nodescope.errors import UsageError
 from nodescope.records import NODE_TABLES, SEALED_TABLES
@@ -147,7 +154,7 @@ def _put_segment(
     report.segments += 1
 
 
-def cut_tables(segment: Segment, from_ns: int, to_ns: int) -> dict[str, Any]:
+def cut_tables(segment: Segment, from_ns: int, to_ns: int) -> dict[str, ArrowTable]:
     """The tables of a segment with only what lies between two wall times.
 
     Counters need a reading on either side, so one core reading per core and one

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,11 @@ from nodescope.clock import CLOCK_STEP_NS
 from nodescope.errors import ArchiveError, CorruptSegment, NewerFormat
 from nodescope.quantities import SECOND_NS
 from nodescope.records import TABLES
+from nodescope.records.json import JsonObject
 from nodescope.records.recorder import Gap
+
+if TYPE_CHECKING:  # it imports pyarrow, which marking and freezing do without
+    from nodescope.archive.schema import ArrowTable
 
 MAX_GAPS = 16  # described in full; how many there are is in `tables`
 MAX_REASON = 200
@@ -140,7 +144,7 @@ def clock_pairs(start: Start, heartbeats: Any) -> tuple[tuple[int, int], ...]:
 
 def describe(
     start: Start,
-    tables: Mapping[str, Any],
+    tables: Mapping[str, ArrowTable],
     extents: Mapping[str, TableExtent],
     clock: tuple[tuple[int, int], ...] | None = None,
 ) -> Description:
@@ -166,7 +170,7 @@ def describe(
     )
 
 
-def _times(start: Start, tables: Mapping[str, Any]) -> tuple[list[int], int | None]:
+def _times(start: Start, tables: Mapping[str, ArrowTable]) -> tuple[list[int], int | None]:
     """First and last times of what was recorded, and of what the node remembered from before.
 
     The kernel's log reaches back to the boot: that is history, and the recording
@@ -268,7 +272,7 @@ def read_description(directory: Path) -> Description:
 Parsed = TypeVar("Parsed", Start, Description)
 
 
-def _checked(directory: Path, parse: Callable[[Mapping[str, Any]], Parsed]) -> Parsed:
+def _checked(directory: Path, parse: Callable[[JsonObject], Parsed]) -> Parsed:
     folder = str(directory)  # Paths would be a fifth of a listing of twelve hours
     path = f"{folder}/{SEGMENT_FILE}"
     try:
@@ -280,13 +284,13 @@ def _checked(directory: Path, parse: Callable[[Mapping[str, Any]], Parsed]) -> P
     return _parsed(path, folder.rpartition("/")[2], content, parse)
 
 
-def parse_description(path: str, name: str, content: Mapping[str, Any]) -> Description:
+def parse_description(path: str, name: str, content: JsonObject) -> Description:
     """The description of the segment `name`, from the content of its `segment.json`."""
     return _parsed(path, name, content, _description)
 
 
 def _parsed(
-    path: str, name: str, content: Mapping[str, Any], parse: Callable[[Mapping[str, Any]], Parsed]
+    path: str, name: str, content: JsonObject, parse: Callable[[JsonObject], Parsed]
 ) -> Parsed:
     try:
         check_format(path, content.get("format"))
@@ -302,7 +306,7 @@ def _parsed(
     return parsed
 
 
-def _field(content: Mapping[str, Any], name: str, kind: type[Value]) -> Value:
+def _field(content: JsonObject, name: str, kind: type[Value]) -> Value:
     value = content.get(name)
     # bool is an int to Python, and not to us.
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
@@ -312,11 +316,11 @@ def _field(content: Mapping[str, Any], name: str, kind: type[Value]) -> Value:
     return value
 
 
-def _optional(content: Mapping[str, Any], name: str) -> int | None:
+def _optional(content: JsonObject, name: str) -> int | None:
     return None if content.get(name) is None else _field(content, name, int)
 
 
-def _integers(content: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, int]:
+def _integers(content: JsonObject, names: tuple[str, ...]) -> dict[str, int]:
     found: dict[str, int] = {}
     for name in names:
         value = content.get(name)
@@ -327,7 +331,7 @@ def _integers(content: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, i
     return found
 
 
-def _start(content: Mapping[str, Any]) -> Start:
+def _start(content: JsonObject) -> Start:
     numbers = _integers(content, ("run_ns", "tick_ns", "monotonic_ns", "wall_ns"))
     if not 1 <= numbers["tick_ns"] <= SECOND_NS:
         raise ValueError(f"'tick_ns' is {numbers['tick_ns']}")
@@ -339,7 +343,7 @@ def _start(content: Mapping[str, Any]) -> Start:
     )
 
 
-def _description(content: Mapping[str, Any]) -> Description:
+def _description(content: JsonObject) -> Description:
     clock = tuple(_pair(pair) for pair in _field(content, "clock", list))
     if not clock:
         raise ValueError("'clock' has no pair")
@@ -371,7 +375,7 @@ def _pair(value: Any) -> tuple[int, int]:
     return numbers["first"], numbers["second"]
 
 
-def _parse_cost(content: Mapping[str, Any]) -> RecorderCost:
+def _parse_cost(content: JsonObject) -> RecorderCost:
     times = _integers(content, _COST_FIELDS[:2])
     known = tuple(name for name in _COST_FIELDS[2:] if content.get(name) is not None)
     others: dict[str, int | None] = dict.fromkeys(_COST_FIELDS[2:])

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from nodescope.errors import ArchiveError, ArchiveFull
+from nodescope.records.json import JsonObject
 
 SEGMENT_FILE = "segment.json"
 MAX_JSON_BYTES = 1 << 20  # ours are about 1 kB; anything this large is not ours
@@ -113,7 +114,7 @@ def replace_json(path: Path, content: Mapping[str, object]) -> None:
         raise
 
 
-def read_json(path: str | Path) -> dict[str, object]:
+def read_json(path: str | Path) -> JsonObject:
     """Read a JSON object of bounded size. A missing file stays FileNotFoundError."""
     try:
         descriptor = open_private(path, os.O_RDONLY | os.O_NONBLOCK)
@@ -136,7 +137,7 @@ def read_json(path: str | Path) -> dict[str, object]:
     return parse_json(path, data)
 
 
-def parse_json(path: str | Path, data: bytes) -> dict[str, object]:
+def parse_json(path: str | Path, data: bytes) -> JsonObject:
     """A JSON object; errors name the file it is from."""
     try:
         content = json.loads(data)

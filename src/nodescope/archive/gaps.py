@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from nodescope.archive.description import Description
-from nodescope.archive.schema import make_batch
+from nodescope.archive.schema import make_batch, row_columns
 from nodescope.quantities import SECOND_NS
 from nodescope.records.recorder import Gap
 
@@ -43,8 +43,7 @@ def merge_rows(table: Any) -> Any:
     merged = merge_gaps(gaps)
     if len(merged) == len(gaps):
         return table
-    columns = {name: [getattr(gap, name) for gap in merged] for name in table.column_names}
-    return pa.Table.from_batches([make_batch("gaps", columns)])
+    return pa.Table.from_batches([make_batch("gaps", row_columns(merged))])
 
 
 def add_pause(before: Description | None, after: Description, gaps: list[Gap]) -> list[Gap]:

@@ -43,6 +43,7 @@ from nodescope.archive.layout import (
     read_archive_info,
 )
 from nodescope.archive.schema import (
+    ArrowTable,
     arrow_schema,
     conform,
     empty_table,
@@ -215,7 +216,7 @@ class OpenSegment(Segment):
         self._sealed_directory = sealed_directory
 
     @cached_property
-    def _content(self) -> tuple[Description, dict[str, Any]] | Segment:
+    def _content(self) -> tuple[Description, dict[str, ArrowTable]] | Segment:
         sizes = {name: stream_size(self.directory, name) for name in OPEN_TABLES}
         tables = read_opened(self.directory, self._start)
         if not self.directory.is_dir():  # sealed under our eyes: what we read may lack files

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +16,11 @@ from numpy.typing import NDArray
 
 from nodescope.errors import UsageError
 from nodescope.records import TABLES, Column
+from nodescope.records.table import Row
+
+ArrowTable: TypeAlias = Any  # a `pyarrow.Table`: pyarrow has no type hints
+# Rows to be written, by column; see `make_batch`. Arrow arrays are not typed, and do as well.
+ColumnData: TypeAlias = Mapping[str, NDArray[Any] | Sequence[object]]
 
 _DTYPES = {"bool": np.bool_, "int16": np.int16, "int32": np.int32, "int64": np.int64}
 _TYPES = {
@@ -57,7 +62,7 @@ def empty_table(table: str) -> Any:
     return arrow_schema(table).empty_table()
 
 
-def make_batch(table: str, columns: Mapping[str, Any]) -> Any:
+def make_batch(table: str, columns: ColumnData) -> Any:
     """A RecordBatch of the declared columns; one that may be null may be left out.
 
     A value is a numpy array, a sequence or an Arrow array; a `text` column may
@@ -86,6 +91,11 @@ def make_batch(table: str, columns: Mapping[str, Any]) -> Any:
 def former_names(table: str) -> Mapping[str, str]:
     """Return what older versions called the columns that have another name now."""
     return {each.name: each.formerly for each in TABLES[table].columns if each.formerly}
+
+
+def row_columns(rows: Sequence[Row]) -> dict[str, list[object]]:
+    """Return rows of one table as its columns."""
+    return {name: [getattr(row, name) for row in rows] for name in rows[0].names()}
 
 
 def conform(table: str, content: Any, names: Sequence[str]) -> Any:

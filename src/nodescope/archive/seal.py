@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -36,13 +37,14 @@ from nodescope.archive.files import (
 )
 from nodescope.archive.layout import SEALED_DIRECTORY
 from nodescope.archive.memory import give_memory_back
+from nodescope.archive.schema import ArrowTable
 from nodescope.archive.sealed_tables import derive_sealed
 from nodescope.archive.streams import read_stream
 from nodescope.errors import ArchiveError
 from nodescope.records import OPEN_TABLES
 
 
-def read_opened(directory: Path, start: Start) -> dict[str, Any]:
+def read_opened(directory: Path, start: Start) -> dict[str, ArrowTable]:
     """The tables of an open segment in the shape they will have once sealed."""
     return derive_sealed(
         {name: read_stream(directory, name) for name in OPEN_TABLES}, start.tick_ns
@@ -66,7 +68,7 @@ def seal(directory: Path, root: Path) -> Description | None:
     return description
 
 
-def _write_sealed(target: Path, start: Start, tables: dict[str, Any]) -> Description:
+def _write_sealed(target: Path, start: Start, tables: Mapping[str, ArrowTable]) -> Description:
     temporary = target.with_name(f".{target.name}")
     level = choose_level(len(tables["samples"]))
     try:

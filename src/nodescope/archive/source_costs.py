@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from nodescope.archive.reader import Segment
 from nodescope.errors import ArchiveError
+from nodescope.records.node import SourceCostRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,28 +24,35 @@ class SourceCost:
 
 
 def read_source_costs(segments: Sequence[Segment]) -> list[SourceCost]:
-    """The latest that is known, dearest first; empty where nothing was observed."""
+    """Return the latest that is known, dearest first; empty where nothing was observed."""
     for segment in reversed(segments):
         try:
             if "source_costs" not in segment.description.tables:
                 continue
-            rows = segment.read("source_costs").to_pylist()
+            table = segment.read("source_costs")
         except ArchiveError:
             continue  # damaged: reported where segments are listed
         run_ns = segment.description.start.run_ns
-        latest = {row["source"]: row for row in sorted(rows, key=lambda row: row["time_ns"])}
-        costs = [
-            SourceCost(
-                source,
-                row["cpu_ns"] / max(1, row["time_ns"] - run_ns),
-                row["cpu_ns"],
-                row["reads"],
-                row["failures"],
-                row["interval_ns"],
-                row["slowest_ns"],
-            )
-            for source, row in latest.items()
-            if None not in row.values()
-        ]
-        return sorted(costs, key=lambda cost: (-cost.cpu_ns, cost.source))
+        rows = [SourceCostRow(**row) for row in table.to_pylist()]
+        latest = {row.source: row for row in sorted(rows, key=lambda row: row.time_ns)}
+        costs = [_cost(row, run_ns) for row in latest.values()]
+        known = [cost for cost in costs if cost is not None]
+        return sorted(known, key=lambda cost: (-cost.cpu_ns, cost.source))
     return []
+
+
+def _cost(row: SourceCostRow, run_ns: int) -> SourceCost | None:
+    """Return what an observer cost since its recorder started; None if a part is not known."""
+    if row.cpu_ns is None or row.reads is None or row.failures is None:
+        return None
+    if row.interval_ns is None or row.slowest_ns is None:
+        return None
+    return SourceCost(
+        source=row.source,
+        cpu_ratio=row.cpu_ns / max(1, row.time_ns - run_ns),
+        cpu_ns=row.cpu_ns,
+        reads=row.reads,
+        failures=row.failures,
+        interval_ns=row.interval_ns,
+        slowest_ns=row.slowest_ns,
+    )

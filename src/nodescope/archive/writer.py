@@ -43,7 +43,7 @@ from nodescope.archive.retention import (
     read_frozen,
     unfreeze,
 )
-from nodescope.archive.schema import make_batch
+from nodescope.archive.schema import ColumnData, make_batch
 from nodescope.archive.seal import seal
 from nodescope.archive.streams import OpenStreams
 from nodescope.clock import Clock, read_pair
@@ -154,7 +154,7 @@ class ArchiveWriter:
         """Where the open segment lies; None before its first flush."""
         return self._streams.directory if self._streams else None
 
-    def append(self, table: str, columns: Mapping[str, Any]) -> None:
+    def append(self, table: str, columns: ColumnData) -> None:
         """Add rows to a table of the present segment; `flush` writes them."""
         if table not in OPEN_TABLES:
             raise UsageError(f"{table} is not a table that is recorded")

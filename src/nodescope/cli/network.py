@@ -85,14 +85,12 @@ def _look(args: argparse.Namespace) -> Network:
 
 def _read(args: argparse.Namespace) -> tuple[Network, str, str]:
     """Return what was recorded, a heading, and the command that lists all that happened."""
-    from nodescope.analysis.counters import SegmentTables
     from nodescope.analysis.network import derive_network
     from nodescope.records.view import Span, View
 
     view = window.open_view(args)
-    segments = view.recording.overlapping(view.window)
-    parts = window.with_progress((SegmentTables(each) for each in segments), len(segments))
-    events = list(view.recording.events(view.window))
+    touched = view.recording.overlapping(view.window)
+    parts = window.with_progress(touched, len(touched))
+    network = derive_network(view.recording, view.window, parts)
     shown = View("events", Span(view.window.from_ns, view.window.to_ns))
-    network = derive_network(parts, events, view.window)
     return network, view.heading("network"), options.command_of(shown, args)

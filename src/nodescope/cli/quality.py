@@ -46,13 +46,7 @@ def run(args: argparse.Namespace) -> int:
     from nodescope.analysis.quality import assess
 
     view = windows.open_view(args)
-    quality = assess(
-        view.parts(),
-        view.recording.overlapping(view.window),
-        view.recording.core_readings(view.window),
-        view.window,
-        windows.build_filter(args),
-    )
+    quality = assess(view.recording, view.window, windows.build_filter(args), view.parts())
     if args.json:
         windows.print_document(
             {

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from nodescope.archive.interning import Interner
+from nodescope.archive.schema import ColumnData
 from nodescope.arrays import I64
 
 
@@ -33,12 +32,10 @@ class SampleRows:
     cgroup: tuple[npt.NDArray[np.int32], list[str]] | None = None  # row numbers, -1 unknown
 
 
-def intern_samples(
-    interner: Interner, samples: SampleRows, tick_ns: int
-) -> dict[str, Mapping[str, Any]]:
+def intern_samples(interner: Interner, samples: SampleRows, tick_ns: int) -> dict[str, ColumnData]:
     """Return the rows to append by table: new ones of dictionaries first, then `samples`."""
     profile = interner.intern(samples.comm, samples.kernel_mode, samples.user, samples.kernel)
-    rows: dict[str, Mapping[str, Any]] = dict(interner.take_new_rows())
+    rows: dict[str, ColumnData] = dict(interner.take_new_rows())
     count = len(samples.time_ns)
     if count:
         nowhere: tuple[npt.NDArray[np.int32], list[str]] = (np.full(count, -1, np.int32), [])

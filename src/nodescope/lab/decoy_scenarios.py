@@ -85,13 +85,12 @@ def _prepare_throttled(run: ScenarioRun) -> None:
     run.ground.make_cgroup(path)
     if not run.healthy:
         controller.limit_cpu(path, 0.2)
-    run.kept["cpu"] = path
+    run.paths["cpu"] = path
 
 
 def _act_throttled(run: ScenarioRun) -> Truth:
     busy = worker(run.ground, "busy", last_cpu(), run.strength)
-    path: Path = run.kept["cpu"]
-    (path / "cgroup.procs").write_text(str(busy.pid))
+    (run.paths["cpu"] / "cgroup.procs").write_text(str(busy.pid))
     busy.wait()
     return Truth("throttled", healthy=run.healthy, finding=False, never=ZOMBIE_WALKS)
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import subprocess
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
 
 from nodescope.lab.ground import Ground
+from nodescope.records.json import Json
 
 HELD_LEAST = 0.85
 # What nobody may be told of where no zombies are.
@@ -26,7 +28,7 @@ class Truth:
     cpu: int | None = None
     simulated: tuple[str, ...] = ()  # the parts that are not real
     held: float | None = None  # share of its time that the lab had the core in the kernel
-    facts: dict[str, Any] = field(default_factory=dict)
+    facts: Mapping[str, Json] = field(default_factory=dict)
 
     @property
     def happened(self) -> bool:
@@ -44,7 +46,8 @@ class ScenarioRun:
     archive: str
     say: Callable[[str], None]
     recorder: list[str] = field(default_factory=list)  # options for the recorder
-    kept: dict[str, Any] = field(default_factory=dict)  # from preparing to acting
+    paths: dict[str, Path] = field(default_factory=dict)  # made in preparing, for acting
+    holder: subprocess.Popen[bytes] | None = None  # of a core, started in preparing
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ def _prepare(run: ScenarioRun) -> None:
     cpu = last_cpu()
     _start(run.ground, "sending", "steered_traffic", cpu, before=["unshare", "--net", "--mount"])
     if not run.healthy:
-        run.kept["holder"] = _start(run.ground, "ready", "held_core", cpu, run.strength)
+        run.holder = _start(run.ground, "ready", "held_core", cpu, run.strength)
 
 
 def _start(
@@ -62,7 +62,8 @@ def _act(run: ScenarioRun) -> Truth:
         time.sleep(run.strength)
         return Truth("starved-nic", healthy=True, finding=False)
     cpu = last_cpu()
-    holder: subprocess.Popen[bytes] = run.kept["holder"]
+    holder = run.holder
+    assert holder is not None
     assert holder.stdin is not None
     with _away_from(cpu):
         begun = time.monotonic()

@@ -11,16 +11,17 @@ follows.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from nodescope.archive.interning import Interner
 from nodescope.archive.retention import Retention
+from nodescope.archive.schema import row_columns
 from nodescope.archive.writer import ArchiveWriter
+from nodescope.arrays import I16, I64
 from nodescope.ingest.event_columns import event_columns
 from nodescope.ingest.job_events import job_event
 from nodescope.ingest.kernel_events import KernelEvents, kernel_log_row, line_of
@@ -30,6 +31,17 @@ from nodescope.lab.scenario import Truth
 from nodescope.lab.synthetic_loop import SyntheticLoop
 from nodescope.quantities import SECOND_NS
 from nodescope.records.event import Event
+from nodescope.records.node import (
+    DyingParentRow,
+    KernelLogRow,
+    MemoryCgroupsRow,
+    MemoryRow,
+    NicQueueRow,
+    NicRow,
+    UnitRow,
+)
+from nodescope.records.recorder import HeartbeatRow
+from nodescope.records.table import Row
 from nodescope.sources.jobs.ray import FailedJob
 from nodescope.sources.kernel_log.kmsg import Record
 from nodescope.sources.systemd.lives import Life
@@ -191,18 +203,17 @@ class _Story:
         self._kernel_log(start, length)
         self.clock.monotonic = self.at(start + length)
 
-    def _append(self, table: str, rows: list[dict[str, Any]]) -> None:
+    def _append(self, rows: Sequence[Row]) -> None:
         if rows:
-            names = dict.fromkeys(name for row in rows for name in row)
-            self.out.append(table, {name: [row.get(name) for row in rows] for name in names})
+            self.out.append(rows[0].table().name, row_columns(rows))
 
     def _heartbeats(self, start: int, length: int) -> None:
         for second in range(start, start + length, 5):
             at = self.at(second)
-            self._append("heartbeats", [
-                dict(time_ns=at, wall_ns=at + self.clock.offset, cpu_ns=second * 10_000_000,
-                     rss_bytes=100_000_000, written_bytes=0, samples=0, lost=0, late_ns=0,
-                     frequency_hz=97)
+            self._append([
+                HeartbeatRow(time_ns=at, wall_ns=at + self.clock.offset, cpu_ns=second * 10_000_000,
+                             rss_bytes=100_000_000, written_bytes=0, samples=0, lost=0, late_ns=0,
+                             frequency_hz=97)
             ])  # fmt: skip
 
     # -- samples and cores -------------------------------------------------
@@ -258,7 +269,7 @@ class _Story:
         whole = np.concatenate(rows)
         states = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal", "guest",
                   "guest_nice")  # fmt: skip
-        columns: dict[str, Any] = {
+        columns: dict[str, I16 | I64] = {
             "cpu": np.tile(np.arange(shape.cores, dtype=np.int16), length),
             "time_ns": np.repeat(self.at(start) + np.arange(length) * SECOND_NS, shape.cores),
         }
@@ -268,14 +279,14 @@ class _Story:
 
     def _network(self, start: int, length: int) -> None:
         shape, at = self.shape, self.at(start)
-        self._append("nics", [
-            dict(time_ns=at, nic="eth0", driver="ena", version="2.12.0g", bus="0000:20:03.0",
-                 up=True, carrier=True, carrier_changes=2, rx_queues=shape.queues,
-                 tx_queues=shape.queues, tx_timeouts=self._resets_before(start))
+        self._append([
+            NicRow(time_ns=at, nic="eth0", driver="ena", version="2.12.0g", bus="0000:20:03.0",
+                   up=True, carrier=True, carrier_changes=2, rx_queues=shape.queues,
+                   tx_queues=shape.queues, tx_timeouts=self._resets_before(start))
         ])  # fmt: skip
-        self._append("nic_queues", [
-            dict(time_ns=at, nic="eth0", queue=queue, direction="rx+tx", irq=80 + queue,
-                 irq_name=f"eth0-Tx-Rx-{queue}", affinity=str(core), effective=str(core))
+        self._append([
+            NicQueueRow(time_ns=at, nic="eth0", queue=queue, direction="rx+tx", irq=80 + queue,
+                        irq_name=f"eth0-Tx-Rx-{queue}", affinity=str(core), effective=str(core))
             for queue in range(shape.queues)
             for core in [self._core_of(queue)]
         ])  # fmt: skip
@@ -319,22 +330,22 @@ class _Story:
         shape = self.shape
         for second in range(start, start + length, 10):
             at, dying = self.at(second), self._zombies(second)
-            self._append("memory_cgroups", [
-                dict(time_ns=at, version="v1", tracked=dying + shape.visible,
-                     visible=shape.visible, dying=dying)
+            self._append([
+                MemoryCgroupsRow(time_ns=at, version="v1", tracked=dying + shape.visible,
+                                 visible=shape.visible, dying=dying)
             ])  # fmt: skip
             faults = 2_000_000 + second * 900 + int(self.random.integers(0, 300))
-            self._append("memory", [
-                dict(time_ns=at, name="pgfault", value=faults),
-                dict(time_ns=at, name="Percpu", value=251_000 * dying),
-                dict(time_ns=at, name="compact_stall", value=3),
+            self._append([
+                MemoryRow(time_ns=at, name="pgfault", value=faults),
+                MemoryRow(time_ns=at, name="Percpu", value=251_000 * dying),
+                MemoryRow(time_ns=at, name="compact_stall", value=3),
             ])  # fmt: skip
         if not shape.healthy:
-            self._append("dying_parents", [
-                dict(time_ns=self.at(start), path="/ecs", dying=self._zombies(start),
-                     kind="shmem", held_bytes=4096 * self._zombies(start))
+            self._append([
+                DyingParentRow(time_ns=self.at(start), path="/ecs", dying=self._zombies(start),
+                               kind="shmem", held_bytes=4096 * self._zombies(start))
             ])  # fmt: skip
-            self._append("cgroup_churn", self.loop.churn(start, start + length))
+            self._append(self.loop.churn(start, start + length))
 
     def _units(self, start: int) -> None:
         """The image has presets: `disable *`, and `enable ecs.service`."""
@@ -346,14 +357,13 @@ class _Story:
         if not self.shape.healthy:
             units.append(_running_unit("ecs.service", 901, preset="enabled"))
         at = self.at(start)
-        self._append(
-            "units",
-            [{"time_ns": at, **unit_row(unit, Life(unit.name, starts=1))} for unit in units],
-        )
+        lives = [Life(unit.name, starts=1) for unit in units]
+        told = [unit_row(*each) for each in zip(units, lives, strict=True)]
+        self._append([UnitRow(time_ns=at, **row) for row in told])
 
     def _containers(self, start: int, length: int) -> None:
         if not self.shape.healthy:
-            self._append("containers", self.loop.containers(start, start + length))
+            self._append(self.loop.containers(start, start + length))
             self._tell(self.loop.events(start, start + length))
 
     def _kernel_log(self, start: int, length: int) -> None:
@@ -385,7 +395,7 @@ class _Story:
         record = Record(sequence, time_ns, level, 0, text)
         events: list[Event] = []
         self.kernel.add(events, line_of(record, time_ns))
-        self._append("kernel_log", [kernel_log_row(record, time_ns)])
+        self._append([KernelLogRow(**kernel_log_row(record, time_ns))])
         self._tell(events)
 
     def _tell(self, events: list[Event]) -> None:

@@ -14,7 +14,6 @@ import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
 
 from nodescope.ingest.container_events import (
     container_row,
@@ -27,6 +26,7 @@ from nodescope.judgement.churn_ledger import ChurnLedger
 from nodescope.judgement.container_loops import find_loops
 from nodescope.quantities import SECOND_NS
 from nodescope.records.event import Event
+from nodescope.records.node import CgroupChurnRow, ContainerRow
 from nodescope.sources.cgroups.churn import ChurnEvent, Kind
 from nodescope.sources.containers.container import Container, ContainerHappening, HappeningKind
 
@@ -40,8 +40,6 @@ LOOKED_S = 120  # how often it says that a unit goes on logging of ends
 REMEMBERED_S = 1200  # what it counts then
 # One container is a cgroup in each hierarchy of v1; only in this one they stay.
 HELD, FREED = "memory", "pids"
-
-Row = dict[str, Any]
 
 
 class SyntheticLoop:
@@ -68,7 +66,7 @@ class SyntheticLoop:
 
     # -- containers ----------------------------------------------------------
 
-    def containers(self, start: int, stop: int) -> list[Row]:
+    def containers(self, start: int, stop: int) -> list[ContainerRow]:
         """Rows of `containers`: each runs, has ended, and is removed as the next one is made."""
         rows = []
         for second in self.starts(start, stop):
@@ -76,9 +74,9 @@ class SyntheticLoop:
             gone = replace(self._ended(second - self._period_s), state="removed")
             at = self._at(second)
             rows += [
-                container_row(gone, at),
-                container_row(self._running(second), at),
-                container_row(ended, self._at(second + RAN_S)),
+                ContainerRow(**container_row(gone, at)),
+                ContainerRow(**container_row(self._running(second), at)),
+                ContainerRow(**container_row(ended, self._at(second + RAN_S))),
             ]
         return rows
 
@@ -144,14 +142,14 @@ class SyntheticLoop:
 
     # -- cgroups -------------------------------------------------------------
 
-    def churn(self, start: int, stop: int) -> list[Row]:
+    def churn(self, start: int, stop: int) -> list[CgroupChurnRow]:
         """Rows of `cgroup_churn`, by the recorder's own ledger; whole once in a segment."""
         rows = []
         for second in range(start, stop, TOLD_S):
             self._ledger.take(self._churned(second - TOLD_S, second))
             at = self._at(second)
             told = self._ledger.tell(at, whole=second == start)
-            rows += [each.as_row(at, "tracepoints").as_dict() for each in told]
+            rows += [each.as_row(at, "tracepoints") for each in told]
         return rows
 
     def _churned(self, start: int, stop: int) -> Iterator[ChurnEvent]:

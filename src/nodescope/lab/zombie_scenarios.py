@@ -107,7 +107,7 @@ def prepare_reader(run: ScenarioRun, above: Path) -> None:
         file.truncate(64 << 30)
     reader = above / "lab-reader"
     run.ground.make_cgroup(reader)
-    run.kept |= {"big": big, "reader": reader, "above": above}
+    run.paths |= {"big": big, "reader": reader, "above": above}
 
 
 def read(run: ScenarioRun, by: str = "reader", seconds: float = HELD_S) -> float:
@@ -115,13 +115,13 @@ def read(run: ScenarioRun, by: str = "reader", seconds: float = HELD_S) -> float
 
     Returns the share of the time that the core was in the kernel for it.
     """
-    above: Path = run.kept["above"]
+    above = run.paths["above"]
     memory = run.ground.memory
     if not run.healthy:
         used = int((above / memory.used).read_text())
         run.ground.write(above / memory.limit, str(used + (24 << 20)))
     duty = "0.05" if run.healthy else "1"
-    reader, big = str(run.kept["reader"]), str(run.kept["big"])
+    reader, big = str(run.paths["reader"]), str(run.paths["big"])
     process = worker(run.ground, by, last_cpu(), seconds, reader, big, duty)
     return kernel_seconds(process) / seconds
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import TypeVar
 
 from nodescope.pictures.text import LONGEST_NAME
 
 LARGEST = 2_000_000  # bytes
 
-Document = dict[str, Any]
+Document = TypeVar("Document")
 
 
-def size(document: Any) -> int:
+def size(document: object) -> int:
     """Return the bytes of a document as it is written."""
     return len(json.dumps(document, separators=(",", ":")))
 

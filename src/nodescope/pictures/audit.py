@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from nodescope.judgement.verdict import VERDICTS, AuditVerdict
 from nodescope.pictures.text import visible
+from nodescope.records.json import Json
 from nodescope.wall_time import format_moment
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def _shown(finding: AuditVerdict) -> list[str]:
     return parts + [f"{name.replace('_', ' ')}: {value}" for name, value in shown.items()]
 
 
-def findings_document(findings: Sequence[AuditVerdict]) -> list[dict[str, Any]]:
+def findings_document(findings: Sequence[AuditVerdict]) -> list[dict[str, Json]]:
     """The document of `--json`."""
     return [
         {
@@ -106,7 +107,7 @@ def _origin(unit: UnitRow) -> str:
     return "; ".join(fact for fact in facts if fact)
 
 
-def recorded_document(audit: RecordedAudit, units: Sequence[UnitRow]) -> dict[str, Any]:
+def recorded_document(audit: RecordedAudit, units: Sequence[UnitRow]) -> dict[str, Json]:
     """Return the document of `--at --json`, with the facts of the units asked for."""
     return {
         "at": format_moment(audit.at_ns),
@@ -116,7 +117,8 @@ def recorded_document(audit: RecordedAudit, units: Sequence[UnitRow]) -> dict[st
     }
 
 
-def _unit_document(unit: UnitRow) -> dict[str, Any]:
-    facts = {name: value for name, value in unit.as_dict().items() if value is not None}
+def _unit_document(unit: UnitRow) -> dict[str, Json]:
+    facts: dict[str, Json] = {name: getattr(unit, name) for name in unit.names()}
     del facts["time_ns"]
-    return {"at": format_moment(unit.time_ns), **facts}
+    known = {name: value for name, value in facts.items() if value is not None}
+    return {"at": format_moment(unit.time_ns), **known}

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from nodescope.analysis.compare import Change, Comparison, main_changes
 from nodescope.pictures.colour import Colour
 from nodescope.pictures.terminal import Terminal
 from nodescope.pictures.text import columns_of, fit, pad, percent, visible
 from nodescope.quantities import format_duration
+from nodescope.records.json import Json
 
 _INK: dict[str, Colour] = {
     "new": (230, 90, 60),
@@ -19,7 +18,7 @@ _INK: dict[str, Colour] = {
 _KINDS = {"comm": "process", "function": "function", "kernel": "kernel", "core": "core"}
 
 
-def compare_document(changes: list[Change], windows: int) -> list[dict[str, Any]]:
+def compare_document(changes: list[Change], windows: int) -> list[dict[str, Json]]:
     """One object per feature; `baseline` is for a window of the same length."""
     return [
         {

@@ -8,20 +8,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from nodescope.analysis.cores import CoreShares, coarsen
 from nodescope.analysis.flame import SEEN, FlameNames, FlameRows, prune, to_tree, whole
+from nodescope.analysis.flame_node import FlameNode
 from nodescope.analysis.heatmap import Heatmap
 from nodescope.analysis.top import TopEntry
 from nodescope.arrays import F64
 from nodescope.pictures.answer_size import LARGEST, cut, fit_list, size
 from nodescope.quantities import SECOND_NS
 from nodescope.recording.core_readings import STATES
-from nodescope.records.details import Details, Json
+from nodescope.records.details import Details
 from nodescope.records.event import Event
+from nodescope.records.json import Json
 from nodescope.wall_time import format_moment
 
 HEATMAP_CELLS = 250_000  # of at most seven digits and a comma
@@ -32,7 +33,8 @@ DEEPEST = 400  # functions of a path; JSON writers and readers recurse
 _NODE_BYTES = len('{"name":,"value":,"children":[],"module":,"kernel":false},') + 19
 _ROOT_BYTES = 200
 
-Answer = tuple[Any, str | None]
+Document = dict[str, Json]
+Answer = tuple[object, str | None]
 
 
 def heatmap_document(heatmap: Heatmap) -> Answer:
@@ -64,9 +66,9 @@ def cores_document(shares: CoreShares, asked_ns: int) -> Answer:
     return document, f"an interval is {seconds:g} s long, so that the answer stays small"
 
 
-def _cores(shares: CoreShares) -> dict[str, Any]:
+def _cores(shares: CoreShares) -> Document:
     interval_s = shares.interval_ns / SECOND_NS
-    document: dict[str, Any] = {
+    document: Document = {
         "from": format_moment(shares.from_ns),
         "from_ns": shares.from_ns,
         "interval": int(interval_s) if interval_s.is_integer() else interval_s,
@@ -99,9 +101,9 @@ def choose_interval(length_ns: int, cores: int, asked_ns: int, *, for_json: bool
 
 def top_document(entries: Sequence[TopEntry]) -> Answer:
     """Most samples first; functions have `self` and `total` as well."""
-    documents: list[dict[str, Any]] = []
+    documents: list[Document] = []
     for entry in entries:
-        document: dict[str, Any] = {
+        document: Document = {
             "name": cut(entry.name),
             "samples": entry.samples,
             "share": round(entry.share, 6),
@@ -118,7 +120,7 @@ def top_document(entries: Sequence[TopEntry]) -> Answer:
 
 def events_document(events: Sequence[Event]) -> Answer:
     """In the order of time; what does not fit are the oldest."""
-    documents = [
+    documents: list[Document] = [
         {
             "time_ns": event.time_ns,
             "time": format_moment(event.time_ns),
@@ -134,9 +136,10 @@ def events_document(events: Sequence[Event]) -> Answer:
     return kept[::-1], said
 
 
-def flame_document(rows: FlameRows, names: FlameNames) -> Answer:
+def flame_document(rows: FlameRows, names: FlameNames) -> tuple[FlameNode, str | None]:
     """A tree `{name, value, children}`, pruned to what can be seen and then until it fits."""
-    total, seen, said = whole(rows), SEEN, None
+    total, seen = whole(rows), SEEN
+    said: str | None = None
     while True:
         pruned = prune(rows, seen)
         shown = _cut_names(names, pruned)
@@ -166,7 +169,7 @@ def _largest(rows: FlameRows, names: FlameNames) -> int:
     return _ROOT_BYTES + len(rows.path) * _NODE_BYTES + texts
 
 
-def _trim(tree: dict[str, Any]) -> None:
+def _trim(tree: FlameNode) -> None:
     """Without what is deeper than JSON writers and readers can go."""
     level = [tree]
     for _ in range(DEEPEST):
@@ -175,7 +178,7 @@ def _trim(tree: dict[str, Any]) -> None:
         node["children"] = []
 
 
-def _cut_details(details: Details) -> dict[str, Json] | None:
+def _cut_details(details: Details) -> Document | None:
     """Return the details of an event, if they are of a size that a person can read."""
     document = details.to_json()
     if not document or len(json.dumps(document)) > 4096:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from nodescope.analysis.flame_node import FlameNode
 from nodescope.pictures.drawing import Drawing
-from nodescope.pictures.flame import Node, draw_flame
+from nodescope.pictures.flame import draw_flame
 from nodescope.pictures.html import drawing_page, flame_page
 from nodescope.pictures.png import render_png
 from nodescope.pictures.svg import render_svg
@@ -18,7 +19,7 @@ def drawing_file(drawing: Drawing, suffix: str) -> bytes:
     return (drawing_page(drawing) if suffix == ".html" else render_svg(drawing)).encode()
 
 
-def flame_file(tree: Node, heading: str, suffix: str, *, inverted: bool) -> bytes:
+def flame_file(tree: FlameNode, heading: str, suffix: str, *, inverted: bool) -> bytes:
     """Return the bytes of a flame graph's file; as a page it zooms and searches."""
     if suffix == ".html":
         return flame_page(tree, heading, inverted=inverted).encode()

@@ -5,14 +5,13 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
+from nodescope.analysis.flame_node import FlameNode
 from nodescope.pictures.colour import FAINT, Colour, flame_colour
 from nodescope.pictures.drawing import Box, Drawing
 from nodescope.pictures.terminal import Terminal, bar
 from nodescope.pictures.text import columns_of, fit, percent, visible
 
-Node = dict[str, Any]
 DEFAULT_LINES = 40
 WIDTH, LINE = 1200, 17
 NARROWEST = 0.3  # pixels
@@ -25,11 +24,11 @@ LEGEND = "red: kernel · amber: programs · grey: groups · width: share of samp
 class NodeChain:
     """A run of only children, shown as one line."""
 
-    nodes: tuple[Node, ...]
+    nodes: tuple[FlameNode, ...]
     depth: int  # how many chains are above it
 
 
-def chains(tree: Node, limit: int) -> tuple[list[NodeChain], int]:
+def chains(tree: FlameNode, limit: int) -> tuple[list[NodeChain], int]:
     """The widest chains below the root in the order of the tree, and how many are left out."""
     kept: dict[int, NodeChain] = {}
     # Widest first; a chain is never wider than its callers, so those are kept as well.
@@ -50,7 +49,7 @@ def chains(tree: Node, limit: int) -> tuple[list[NodeChain], int]:
     return list(_in_order(tree, kept)), left
 
 
-def _chain(node: Node, depth: int) -> NodeChain:
+def _chain(node: FlameNode, depth: int) -> NodeChain:
     nodes = [node]
     while len(node["children"]) == 1 and node["children"][0]["value"] == node["value"]:
         node = node["children"][0]
@@ -67,7 +66,7 @@ def _count_below(chain: NodeChain) -> int:
     return count
 
 
-def _in_order(tree: Node, kept: dict[int, NodeChain]) -> Iterator[NodeChain]:
+def _in_order(tree: FlameNode, kept: dict[int, NodeChain]) -> Iterator[NodeChain]:
     waiting = list(reversed(tree["children"]))
     while waiting:
         chain = kept.get(id(waiting.pop()))
@@ -76,7 +75,9 @@ def _in_order(tree: Node, kept: dict[int, NodeChain]) -> Iterator[NodeChain]:
             waiting += reversed(chain.nodes[-1]["children"])
 
 
-def render_flame(tree: Node, terminal: Terminal, heading: str, limit: int = DEFAULT_LINES) -> str:
+def render_flame(
+    tree: FlameNode, terminal: Terminal, heading: str, limit: int = DEFAULT_LINES
+) -> str:
     """An indented tree with shares and bars; a chain of only children is one line."""
     whole = tree["value"]
     lines = [terminal.bold(fit(heading, terminal.width))]
@@ -123,12 +124,12 @@ def _render_chain(chain: NodeChain, room: int, terminal: Terminal) -> str:
 class Placed:
     """A function's place: `start` in samples from the left, `depth` from the root."""
 
-    node: Node
+    node: FlameNode
     depth: int
     start: int
 
 
-def place(tree: Node, narrowest: float) -> list[Placed]:
+def place(tree: FlameNode, narrowest: float) -> list[Placed]:
     """Every function at least `narrowest` of the whole wide, callers before the called."""
     whole = max(tree["value"], 1)
     placed = [Placed(tree, 0, 0)]
@@ -144,20 +145,20 @@ def place(tree: Node, narrowest: float) -> list[Placed]:
     return placed
 
 
-def draw_flame(tree: Node, heading: str, *, inverted: bool = False) -> Drawing:
+def draw_flame(tree: FlameNode, heading: str, *, inverted: bool = False) -> Drawing:
     """The picture for a file: the root at the bottom, or at the top if inverted."""
 
-    def fill(node: Node) -> Colour:
+    def fill(node: FlameNode) -> Colour:
         return flame_colour(node["name"], node.get("module"), node.get("kernel"))
 
     return draw_tree(tree, heading, fill, describe, LEGEND, inverted=inverted)
 
 
 def draw_tree(
-    tree: Node,
+    tree: FlameNode,
     heading: str,
-    fill: Callable[[Node], Colour],
-    title: Callable[[Node, int], str],
+    fill: Callable[[FlameNode], Colour],
+    title: Callable[[FlameNode, int], str],
     legend: str,
     *,
     inverted: bool = False,
@@ -190,7 +191,7 @@ def draw_tree(
     return drawing
 
 
-def describe(node: Node, whole: int) -> str:
+def describe(node: FlameNode, whole: int) -> str:
     """What the mouse shows."""
     module = f" · {node['module']}" if node.get("module") else ""
     return f"{node['name']}{module} · {node['value']:,} samples, {percent(node['value'] / whole)}"

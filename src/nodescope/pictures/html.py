@@ -15,9 +15,10 @@ from html import escape
 from importlib import resources
 from typing import Any
 
+from nodescope.analysis.flame_node import FlameNode
 from nodescope.pictures.colour import css, flame_colour
 from nodescope.pictures.drawing import Drawing
-from nodescope.pictures.flame import LEGEND, Node, place
+from nodescope.pictures.flame import LEGEND, place
 from nodescope.pictures.svg import render_svg
 from nodescope.pictures.svg import style as svg_style
 from nodescope.pictures.text import visible
@@ -25,7 +26,7 @@ from nodescope.pictures.text import visible
 _NARROWEST = 1 / 20_000  # of the whole: there is zooming
 
 
-def flame_page(tree: Node, heading: str, *, inverted: bool = False) -> str:
+def flame_page(tree: FlameNode, heading: str, *, inverted: bool = False) -> str:
     """A flame graph: click zooms, Escape goes back, the box searches."""
     names: dict[str, int] = {"": 0}
     colours: dict[str, int] = {}

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from nodescope.analysis.cores import CoreShares
 from nodescope.analysis.heatmap import Heatmap
 from nodescope.analysis.top import TopEntry
+from nodescope.archive.schema import ColumnData
 from nodescope.exchange.export.stacks import ChosenSamples, ExportedStacks, count, label
 from nodescope.recording.core_readings import STATES
 from nodescope.recording.recording import Recording
@@ -20,7 +20,7 @@ from nodescope.records import Table
 from nodescope.records.event import Event
 from nodescope.wall_time import format_moment
 
-Batches = Iterable[dict[str, Any]]
+Batches = Iterable[ColumnData]
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class ViewRows:
 def top_rows(entries: Sequence[TopEntry], *, functions: bool) -> ViewRows:
     """One row per line of `top`."""
     schema = {"name": "string", "samples": "int64", "share": "double"}
-    batch: dict[str, Any] = {
+    batch: dict[str, Sequence[object]] = {
         "name": [entry.name for entry in entries],
         "samples": [entry.samples for entry in entries],
         "share": [entry.share for entry in entries],
@@ -68,7 +68,7 @@ def cores_rows(shares: CoreShares) -> ViewRows:
     schema = {"time_ns": "int64", "time": "string", "cpu": "int64"}
     schema |= dict.fromkeys(STATES, "double")
 
-    def batches() -> Iterator[dict[str, Any]]:
+    def batches() -> Iterator[ColumnData]:
         for row, cpu in enumerate(shares.cpus):
             known = np.flatnonzero(~np.isnan(shares.shares[STATES[0]][row]))
             times = shares.from_ns + known * shares.interval_ns
@@ -86,7 +86,7 @@ def event_rows(events: Iterable[Event]) -> ViewRows:
     """One row per event."""
     listed = list(events)
     details = [event.details.to_json() for event in listed]
-    batch = {
+    batch: ColumnData = {
         "time_ns": [event.time_ns for event in listed],
         "time": [format_moment(event.time_ns) for event in listed],
         "kind": [event.kind for event in listed],
@@ -106,7 +106,7 @@ def table_rows(
     others = [column for column in table.columns if column.name != "time_ns"]
     types = {column.name: "string" if column.type == "text" else column.type for column in others}
 
-    def batches() -> Iterator[dict[str, Any]]:
+    def batches() -> Iterator[ColumnData]:
         for segment in recording.overlapping(window):
             content = segment.read(table.name)
             times = segment.wall_ns(content.column("time_ns").to_numpy())
@@ -139,7 +139,7 @@ def sample_rows(parts: Iterable[ChosenSamples]) -> ViewRows:
         "stack": "string",
     }
 
-    def batches() -> Iterator[dict[str, Any]]:
+    def batches() -> Iterator[ColumnData]:
         for part in parts:
             stacks = ExportedStacks()
             columns = part.columns

@@ -5,11 +5,11 @@ Imports neither numpy nor Arrow: the command answers in less time than they take
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from nodescope.pictures.text import columns_of, fit_end, pad, visible
 from nodescope.quantities import MINUTE_NS, format_bytes, format_count, format_duration
+from nodescope.records.json import Json, JsonObject
 from nodescope.wall_time import format_moment
 
 if TYPE_CHECKING:
@@ -297,10 +297,10 @@ def _sentence(advice: Advice) -> str:
 # -- JSON ------------------------------------------------------------------
 
 
-def report_document(report: Report) -> dict[str, Any]:
+def report_document(report: Report) -> dict[str, Json]:
     """The document of `--json`."""
     count, verdict = report.reading, report.verdict
-    document: dict[str, Any] = {
+    document: dict[str, Json] = {
         "version": count.version,
         "tracked": count.tracked,
         "visible": count.visible,
@@ -335,7 +335,7 @@ def report_document(report: Report) -> dict[str, Any]:
     return document
 
 
-def _parent_document(parent: Parent) -> Mapping[str, Any]:
+def _parent_document(parent: Parent) -> JsonObject:
     return {
         "path": parent.path,
         "dying": parent.dying,
@@ -349,7 +349,7 @@ def _parent_document(parent: Parent) -> Mapping[str, Any]:
     }
 
 
-def _trend_document(report: Report) -> Mapping[str, Any]:
+def _trend_document(report: Report) -> JsonObject:
     trend = report.trend
     return {
         "source": None if trend is None else "recording" if report.recorded else "looks",
@@ -363,7 +363,7 @@ def _trend_document(report: Report) -> Mapping[str, Any]:
     }
 
 
-def _watch_document(report: Report) -> Mapping[str, Any]:
+def _watch_document(report: Report) -> JsonObject:
     heard = report.heard
     assert heard is not None
     return {
@@ -387,7 +387,7 @@ def _watch_document(report: Report) -> Mapping[str, Any]:
     }
 
 
-def _file_document(file: PinningFile) -> Mapping[str, Any]:
+def _file_document(file: PinningFile) -> JsonObject:
     return {
         "parent": file.parent,
         "path": file.path,

@@ -7,12 +7,12 @@ what a question answers when it could not be asked.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
-from nodescope.recording.gaps import read_part_gaps
-from nodescope.recording.part import Part, Parts, may_hold_events, overlapping
+from nodescope.recording.gaps import read_noted_gaps
+from nodescope.recording.part import Part, Parts, may_hold_events, surrounding
 from nodescope.recording.window import Window
 from nodescope.records import TABLES
 from nodescope.records.recorder import Gap
@@ -63,16 +63,16 @@ class Coverage:
 
 def find_coverage(parts: Parts, table: str, window: Window) -> Coverage:
     """Return which spans of a window a table was observed in."""
-    touched = overlapping(parts, window)
+    touched = surrounding(parts, window)
     if table == "events":
-        touched = [part for part in parts if may_hold_events(part, window)]
-    asked = _observers_by_run(touched) if TABLES[table].observer else {}
-    observed = [part for part in touched if _observes(part, table, asked)]
-    spans = _join(_extent(part, table) for part in observed)
-    spans = _bridge(spans, observed)
-    gaps = [gap for part in touched for gap in read_part_gaps(part) if _blinds(gap, table)]
-    spans = _subtract(spans, [Window(gap.from_ns, gap.to_ns) for gap in gaps])
-    return Coverage(window, _clip(spans, window))
+        touched += [p for p in parts if p not in touched and may_hold_events(p, window)]
+    asked = _observers_by_run(touched, parts) if TABLES[table].observer else {}
+    observed = {part.name for part in touched if _observes(part, table, asked)}
+    spans = [_extent(part, table) for part in touched if part.name in observed]
+    spans += _joints(touched, observed)
+    gaps = [gap for gap in read_noted_gaps(parts, window) if _blinds(gap, table)]
+    left = _subtract(_join(spans), [Window(gap.from_ns, gap.to_ns) for gap in gaps])
+    return Coverage(window, _clip(left, window))
 
 
 def _extent(part: Part, table: str) -> Window:
@@ -94,15 +94,26 @@ def _observes(part: Part, table: str, asked: dict[tuple[str, int], frozenset[str
     return observer is not None and observer in asked.get(part.description.run, ())
 
 
-def _observers_by_run(parts: Iterable[Part]) -> dict[tuple[str, int], frozenset[str]]:
-    """Return the observers that each run of a recorder asked: each tells what it cost."""
+def _observers_by_run(touched: Parts, parts: Parts) -> dict[tuple[str, int], frozenset[str]]:
+    """Return the observers that each run of a recorder asked: each tells what it cost.
+
+    A part that is too young to tell is judged by another part of its run.
+    """
     asked: dict[tuple[str, int], frozenset[str]] = {}
-    for part in parts:
+    for part in touched:
         if "source_costs" in part.description.tables:
-            names = part.read("source_costs", ["source"]).column("source").unique().to_pylist()
             run = part.description.run
-            asked[run] = asked.get(run, frozenset()) | frozenset(names)
+            asked[run] = asked.get(run, frozenset()) | _observers(part)
+    for run in {part.description.run for part in touched} - asked.keys():
+        sealed = (p for p in reversed(parts) if not p.is_open and p.description.run == run)
+        telling = (part for part in sealed if "source_costs" in part.description.tables)
+        asked[run] = next(map(_observers, telling), frozenset())
     return asked
+
+
+def _observers(part: Part) -> frozenset[str]:
+    """Return the observers that a part tells the cost of."""
+    return frozenset(part.read("source_costs", ["source"]).column("source").unique().to_pylist())
 
 
 def _blinds(gap: Gap, table: str) -> bool:
@@ -113,16 +124,14 @@ def _blinds(gap: Gap, table: str) -> bool:
     return gap.cpu is None and gap.lost is None and gap.source in sources
 
 
-def _bridge(spans: tuple[Window, ...], parts: Sequence[Part]) -> tuple[Window, ...]:
-    """Join the spans of parts that one run of a recorder made: a segment's end is no hole."""
+def _joints(parts: Parts, observed: Collection[str]) -> Iterator[Window]:
+    """Yield the time between parts that one run of a recorder made: a segment's end is no hole."""
     ordered = sorted(parts, key=lambda part: part.wall_from_ns)
-    joints = [
-        Window(before.wall_to_ns, after.wall_from_ns + 1)
-        for before, after in pairwise(ordered)
-        if before.description.run == after.description.run
-        and before.wall_to_ns < after.wall_from_ns
-    ]
-    return _join([*spans, *joints])
+    for before, after in pairwise(ordered):
+        both = before.name in observed and after.name in observed
+        same = before.description.run == after.description.run
+        if both and same and before.wall_to_ns < after.wall_from_ns:
+            yield Window(before.wall_to_ns, after.wall_from_ns + 1)
 
 
 def _join(spans: Iterable[Window]) -> tuple[Window, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 import numpy as np
 
@@ -11,8 +11,8 @@ from nodescope.recording.window import Window
 from nodescope.records.event import Event, parse_event_details
 
 
-def read_events(parts: Parts, window: Window) -> Iterator[Event]:
-    """Read what happened in the window, part by part in the order of time."""
+def read_events(parts: Parts, window: Window, kinds: Collection[str] = ()) -> Iterator[Event]:
+    """Read what happened in the window, part by part in the order of time; all kinds if none."""
     names = ["time_ns", "kind", "subject", "message", "cpu", "details"]
     for part in parts:
         if not may_hold_events(part, window):
@@ -24,5 +24,7 @@ def read_events(parts: Parts, window: Window) -> Iterator[Event]:
             columns = [table.column(name).to_pylist() for name in names[1:]]
             for row in inside:
                 kind, subject, message, cpu, text = (column[row] for column in columns)
+                if kinds and kind not in kinds:
+                    continue
                 details = parse_event_details(kind, text)
                 yield Event(int(times[row]), kind, subject, message, cpu, details)

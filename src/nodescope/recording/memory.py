@@ -9,11 +9,18 @@ import pyarrow as pa
 
 from nodescope.archive.description import Description, Start, TableExtent, describe, wall_ns
 from nodescope.archive.layout import name_segment
-from nodescope.archive.schema import arrow_schema, empty_table, make_batch
+from nodescope.archive.schema import (
+    ArrowTable,
+    ColumnData,
+    arrow_schema,
+    empty_table,
+    make_batch,
+    row_columns,
+)
 from nodescope.archive.sealed_tables import derive_sealed
-from nodescope.clock import Clock
+from nodescope.clock import Clock, read_pair
 from nodescope.errors import UsageError
-from nodescope.recording.part import Part
+from nodescope.recording.part import Parts
 from nodescope.recording.recording import Recording
 from nodescope.records import OPEN_TABLES, SEALED_TABLES
 from nodescope.records.recorder import HeartbeatRow
@@ -25,7 +32,7 @@ class MemoryPart:
 
     is_open = False
 
-    def __init__(self, description: Description, tables: Mapping[str, Any]) -> None:
+    def __init__(self, description: Description, tables: Mapping[str, ArrowTable]) -> None:
         self._description = description
         self._tables = tables
 
@@ -87,14 +94,13 @@ def recording_of(rows: Iterable[Row], node: Mapping[str, object] | None = None) 
         by_table.setdefault(row.table().name, []).append(row)
     opened = {name: empty_table(name) for name in OPEN_TABLES}
     for name, some in by_table.items():
-        columns = {column: [getattr(row, column) for row in some] for column in some[0].names()}
-        opened[name] = pa.Table.from_batches([make_batch(name, columns)])
+        opened[name] = pa.Table.from_batches([make_batch(name, row_columns(some))])
     start = Start(name_segment(1, 0), "", 0, True, 1, 0, 0)
     tables = derive_sealed(opened, start.tick_ns)
     return Recording([_sealed_part(start, tables)], node)
 
 
-def _sealed_part(start: Start, tables: Mapping[str, Any]) -> MemoryPart:
+def _sealed_part(start: Start, tables: Mapping[str, ArrowTable]) -> MemoryPart:
     extents = {
         name: TableExtent(len(table), table.nbytes) for name, table in tables.items() if len(table)
     }
@@ -102,27 +108,33 @@ def _sealed_part(start: Start, tables: Mapping[str, Any]) -> MemoryPart:
 
 
 class MemoryWriter:
-    """Takes rows as `ArchiveWriter` does, and gives them back as a recording."""
+    """Takes rows as `ArchiveWriter` does, and gives them back as a recording.
 
-    def __init__(self, node: Mapping[str, object], clock: Clock, tick_ns: int) -> None:
+    One writer is one run of a recorder; `before` are the parts of the runs before it.
+    """
+
+    def __init__(
+        self, node: Mapping[str, object], clock: Clock, tick_ns: int, before: Parts = ()
+    ) -> None:
         self._node = node
         self._clock = clock
         self._tick_ns = tick_ns
         self._run_ns = clock.monotonic_ns()
-        self._parts: list[Part] = []
-        self._open()
-
-    def _open(self) -> None:
+        self._parts = list(before)
+        self._runs_before = len(self._parts)
+        self._start: Start | None = None  # of the present part, once it has a row
         self._pending: dict[str, list[Any]] = {name: [] for name in OPEN_TABLES}
-        wall_ns_now = self._clock.wall_ns()
-        self._start = Start(
-            name=name_segment(len(self._parts) + 1, wall_ns_now),
+
+    def _open(self) -> Start:
+        pair = read_pair(self._clock)
+        return Start(
+            name=name_segment(len(self._parts) + 1, pair.wall_ns),
             boot_id=str(self._node.get("boot_id", "")),
             run_ns=self._run_ns,
-            first_of_run=not self._parts,
+            first_of_run=len(self._parts) == self._runs_before,
             tick_ns=self._tick_ns,
-            monotonic_ns=self._clock.monotonic_ns(),
-            wall_ns=wall_ns_now,
+            monotonic_ns=pair.monotonic_ns,
+            wall_ns=pair.wall_ns,
         )
 
     @property
@@ -130,20 +142,26 @@ class MemoryWriter:
         """How many rows the present part has, by table."""
         return {name: sum(map(len, batches)) for name, batches in self._pending.items()}
 
-    def append(self, table: str, columns: Mapping[str, Any]) -> None:
+    def append(self, table: str, columns: ColumnData) -> None:
         """Add rows to a table, as columns."""
-        self._pending[table].append(make_batch(table, columns))
+        if table not in OPEN_TABLES:
+            raise UsageError(f"{table} is not a table that is recorded")
+        batch = make_batch(table, columns)
+        if len(batch):
+            self._start = self._start or self._open()
+            self._pending[table].append(batch)
 
     def seal_segment(self) -> None:
-        """End the present part and begin the next."""
+        """End the present part; the next one begins with its first row."""
+        if self._start is None:
+            return
         opened = {
             name: pa.Table.from_batches(batches, arrow_schema(name))
             for name, batches in self._pending.items()
         }
-        tables = derive_sealed(opened, self._tick_ns)
-        if any(map(len, tables.values())):
-            self._parts.append(_sealed_part(self._start, tables))
-        self._open()
+        self._parts.append(_sealed_part(self._start, derive_sealed(opened, self._tick_ns)))
+        self._start = None
+        self._pending = {name: [] for name in OPEN_TABLES}
 
     def finish(self) -> Recording:
         """Return what was recorded."""

@@ -60,6 +60,20 @@ def overlapping(parts: Parts, window: Window) -> list[Part]:
     return [part for part in parts if _overlaps(part, window)]
 
 
+def surrounding(parts: Parts, window: Window) -> list[Part]:
+    """Return the parts of a window, and those between which it begins or ends, if it does so."""
+    touched = overlapping(parts, window)
+    begins = min((part.wall_from_ns for part in touched), default=window.to_ns)
+    ends = max((part.wall_to_ns for part in touched), default=window.from_ns - 1)
+    if begins > window.from_ns:
+        earlier = [part for part in parts if starts_before(part, begins)]
+        touched = sorted(earlier, key=lambda part: part.wall_to_ns)[-1:] + touched
+    if ends < window.to_ns - 1:
+        later = [part for part in parts if part.wall_from_ns > ends]
+        touched += sorted(later, key=lambda part: part.wall_from_ns)[:1]
+    return touched
+
+
 def may_hold_events(part: Part, window: Window) -> bool:
     """Decide whether a part may hold events of the window, also of before it was recorded."""
     return _overlaps(part, window) or _remembers(part, window)
@@ -71,10 +85,15 @@ def find_history(parts: Parts, from_ns: int) -> Window:
     return Window(min([from_ns, *(each for each in since if each is not None)]), from_ns)
 
 
+def starts_before(part: Part, time_ns: int) -> bool:
+    """Decide whether a part starts before a moment; an open one is read only if it may."""
+    if part.is_open and time_ns <= parse_opened_ns(part.name):
+        return False
+    return part.wall_from_ns < time_ns
+
+
 def _overlaps(part: Part, window: Window) -> bool:
-    if part.is_open and window.to_ns <= parse_opened_ns(part.name):
-        return False  # known without reading it
-    return part.wall_from_ns < window.to_ns and part.wall_to_ns >= window.from_ns
+    return starts_before(part, window.to_ns) and part.wall_to_ns >= window.from_ns
 
 
 def _remembers(part: Part, window: Window) -> bool:

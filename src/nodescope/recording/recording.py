@@ -84,9 +84,7 @@ class Recording:
 
     def events(self, window: Window, *kinds: str) -> list[Event]:
         """Return what happened in a window in the order of time; of some kinds, or all."""
-        found = read_events(self.parts, window)
-        chosen = [event for event in found if not kinds or event.kind in kinds]
-        return sorted(chosen, key=lambda event: event.time_ns)
+        return sorted(read_events(self.parts, window, kinds), key=lambda event: event.time_ns)
 
     # -- columns -----------------------------------------------------------
 

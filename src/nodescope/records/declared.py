@@ -29,15 +29,15 @@ class Field(NamedTuple):
 class _Declaring(type):
     """Makes slots of annotations, and defaults of the values given with them."""
 
-    _defaults: Mapping[str, Any]
+    _defaults: Mapping[str, object]
 
     def __new__(
-        cls, name: str, bases: tuple[type, ...], content: dict[str, Any], **options: Any
+        cls, name: str, bases: tuple[type, ...], content: dict[str, Any], **options: object
     ) -> Any:
         own = [each for each in content.get("__annotations__", {}) if not each.startswith("_")]
         defaults = {each: content.pop(each, _MISSING) for each in own}
         made = super().__new__(cls, name, bases, {**content, "__slots__": tuple(own)}, **options)
-        above: Mapping[str, Any] = getattr(made, "_defaults", {})
+        above: Mapping[str, object] = getattr(made, "_defaults", {})
         made._defaults = {**above, **defaults}
         return made
 
@@ -45,7 +45,7 @@ class _Declaring(type):
 class Declared(metaclass=_Declaring):
     """Base of all declared records."""
 
-    _defaults: ClassVar[Mapping[str, Any]] = {}  # by field; _MISSING: it must be given
+    _defaults: ClassVar[Mapping[str, object]] = {}  # by field; _MISSING: it must be given
 
     def __init__(self, **values: Any) -> None:
         if values.keys() != self._defaults.keys():
@@ -65,12 +65,12 @@ class Declared(metaclass=_Declaring):
     @classmethod
     def fields(cls) -> list[Field]:
         """Return the declared fields with their types and notes."""
-        annotations: dict[str, Any] = {}
+        annotations: dict[str, object] = {}
         for each in reversed(cls.__mro__):
             annotations |= inspect.get_annotations(each)
         return [_field(name, annotations[name]) for name in cls._defaults]
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         """Return the values by field."""
         return {name: getattr(self, name) for name in self._defaults}
 
@@ -100,7 +100,7 @@ class Declared(metaclass=_Declaring):
         return tuple([getattr(self, name) for name in self._defaults])
 
 
-def _restore(kind: type[Declared], values: dict[str, Any]) -> Declared:
+def _restore(kind: type[Declared], values: Mapping[str, object]) -> Declared:
     return kind(**values)
 
 

@@ -10,12 +10,11 @@ still see it.
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple, TypeAlias, TypeVar
+from collections.abc import Callable, Mapping
+from typing import NamedTuple, TypeVar
 
 from nodescope.records.declared import Declared, Field
-
-Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
+from nodescope.records.json import Json, JsonObject
 
 
 class _DetailNote(NamedTuple):
@@ -51,13 +50,13 @@ class DetailField(NamedTuple):
     parse: Callable[[Json], object]  # None if the value is not of that type
 
 
-_NO_OTHERS: Mapping[str, Json] = {}
+_NO_OTHERS: JsonObject = {}
 
 
 class Details(Declared):
     """What else is known of an event; by itself, of one whose kind declares nothing."""
 
-    others: Mapping[str, Json] = _NO_OTHERS
+    others: JsonObject = _NO_OTHERS
 
     def to_json(self) -> dict[str, Json]:
         """Return what is known, as a JSON object."""
@@ -94,7 +93,7 @@ def parse_details(declared: type[DeclaredDetails], text: str | None) -> Declared
     return read_details(declared, document)
 
 
-def read_details(declared: type[DeclaredDetails], document: Mapping[str, Json]) -> DeclaredDetails:
+def read_details(declared: type[DeclaredDetails], document: JsonObject) -> DeclaredDetails:
     """Return a JSON object as details of a class."""
     make: Callable[..., DeclaredDetails] = declared
     fields = _fields_by_name(declared)

@@ -25,7 +25,7 @@ from nodescope.web.declaration import Route
 from nodescope.web.downloads import FileReply
 from nodescope.web.follow import follow
 from nodescope.web.openapi import describe
-from nodescope.web.question import Abandoned, Question, Reply
+from nodescope.web.question import Abandoned, Question, Reply, Values
 from nodescope.web.routes import ROUTES
 from nodescope.web.security import Guard, Safety
 from nodescope.web.server_sent_events import EVENT_STREAM, stream_task
@@ -83,7 +83,7 @@ class Server:
             return FileReply(kept.path, kept.media_type, headers)
         return Response(kept.body, media_type=kept.media_type, headers=headers)
 
-    def _look(self, values: dict[str, Any]) -> tuple[Snapshot, str, int]:
+    def _look(self, values: Values) -> tuple[Snapshot, str, int]:
         """The recording, what tells versions of this answer apart, how many segments it touches."""
         snapshot = self.recording.snapshot()
         self.shelf.belongs_to(snapshot.identity)
@@ -93,7 +93,7 @@ class Server:
         return snapshot, snapshot.revision_of(asked), len(snapshot.recording.overlapping(asked))
 
     def _begin(
-        self, route: Route, values: dict[str, Any], snapshot: Snapshot, etag: str, *, slow: bool
+        self, route: Route, values: Values, snapshot: Snapshot, etag: str, *, slow: bool
     ) -> PendingAnswer:
         def job(task: PendingAnswer) -> Reply:
             reply = self._compute(
@@ -168,7 +168,7 @@ async def _disconnected(request: Request) -> None:
         pass
 
 
-def _is_heavy(values: dict[str, Any]) -> bool:
+def _is_heavy(values: Values) -> bool:
     """Paths by core or process are as many times more: seconds, and hundreds of megabytes."""
     return values.get("merge") in ("cpu", "pid")
 
@@ -177,7 +177,7 @@ def _streams(route: Route) -> bool:
     return any(kind.media_type == EVENT_STREAM for kind in route.kinds)
 
 
-def _etag(route: Route, values: dict[str, Any], version: str) -> str:
+def _etag(route: Route, values: Values, version: str) -> str:
     told = json.dumps(
         [nodescope.__version__, route.path, version, sorted(values.items())], default=_said
     )

@@ -7,14 +7,14 @@ what its own `parse` refuses, is answered with 400 and says which parameter it w
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from nodescope.errors import UsageError
-from nodescope.web.question import Question, Reply
-
-Schema = Mapping[str, Any]
+from nodescope.records.json import Json
+from nodescope.web.question import Question, Reply, Values
+from nodescope.web.schemas import Schema
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Route:
     by_samples: bool = False  # reads samples, so a long window makes it slow
     cached: bool = True
 
-    def read(self, pairs: Sequence[tuple[str, str]]) -> dict[str, Any]:
+    def read(self, pairs: Sequence[tuple[str, str]]) -> Values:
         """The values of a request's parameters."""
         known = {each.name: each for each in self.parameters}
         values = {each.name: each.default for each in self.parameters}
@@ -92,7 +92,7 @@ def integer(name: str, help_: str, least: int, most: int, default: int | None = 
             )
         return int(text)
 
-    schema = {"type": "integer", "minimum": least, "maximum": most}
+    schema: dict[str, Json] = {"type": "integer", "minimum": least, "maximum": most}
     if default is not None:
         schema["default"] = default
     return Parameter(name, help_, schema, parse, default)
@@ -106,7 +106,7 @@ def choice(name: str, help_: str, values: Sequence[str], default: str | None = N
             raise UsageError(f"not one of them: {text!r:.80}", hint=", ".join(values))
         return text
 
-    schema: dict[str, Any] = {"type": "string", "enum": list(values)}
+    schema: dict[str, Json] = {"type": "string", "enum": list(values)}
     if default is not None:
         schema["default"] = default
     return Parameter(name, help_, schema, parse, default)
@@ -135,7 +135,7 @@ def text(
             )
         return parse(given)
 
-    schema = {"type": "string", "minLength": 1, "maxLength": longest}
+    schema: dict[str, Json] = {"type": "string", "minLength": 1, "maxLength": longest}
     return Parameter(name, help_, schema, read, required=required)
 
 
@@ -143,5 +143,5 @@ def number(
     name: str, help_: str, parse: Callable[[str], Any], least: float, most: float
 ) -> Parameter:
     """A number with a fraction."""
-    schema = {"type": "number", "minimum": least, "maximum": most}
+    schema: dict[str, Json] = {"type": "number", "minimum": least, "maximum": most}
     return Parameter(name, help_, schema, parse)

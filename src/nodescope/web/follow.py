@@ -6,9 +6,9 @@ import asyncio
 import threading
 import time
 from collections.abc import AsyncIterator
-from typing import Any
 
 from nodescope.errors import ArchiveError
+from nodescope.records.json import JsonObject
 from nodescope.web.question import to_ms
 from nodescope.web.server_sent_events import HEARTBEAT, encode_event
 from nodescope.web.snapshot import ServedArchive
@@ -23,7 +23,7 @@ async def follow(
 ) -> AsyncIterator[bytes]:
     """`recording` whenever it grew, `gone` when it is not there any more, comments else."""
     loop = asyncio.get_running_loop()
-    told: dict[str, Any] | None = None
+    told: JsonObject | None = None
     spoke_s = time.monotonic()
     while not stopping.is_set():
         seen = await loop.run_in_executor(work.looking, _look, recording)
@@ -36,7 +36,7 @@ async def follow(
         await asyncio.sleep(LOOK_S)
 
 
-def _look(recording: ServedArchive) -> dict[str, Any]:
+def _look(recording: ServedArchive) -> JsonObject:
     try:
         snapshot = recording.snapshot()
         return {

@@ -14,10 +14,12 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
+
+from nodescope.records.json import JsonObject
 
 MEDIA_TYPE = "application/x-nodescope-matrix"
 _DTYPES = ("uint8", "uint16", "uint32", "float32")
@@ -25,9 +27,17 @@ _STEP = 8
 _LENGTH = struct.Struct("<I")
 
 
-def encode_matrix(header: Mapping[str, Any], blocks: Mapping[str, NDArray[Any]]) -> bytes:
+class _Block(TypedDict):
+    name: str
+    dtype: str
+    shape: list[int]
+    offset: int  # from the end of the header
+    bytes: int
+
+
+def encode_matrix(header: JsonObject, blocks: Mapping[str, NDArray[Any]]) -> bytes:
     """The bytes of an answer."""
-    described: list[dict[str, Any]] = []
+    described: list[_Block] = []
     parts: list[bytes] = []
     offset = 0
     for name, values in blocks.items():
@@ -52,11 +62,11 @@ def encode_matrix(header: Mapping[str, Any], blocks: Mapping[str, NDArray[Any]])
     return b"".join((_LENGTH.pack(len(head)), head, *parts))
 
 
-def decode_matrix(data: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+def decode_matrix(data: bytes) -> tuple[JsonObject, dict[str, NDArray[Any]]]:
     """The inverse: the header, and the blocks by name."""
     (length,) = _LENGTH.unpack_from(data)
     start = _LENGTH.size + length
-    header: dict[str, Any] = json.loads(data[_LENGTH.size : start])
+    header = json.loads(data[_LENGTH.size : start])
     blocks = {}
     for block in header["blocks"]:
         dtype = np.dtype(block["dtype"]).newbyteorder("<")

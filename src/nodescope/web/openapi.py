@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import nodescope
+from nodescope.records.json import Json
 from nodescope.web import schemas
 from nodescope.web.declaration import ParameterKind, Route
 
@@ -17,7 +17,7 @@ _ERRORS = {
 }
 
 
-def describe(routes: Sequence[Route]) -> dict[str, Any]:
+def describe(routes: Sequence[Route]) -> dict[str, Json]:
     """All of it."""
     return {
         "openapi": "3.1.0",
@@ -31,7 +31,7 @@ def describe(routes: Sequence[Route]) -> dict[str, Any]:
     }
 
 
-def _operation(route: Route) -> dict[str, Any]:
+def _operation(route: Route) -> dict[str, Json]:
     return {
         "summary": route.summary,
         "parameters": [
@@ -62,5 +62,5 @@ def _operation(route: Route) -> dict[str, Any]:
     }
 
 
-def _content(kind: ParameterKind) -> dict[str, Any]:
+def _content(kind: ParameterKind) -> dict[str, Json]:
     return {"schema": dict(kind.schema)}

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from nodescope.analysis.filter import Filter, compile_filter
 from nodescope.archive.description import Description
@@ -20,6 +20,9 @@ from nodescope.records.sample_filter import FILTER_OPTIONS, SampleFilter, parse_
 from nodescope.records.view import Span
 from nodescope.web.shelf import Shelf
 from nodescope.web.snapshot import Snapshot
+
+# A request's parameters, each as its own `parse` made it: routes know what they declared.
+Values: TypeAlias = Mapping[str, Any]
 
 
 class Abandoned(Exception):
@@ -72,7 +75,7 @@ class WatchedPart:
 class Question:
     """One request, as far as an answer is concerned."""
 
-    values: Mapping[str, Any]
+    values: Values
     snapshot: Snapshot
     shelf: Shelf
     check: Callable[[], None] = lambda: None

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TypeAlias
 
-Schema = dict[str, Any]
+from nodescope.records.json import JsonObject
+
+Schema: TypeAlias = JsonObject  # a JSON schema is JSON
 
 STRING: Schema = {"type": "string"}
 INTEGER: Schema = {"type": "integer"}
@@ -65,10 +67,11 @@ NODE: Schema = record(
     {"module": STRING, "kernel": BOOLEAN, "more": BOOLEAN, "id": STRING, "base": NUMBER,
      "status": STRING, "p": nullable(NUMBER)},
 )  # fmt: skip
-FLAME = record({
+_FLAME: dict[str, Schema] = {
     "total": INTEGER, "unit": STRING, "root": {"$ref": "#/components/schemas/Node"},
     "pruned_below": INTEGER,
-})  # fmt: skip
+}  # fmt: skip
+FLAME = record(_FLAME)
 TOP = listing(record(
     {"name": STRING, "samples": INTEGER, "share": NUMBER},
     {"self": INTEGER, "total": INTEGER, "module": STRING},
@@ -94,7 +97,7 @@ COMPARE = record({
     "notes": listing(STRING), "samples": INTEGER, "method": STRING, "left_off": INTEGER,
 })  # fmt: skip
 DIFFERENCE = record({
-    **FLAME["properties"], "base_total": INTEGER, "base_scale": NUMBER,
+    **_FLAME, "base_total": INTEGER, "base_scale": NUMBER,
     "baseline": record({"from_ms": NUMBER, "to_ms": NUMBER}),
 })  # fmt: skip
 FACTS = record({

@@ -7,16 +7,16 @@ that is not JSON, or not an object where there must be one, is malformed.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from nodescope.errors import MalformedSource, source_error
+from nodescope.records.json import JsonObject
 from nodescope.wall_time import match_iso
 
 MAX_TEXT = 1024
 _MAX_INTEGER = (1 << 63) - 1
-_NOTHING: Mapping[str, Any] = {}
+_NOTHING: JsonObject = {}
 
 
 def parse_json(content: bytes, path: str | Path) -> Any:
@@ -29,7 +29,7 @@ def parse_json(content: bytes, path: str | Path) -> Any:
         raise MalformedSource(path, f"not JSON: {str(error)[:120]}") from None
 
 
-def parse_object(content: bytes, path: str | Path) -> Mapping[str, Any]:
+def parse_object(content: bytes, path: str | Path) -> JsonObject:
     """Decode a JSON object."""
     decoded = parse_json(content, path)
     if not isinstance(decoded, dict):
@@ -49,19 +49,19 @@ def read_bounded(path: Path, limit: int) -> bytes:
     return content
 
 
-def inner(fields: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+def inner(fields: JsonObject, name: str) -> JsonObject:
     """An object within an object; empty if there is none."""
     value = fields.get(name)
     return value if isinstance(value, dict) else _NOTHING
 
 
-def text(fields: Mapping[str, Any], name: str) -> str | None:
+def text(fields: JsonObject, name: str) -> str | None:
     """A text that says something."""
     value = fields.get(name)
     return value[:MAX_TEXT] if isinstance(value, str) and value else None
 
 
-def whole(fields: Mapping[str, Any], name: str) -> int | None:
+def whole(fields: JsonObject, name: str) -> int | None:
     """A whole number that the archive can hold."""
     value = fields.get(name)
     if isinstance(value, bool) or not isinstance(value, int) or abs(value) > _MAX_INTEGER:
@@ -79,7 +79,7 @@ def number_of(value: str | None) -> int | None:
         return None
 
 
-def process(fields: Mapping[str, Any], name: str) -> int | None:
+def process(fields: JsonObject, name: str) -> int | None:
     """A process id; None where there is none, which is written as 0."""
     value = whole(fields, name)
     return value if value is not None and 0 < value < 1 << 31 else None

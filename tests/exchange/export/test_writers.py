@@ -17,6 +17,7 @@ from tests.analysis.conftest import LATER, SAMPLES, START, Sample, write_archive
 from tests.exchange.exported import read_firefox, read_folded, read_pprof, read_speedscope
 
 from nodescope.archive.reader import Archive
+from nodescope.archive.schema import ColumnData
 from nodescope.exchange.export.chrome import write_chrome
 from nodescope.exchange.export.firefox import write_firefox
 from nodescope.exchange.export.folded import write_folded
@@ -184,7 +185,7 @@ def test_firefox_merges_threads_beyond_what_a_page_shows(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 def test_tables(kind: Any, tmp_path: Path) -> None:
-    batches = [
+    batches: list[ColumnData] = [
         {"name": ["a,b", 'q"'], "n": np.array([1, 2])},
         {"name": np.array(["ü", None], object), "n": [3, 4]},
     ]

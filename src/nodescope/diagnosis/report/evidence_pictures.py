@@ -13,6 +13,7 @@ import numpy as np
 from nodescope.analysis.compare import BASELINE_NS
 from nodescope.analysis.filter import Filter
 from nodescope.analysis.flame import FlameNames, flame_of
+from nodescope.analysis.flame_node import FlameNode
 from nodescope.analysis.heatmap import make_heatmap
 from nodescope.arrays import I64
 from nodescope.diagnosis.case import Case
@@ -24,7 +25,7 @@ from nodescope.pictures.axis import add_time_axis
 from nodescope.pictures.colour import FAINT, INK, Colour
 from nodescope.pictures.cores import draw_cores
 from nodescope.pictures.drawing import Box, Drawing
-from nodescope.pictures.flame import Node, draw_flame
+from nodescope.pictures.flame import draw_flame
 from nodescope.pictures.flame_change import draw_flame_change, with_before
 from nodescope.pictures.heatmap import draw_heatmap
 from nodescope.pictures.text import visible
@@ -158,17 +159,16 @@ def _before(case: Case, span: Window) -> Window | None:
     return Window(first, span.from_ns)
 
 
-def _tree(case: Case, focus: Focus, window: Window) -> Node:
+def _tree(case: Case, focus: Focus, window: Window) -> FlameNode:
     names = FlameNames()
     rows = flame_of(
         case.recording.samples(window), focus.filter, names,
         count=len(case.recording.overlapping(window)),
     )  # fmt: skip
-    tree: Node = documents.flame_document(rows, names)[0]
-    return tree
+    return documents.flame_document(rows, names)[0]
 
 
-def _gone(now: Node, before: Node, scale: float) -> str:
+def _gone(now: FlameNode, before: FlameNode, scale: float) -> str:
     """What a graph as wide as now cannot show: who ran before and does not any more."""
     here = {child["name"] for child in now["children"]}
     gone = [

@@ -11,19 +11,21 @@ Times are microseconds since the start of the window; `otherData` says when it w
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import IO, Any
+from typing import IO
 
 import numpy as np
 
 from nodescope.exchange.export.stacks import ChosenSamples, ExportedStacks, Parts, count, label
 from nodescope.quantities import SECOND_NS
 from nodescope.recording.part import Part
+from nodescope.records.json import Json
 
 _DEFAULT_PERIOD_NS = 10_000_000
 _STATES = ("user", "nice", "system", "irq", "softirq", "steal", "iowait", "idle")
+TraceEvent = dict[str, Json]  # as the format has them: `ph` says which kind
 _CORES_PID = 0  # the track group of counters; pid 0 is the idle task, never sampled
 
 
@@ -42,7 +44,7 @@ def write_chrome(
     file: IO[bytes],
     from_ns: int,
     to_ns: int,
-    about: dict[str, Any],
+    about: Mapping[str, object],
 ) -> int:
     """Write samples, core times and events; returns how many samples."""
     total = 0
@@ -64,13 +66,13 @@ def write_chrome(
     return total
 
 
-def _put(file: IO[bytes], event: dict[str, Any], *, first: bool = False) -> None:
+def _put(file: IO[bytes], event: TraceEvent, *, first: bool = False) -> None:
     if not first:
         file.write(b",\n")
     file.write(json.dumps(event, separators=(",", ":")).encode("utf-8", "backslashreplace"))
 
 
-def _metadata(what: str, pid: int, tid: int, name: str) -> dict[str, Any]:
+def _metadata(what: str, pid: int, tid: int, name: str) -> TraceEvent:
     return {"ph": "M", "name": what, "pid": pid, "tid": tid, "args": {"name": name}}
 
 
@@ -80,7 +82,7 @@ def _micro(time_ns: int) -> float:
 
 def _part_events(
     part: ChosenSamples, named: set[tuple[int, int]], from_ns: int
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[TraceEvent]:
     stacks = ExportedStacks()
     (rows,), _ = count(part.row)
     paths = stacks.number_rows(part.columns, rows)
@@ -102,7 +104,7 @@ def _part_events(
         times = (part.time_ns[own] - from_ns).tolist()
         path_of = paths[part.row[own]].tolist()
         for name, slice_, end_ns in _slices(times, path_of, stacks, names, period):
-            event: dict[str, Any] = {
+            event: TraceEvent = {
                 "ph": "X",
                 "name": name,
                 "pid": pid,
@@ -141,7 +143,7 @@ def _slices(
         yield names[slice_.frame], slice_, last + period
 
 
-def _core_events(segment: Part, from_ns: int, to_ns: int) -> Iterator[dict[str, Any]]:
+def _core_events(segment: Part, from_ns: int, to_ns: int) -> Iterator[TraceEvent]:
     table = segment.read("cores", ["cpu", "time_ns", *_STATES])
     if len(table) < 2:
         return
@@ -163,7 +165,7 @@ def _core_events(segment: Part, from_ns: int, to_ns: int) -> Iterator[dict[str, 
         }
 
 
-def _instants(segment: Part, from_ns: int, to_ns: int) -> Iterator[dict[str, Any]]:
+def _instants(segment: Part, from_ns: int, to_ns: int) -> Iterator[TraceEvent]:
     for row in segment.read("events").to_pylist():
         time = int(segment.wall_ns(row["time_ns"]))
         if from_ns <= time < to_ns:

@@ -13,13 +13,14 @@ import json
 from collections import Counter
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import IO, Any
+from typing import IO
 
 import numpy as np
 
 from nodescope.arrays import I64
 from nodescope.exchange.export.stacks import ExportedStacks, Parts, count, label
 from nodescope.quantities import SECOND_NS
+from nodescope.records.json import Json
 
 VERSION = 48
 _MOST_THREADS = 200
@@ -166,7 +167,7 @@ class _Tables:
     def _string(self, text: str) -> int:
         return self.strings.setdefault(text, len(self.strings))
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> dict[str, Json]:
         functions, rows = len(self.function_rows), list(self.stack_rows)
         resources = [self._string(module.rpartition("/")[2]) for module in self.resources]
         nothing: list[None] = [None] * functions
@@ -218,7 +219,7 @@ class _Tables:
 
 def _thread(
     thread: _Thread, columns: dict[str, I64], stacks: ExportedStacks, from_ns: int
-) -> dict[str, Any]:
+) -> dict[str, Json]:
     tables = _Tables(stacks)
     times = ((columns["time"][thread.samples] - from_ns) / 1e6).round(3).tolist()
     return {

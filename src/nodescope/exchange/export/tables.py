@@ -9,12 +9,13 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
+from nodescope.archive.schema import ColumnData
+
 TableFormat = Literal["csv", "parquet"]
-Batch = Mapping[str, Any]
 
 
 def write_table(
-    batches: Iterable[Batch], schema: Mapping[str, str], file: IO[bytes], kind: TableFormat
+    batches: Iterable[ColumnData], schema: Mapping[str, str], file: IO[bytes], kind: TableFormat
 ) -> int:
     """Write batches of columns; `schema` names each column's Arrow type. Returns the rows."""
     arrow = pa.schema([(name, pa.type_for_alias(alias)) for name, alias in schema.items()])

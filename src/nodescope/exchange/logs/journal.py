@@ -27,6 +27,7 @@ from nodescope.ingest.parsed import Notes
 from nodescope.ingest.sink import ImportReport, Sink
 from nodescope.ingest.unit_events import UNIT_FIELDS, UnitEvents
 from nodescope.records.event import Event
+from nodescope.records.json import JsonObject
 from nodescope.sources.systemd.happenings import CHOSEN
 from nodescope.wall_time import match_iso
 
@@ -89,7 +90,7 @@ def parse_journal_json(blocks: Iterable[bytes], notes: Notes) -> Iterator[list[E
     yield events
 
 
-def _unit_fields(entry: dict[str, Any], message: str) -> dict[str, str]:
+def _unit_fields(entry: JsonObject, message: str) -> dict[str, str]:
     """Return the fields by which systemd reports what happened to a unit; none if it does not."""
     if not any(field_text(entry.get(name)) in values for name, values in CHOSEN.items()):
         return {}
@@ -115,7 +116,7 @@ def parse_entry(entry: Any) -> Event | None:
     return Event(time_ns, JOURNAL, _subject(entry), message)
 
 
-def _subject(entry: dict[str, Any]) -> str:
+def _subject(entry: JsonObject) -> str:
     # What the service manager says about a unit is about that unit.
     names = ["_SYSTEMD_UNIT", "SYSLOG_IDENTIFIER", "_COMM", "_TRANSPORT"]
     if entry.get("_PID") == "1" or entry.get("_SYSTEMD_UNIT") == "init.scope":

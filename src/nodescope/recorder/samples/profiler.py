@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from nodescope.archive.interning import Interner
+from nodescope.archive.schema import ColumnData
 from nodescope.errors import SourceError
 from nodescope.ingest.samples import SampleRows, intern_samples
 from nodescope.numbering import group
@@ -59,7 +58,7 @@ class Profiler:
 
     def process(
         self, chunks: list[Chunk], *, cgroup: bool
-    ) -> tuple[RecordBatch, dict[str, Mapping[str, Any]]]:
+    ) -> tuple[RecordBatch, dict[str, ColumnData]]:
         """Decode what the rings held; the rows to append, by table."""
         self._modules.close_idle()
         batch = decode(chunks, cgroup=cgroup)

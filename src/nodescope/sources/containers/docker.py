@@ -8,13 +8,13 @@ happened while it did not answer, or before anybody listened, it tells afterward
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from nodescope.errors import MalformedSource, SourceError
 from nodescope.quantities import SECOND_NS
+from nodescope.records.json import JsonObject
 from nodescope.sources.containers.cgroups import Whereabouts, docker_cgroup, parent_of
 from nodescope.sources.containers.container import (
     MAX_CONTAINERS,
@@ -88,7 +88,7 @@ def parse_inspect(content: bytes, path: str | Path) -> tuple[Container, str | No
 
 
 def container_of(
-    fields: Mapping[str, Any], path: str | Path, host: Mapping[str, Any] | None = None
+    fields: JsonObject, path: str | Path, host: JsonObject | None = None
 ) -> tuple[Container, str | None]:
     """The same, from what inspection and `config.v2.json` have in common."""
     state, config = inner(fields, "State"), inner(fields, "Config")
@@ -117,7 +117,7 @@ def container_of(
     return container, text(host, "CgroupParent")
 
 
-def _status(state: Mapping[str, Any], started: int | None) -> str:
+def _status(state: JsonObject, started: int | None) -> str:
     """The one word that inspection has and `config.v2.json` has not."""
     for flag, status in (
         ("Dead", "dead"),
@@ -131,7 +131,7 @@ def _status(state: Mapping[str, Any], started: int | None) -> str:
     return "created" if started is None else "exited"
 
 
-def _name(name: str | None, labels: Mapping[str, Any]) -> str | None:
+def _name(name: str | None, labels: JsonObject) -> str | None:
     """Stable over ids: of a pod's container its own, of another what docker calls it."""
     return text(labels, "io.kubernetes.container.name") or (name.lstrip("/") if name else None)
 

@@ -6,11 +6,10 @@ annotations of the spec (`io.kubernetes.cri.*`, containerd's CRI plugin).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from nodescope.records.json import JsonObject
 from nodescope.sources.containers.cgroups import oci_cgroup
 from nodescope.wire.json_fields import inner, parse_object, text
 
@@ -48,7 +47,7 @@ def parse_spec(content: bytes, path: str | Path) -> Identity:
     )
 
 
-def identity_of_labels(labels: Mapping[str, Any]) -> Identity:
+def identity_of_labels(labels: JsonObject) -> Identity:
     """The kubelet's labels, or nerdctl's."""
     sandbox = text(labels, "io.cri-containerd.kind") == "sandbox"
     return Identity(

@@ -14,10 +14,10 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from nodescope.errors import MalformedSource, SourceError, source_error
 from nodescope.quantities import SECOND_NS
+from nodescope.records.json import JsonObject
 from nodescope.sources.containers.cgroups import Whereabouts, parent_of
 from nodescope.sources.containers.container import (
     MAX_CONTAINERS,
@@ -66,7 +66,7 @@ def _is_id(identifier: str | None) -> bool:
     return identifier is not None and identifier.isalnum()
 
 
-def _container(fields: Mapping[str, Any], path: str | Path) -> Container:
+def _container(fields: JsonObject, path: str | Path) -> Container:
     names = fields.get("names")
     first = names[0] if isinstance(names, list) and names else None
     try:

@@ -22,6 +22,7 @@ from urllib.parse import urlsplit
 
 from nodescope.errors import MalformedSource, SourceAbsent, SourceError, source_error
 from nodescope.quantities import SECOND_NS
+from nodescope.records.json import JsonObject
 from nodescope.sources.places import Places
 from nodescope.wire.json_fields import parse_json
 
@@ -87,7 +88,7 @@ def parse_jobs(content: bytes, address: str = "ray") -> list[FailedJob]:
     return [job for job in jobs if job is not None]
 
 
-def _parse_job(job: dict[str, Any]) -> FailedJob | None:
+def _parse_job(job: JsonObject) -> FailedJob | None:
     name = job.get("submission_id") or job.get("job_id")
     ended = job.get("end_time") or job.get("start_time")
     if job.get("status") != "FAILED" or not isinstance(name, str):

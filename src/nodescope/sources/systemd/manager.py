@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from nodescope.errors import SourceAbsent, SourceError
 from nodescope.sources.places import Places
@@ -37,6 +37,9 @@ _NEEDED_BY = (
 )
 _AT_ONCE = 16  # calls on their way at a time: systemd answers all of them in one go
 
+# Values of D-Bus variants: systemd's interface fixes their types, `_FIELDS` converts them.
+Properties: TypeAlias = Mapping[str, Any]
+
 
 @dataclass(frozen=True, slots=True)
 class ListedUnit:
@@ -54,7 +57,7 @@ class Changed:
     """Properties of a unit changed; they have their new values."""
 
     unit: str
-    properties: Mapping[str, Any]
+    properties: Properties
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,11 +159,11 @@ class Manager:
                 for name, interface in asked
             ]
         )
-        properties: dict[str, dict[str, Any]] = {}
+        properties: dict[str, Properties] = {}
         for (name, _), answer in zip(asked, answers, strict=True):
             if not isinstance(answer, SourceError):
-                known = properties.setdefault(name, {})
-                known.update({key: value for key, (_, value) in answer[0].items()})
+                told = {key: value for key, (_, value) in answer[0].items()}
+                properties[name] = {**properties.get(name, {}), **told}
         return {
             name: unit_of(Unit(name), known)
             for name, known in properties.items()
@@ -199,9 +202,9 @@ def _change_of(signal: Signal) -> Change | None:
     return None
 
 
-def unit_of(unit: Unit, properties: Mapping[str, Any]) -> Unit:
+def unit_of(unit: Unit, properties: Properties) -> Unit:
     """A unit with what properties say of it; what they leave out stays as it was."""
-    changes: dict[str, Any] = {}
+    changes: dict[str, Any] = {}  # fields of `Unit`, each of its own type
     for name, (field, convert) in _FIELDS.items():
         if name in properties:
             changes[field] = convert(properties[name])

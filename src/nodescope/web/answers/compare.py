@@ -85,8 +85,8 @@ def compare_flame(question: Question) -> Reply:
     hidden = NARROW * whole(before) if many else 0.0
     difference = Difference(now, before, spans[0] / spans[1], hidden)
     document = difference.document(names, question.values)
-    document["baseline"] = {"from_ms": to_ms(against.from_ns), "to_ms": to_ms(against.to_ns)}
-    return json_reply(document)
+    baseline = {"from_ms": to_ms(against.from_ns), "to_ms": to_ms(against.to_ns)}
+    return json_reply({**document, "baseline": baseline})
 
 
 def _rows(question: Question, window: Window, names: FlameNames) -> FlameRows:

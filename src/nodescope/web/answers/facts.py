@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
-from nodescope.analysis.counters import SegmentTables
 from nodescope.analysis.network import CoreReport, Network, NicReport, Queue, derive_network
 from nodescope.diagnosis.case import Case
 from nodescope.errors import UsageError
@@ -13,21 +11,17 @@ from nodescope.judgement.zombie_reading import ZombieReading, read_zombies
 from nodescope.pictures.answer_size import LARGEST, cut, keep_fitting
 from nodescope.quantities import MILLISECOND_NS, SECOND_NS, parse_cpu_list
 from nodescope.recording.window import Window
+from nodescope.records.json import Json
 from nodescope.records.node import ContainerRow, UnitRow
 from nodescope.records.table import Row
 from nodescope.web.answers.replies import json_reply
 from nodescope.web.question import Question, Reply, to_ms
 
 RECENT_NS = 60 * SECOND_NS  # how far back a core counts as starved
-_UNIT = (
-    "unit", "active", "sub", "result", "restarts", "main_pid", "exit_kind", "exit_status",
-    "file_state", "preset", "vendor", "wanted_by", "why_not_started", "cgroup", "starts",
-    "failures", "successes",
-)  # fmt: skip
-_CONTAINER = (
-    "runtime", "id", "name", "image", "state", "pid", "exit_status", "restarts", "cgroup",
-    "namespace", "pod",
-)  # fmt: skip
+_NOT_SHOWN = {
+    UnitRow: ("time_ns", "load"),
+    ContainerRow: ("time_ns", "started_wall_ns", "finished_wall_ns", "cgroup_parent"),
+}
 _SHARE = LARGEST // 4 - 1000  # of an answer, for each list
 
 
@@ -41,24 +35,25 @@ def facts(question: Question) -> Reply:
         {
             "at_ms": to_ms(at_ns),
             "network": _network(question, case),
-            "units": _rows(case.state(UnitRow, at_ns), _UNIT),
-            "containers": _rows(case.state(ContainerRow, at_ns), _CONTAINER),
+            "units": _rows(UnitRow, case.state(UnitRow, at_ns)),
+            "containers": _rows(ContainerRow, case.state(ContainerRow, at_ns)),
             "zombies": _zombies(question, at_ns),
         }
     )
 
 
-def _rows(rows: Sequence[Row], names: Sequence[str]) -> list[dict[str, Any]]:
-    return keep_fitting(
-        [{name: _cut(getattr(row, name)) for name in names} for row in rows], _SHARE
-    )
+def _rows(kind: type[Row], rows: Sequence[Row]) -> list[dict[str, Json]]:
+    """Return rows as documents, without the columns that are not shown."""
+    names = [name for name in kind.names() if name not in _NOT_SHOWN[kind]]
+    documents = [{name: _cut(getattr(row, name)) for name in names} for row in rows]
+    return keep_fitting(documents, _SHARE)
 
 
-def _cut(value: Any) -> Any:
+def _cut(value: Json) -> Json:
     return cut(value) if isinstance(value, str) else value
 
 
-def _zombies(question: Question, at_ns: int) -> dict[str, Any] | None:
+def _zombies(question: Question, at_ns: int) -> dict[str, Json] | None:
     reading = read_zombies(question.recording, at_ns)
     if not isinstance(reading, ZombieReading):
         return None
@@ -74,12 +69,10 @@ def _zombies(question: Question, at_ns: int) -> dict[str, Any] | None:
     }
 
 
-def _network(question: Question, case: Case) -> dict[str, Any] | None:
-    segments = question.recording.overlapping(case.window)
-    if not any("nics" in segment.description.tables for segment in segments):
+def _network(question: Question, case: Case) -> dict[str, Json] | None:
+    if not question.recording.has("nics", case.window):
         return None
-    tables = (SegmentTables(segment) for segment in segments)
-    network = derive_network(tables, case.events, case.window)
+    network = derive_network(question.recording, case.window)
     cores = {core.cpu: core for core in network.cores}
     return {
         "over_ms": RECENT_NS / MILLISECOND_NS,
@@ -88,19 +81,30 @@ def _network(question: Question, case: Case) -> dict[str, Any] | None:
     }
 
 
-def _nic(nic: NicReport) -> dict[str, Any]:
-    names = (
-        "driver", "version", "bus", "up", "carrier", "rx_queues", "tx_queues", "tx_timeouts",
-        "rx_packets", "tx_packets", "rx_dropped", "tx_errors", "resets",
-    )  # fmt: skip
-    return {"name": cut(nic.nic), **{name: _cut(getattr(nic, name)) for name in names}}
+def _nic(nic: NicReport) -> dict[str, Json]:
+    return {
+        "name": cut(nic.nic),
+        "driver": _cut(nic.driver),
+        "version": _cut(nic.version),
+        "bus": _cut(nic.bus),
+        "up": nic.up,
+        "carrier": nic.carrier,
+        "rx_queues": nic.rx_queues,
+        "tx_queues": nic.tx_queues,
+        "tx_timeouts": nic.tx_timeouts,
+        "rx_packets": nic.rx_packets,
+        "tx_packets": nic.tx_packets,
+        "rx_dropped": nic.rx_dropped,
+        "tx_errors": nic.tx_errors,
+        "resets": nic.resets,
+    }
 
 
-def _queues(network: Network, cores: Mapping[int, CoreReport]) -> list[dict[str, Any]]:
+def _queues(network: Network, cores: Mapping[int, CoreReport]) -> list[dict[str, Json]]:
     return [_queue(nic.nic, queue, cores) for nic in network.nics for queue in nic.queues]
 
 
-def _queue(nic: str, queue: Queue, cores: Mapping[int, CoreReport]) -> dict[str, Any]:
+def _queue(nic: str, queue: Queue, cores: Mapping[int, CoreReport]) -> dict[str, Json]:
     serving = _cpus(queue.effective) or _cpus(queue.affinity) or sorted(queue.interrupts)
     starved = [cores[cpu].starved_ns or 0 for cpu in serving if cpu in cores]
     return {

@@ -6,16 +6,15 @@ test between two Poisson counts): it colours paths, and `/api/compare` knows of 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from nodescope.analysis.flame import FlameNames, FlameRows, whole
 from nodescope.analysis.statistics import binomial_tails
 from nodescope.arrays import F64, I64, U64
-from nodescope.web.answers.flames import Forest, Painter, flame_document
+from nodescope.web.answers.flames import DifferenceDocument, Forest, Node, Painter, flame_document
+from nodescope.web.question import Values
 
 SURE = 0.01
 FACTOR = 1.25
@@ -30,7 +29,7 @@ class Difference:
     scale: float  # how long the window is, in baselines
     hidden: float = 0.0
 
-    def document(self, names: FlameNames, values: Mapping[str, Any]) -> dict[str, Any]:
+    def document(self, names: FlameNames, values: Values) -> DifferenceDocument:
         """The flame graph's document; nodes also have `base`, `p` and `status`."""
         now, before = self.now, self.before
         path, place = np.unique(np.concatenate((now.path, before.path)), return_inverse=True)
@@ -87,7 +86,7 @@ class _Painter(Painter):
     def __init__(self, expected: F64, p: F64, status: list[str]) -> None:
         self._expected, self._p, self._status = expected, p, status
 
-    def add(self, node: dict[str, Any], at: int) -> None:
+    def add(self, node: Node, at: int) -> None:
         node["base"] = round(float(self._expected[at]), 3)
         node["p"] = float(f"{self._p[at]:.3g}")
         node["status"] = self._status[at]

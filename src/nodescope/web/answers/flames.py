@@ -8,9 +8,8 @@ is marked with `more`: ask again with its `path` (or its `id`).
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import NotRequired, TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +18,7 @@ from nodescope.analysis.flame import FlameNames, FlameRows, whole
 from nodescope.arrays import I64
 from nodescope.errors import UsageError
 from nodescope.pictures.answer_size import LARGEST, cut
+from nodescope.web.question import Values
 
 SEPARATOR = "\x1f"
 DEEPEST = 400  # levels of one answer: JSON readers and writers recurse
@@ -71,26 +71,58 @@ class Forest:
         return inside
 
 
+class Node(TypedDict):
+    """A function called along one path, as the page gets it; `schemas.NODE` declares the same."""
+
+    name: str
+    value: int  # samples, its callees' included
+    self: int  # samples of its own
+    children: list[Node]
+    module: NotRequired[str]
+    kernel: NotRequired[bool]
+    more: NotRequired[bool]  # callees are left out
+    id: NotRequired[str]  # to ask for them by
+    base: NotRequired[float]  # samples of the baseline, scaled to the window
+    p: NotRequired[float]
+    status: NotRequired[str]  # of the change: `new`, `gone`, `grown`, `shrunk`, `same`
+
+
+class FlameDocument(TypedDict):
+    """A flame graph as the page gets it."""
+
+    total: int
+    unit: str
+    root: Node
+    pruned_below: int  # samples of the narrowest box shown
+
+
+class DifferenceDocument(FlameDocument):
+    """Two flame graphs as one."""
+
+    base_total: int
+    base_scale: float
+
+
 class Painter:
     """What else a node shows; nothing."""
 
-    def add(self, node: dict[str, Any], at: int) -> None:
+    def add(self, node: Node, at: int) -> None:
         """Add to the node of a row."""
 
 
 def flame_document(
     rows: FlameRows,
     names: FlameNames,
-    values: Mapping[str, Any],
+    values: Values,
     forest: Forest | None = None,
     painter: Painter | None = None,
-) -> dict[str, Any]:
-    """`{total, unit, root, pruned_below}`."""
+) -> FlameDocument:
+    """Return the document of a flame graph."""
     forest = forest or Forest.of(rows)
     painter = painter or Painter()
     total = whole(rows)
     top = find_top(forest, names, values)
-    root = {"name": "all", "value": total, "self": 0, "children": []}
+    root: Node = {"name": "all", "value": total, "self": 0, "children": []}
     kept = np.arange(len(rows.path))
     seen = max(total, int(forest.width[forest.parent < 0].sum()))
     if top is not None:
@@ -104,7 +136,7 @@ def flame_document(
     return {"total": total, "unit": "samples", "root": tree, "pruned_below": least}
 
 
-def find_top(forest: Forest, names: FlameNames, values: Mapping[str, Any]) -> int | None:
+def find_top(forest: Forest, names: FlameNames, values: Values) -> int | None:
     """The row that is asked for by its `id` or `path`; None for all of it."""
     if values.get("id") is not None:
         found = np.flatnonzero(forest.rows.path == np.uint64(values["id"]))
@@ -130,28 +162,30 @@ def _name(forest: Forest, names: FlameNames, at: int) -> str:
     return cut(names.of[int(forest.rows.frame[at])][1])
 
 
-def _node(forest: Forest, names: FlameNames, at: int) -> dict[str, Any]:
+def _node(forest: Forest, names: FlameNames, at: int) -> Node:
     module, name, kernel = names.of[int(forest.rows.frame[at])]
-    node: dict[str, Any] = {
+    value, own = int(forest.rows.total[at]), int(forest.own[at])
+    if not module:
+        return {"name": cut(name), "value": value, "self": own, "children": []}
+    return {
         "name": cut(name),
-        "value": int(forest.rows.total[at]),
-        "self": int(forest.own[at]),
+        "value": value,
+        "self": own,
+        "module": cut(module),
+        "kernel": kernel,
+        "children": [],
     }
-    if module:
-        node |= {"module": cut(module), "kernel": kernel}
-    node["children"] = []
-    return node
 
 
 def _grow(
     forest: Forest,
     names: FlameNames,
     painter: Painter,
-    root: dict[str, Any],
+    root: Node,
     top: int | None,
     kept: I64,
     least: int,
-) -> tuple[dict[str, Any], int]:
+) -> tuple[Node, int]:
     """The tree below the root, of what is wide enough; narrower only as far as it fits."""
     width, depth = forest.width, forest.depths()
     base = 0 if top is None else int(depth[top]) + 1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Any
 
 from nodescope.analysis.quality import Quality, assess
 from nodescope.pictures.answer_size import cut
@@ -17,20 +16,13 @@ MOST = 1000  # gaps and clock steps listed
 def quality(question: Question) -> Reply:
     """What a window lacks: lost, unnamed, cut off, not seen."""
     window = question.window
-    segments = question.recording.overlapping(window) if window.length_ns else []
-    found = assess(
-        question.parts(),
-        segments,
-        question.recording.core_readings(window),
-        window,
-        question.filter,
-    )
+    found = assess(question.recording, window, question.filter, question.parts())
     return json_reply(
         {"from_ms": to_ms(window.from_ns), "to_ms": to_ms(window.to_ns), **_document(found)}
     )
 
 
-def _document(found: Quality) -> dict[str, Any]:
+def _document(found: Quality) -> dict[str, object]:
     document = asdict(found)
     late_ns = document.pop("late_ns")
     return {

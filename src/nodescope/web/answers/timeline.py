@@ -6,25 +6,26 @@ import math
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import nodescope
 from nodescope.analysis.core_strips import FULL, SHOWN, find_peaks
 from nodescope.analysis.tracks import TRACKS, draw_line, known_tracks
 from nodescope.archive.retention import read_frozen
 from nodescope.archive.status import find_gaps
+from nodescope.arrays import F64
 from nodescope.errors import ArchiveError
 from nodescope.pictures.answer_size import LARGEST, cut, keep_fitting
 from nodescope.recording.core_readings import NEIGHBOUR_NS
-from nodescope.recording.part import may_hold_events
+from nodescope.recording.part import Part, may_hold_events
 from nodescope.recording.pending_marks import read_waiting, with_waiting
 from nodescope.recording.window import Window
 from nodescope.records import EVENT_KINDS
 from nodescope.records.event import Event
+from nodescope.records.json import Json
 from nodescope.records.recorder import Gap
 from nodescope.web.answers.replies import json_reply
 from nodescope.web.matrix import MEDIA_TYPE, encode_matrix
-from nodescope.web.question import Question, Reply, to_ms
+from nodescope.web.question import Question, Reply, Values, to_ms
 
 MOST_COLUMNS = 4096
 MOST_GAPS = 2000
@@ -76,7 +77,7 @@ def _main_gaps(gaps: Iterable[Gap]) -> list[Gap]:
     return sorted(longest, key=lambda gap: gap.from_ns)
 
 
-def _gap(gap: Gap) -> dict[str, Any]:
+def _gap(gap: Gap) -> dict[str, Json]:
     return {
         "from_ms": to_ms(gap.from_ns),
         "to_ms": to_ms(gap.to_ns),
@@ -87,7 +88,7 @@ def _gap(gap: Gap) -> dict[str, Any]:
     }
 
 
-def _frozen(question: Question) -> list[dict[str, Any]]:
+def _frozen(question: Question) -> list[dict[str, Json]]:
     archive = question.snapshot.archive
     if archive.bundle is not None:
         return []
@@ -183,7 +184,7 @@ def tracks(question: Question) -> Reply:
     )
 
 
-def _spread(question: Question) -> list[Any]:
+def _spread(question: Question) -> list[Part]:
     """A few segments of all of the recording: what was observed rarely changes."""
     segments = question.snapshot.segments
     step = max(1, len(segments) // 8)
@@ -215,7 +216,7 @@ def track(question: Question) -> Reply:
     )
 
 
-def _nullable(values: Any) -> list[float | None]:
+def _nullable(values: F64) -> list[float | None]:
     digits = [float(f"{value:.5g}") for value in values.tolist()]
     return [None if math.isnan(value) else value for value in digits]
 
@@ -251,7 +252,7 @@ def _events(question: Question) -> list[Event]:
     return with_waiting(found, waiting, window, to_now=False)
 
 
-def _wanted(event: Event, values: Any, cpus: frozenset[int] | None) -> bool:
+def _wanted(event: Event, values: Values, cpus: frozenset[int] | None) -> bool:
     kinds = values["kinds"]
     if kinds is not None and event.kind not in kinds:
         return False
@@ -265,7 +266,7 @@ def _serious(kind: str) -> bool:
     return known is not None and known.serious
 
 
-def _event(event: Event) -> dict[str, Any]:
+def _event(event: Event) -> dict[str, Json]:
     known = EVENT_KINDS.get(event.kind)
     details = event.details.to_json()
     return {
