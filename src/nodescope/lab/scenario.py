@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from nodescope.lab.ground import Ground
+from nodescope.lab.processes import Process
 
 HELD_LEAST = 0.85
 # What nobody may be told of where no zombies are.
@@ -45,6 +46,7 @@ class ScenarioRun:
     say: Callable[[str], None]
     recorder: list[str] = field(default_factory=list)  # options for the recorder
     kept: dict[str, Any] = field(default_factory=dict)  # from preparing to acting
+    lasting: dict[str, Process] = field(default_factory=dict)  # must live until it is over
 
 
 @dataclass(frozen=True, slots=True)
