@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.recorder.test_recording import recording
+from tests.recorder_process import recording
 from tests.waiting import wait_for
 from tests.web.browser.serving import Server
 from tests.web.conftest import TO_MS

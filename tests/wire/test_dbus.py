@@ -41,7 +41,7 @@ def address(tmp_path: Path) -> Iterator[str]:
     config.write_text(_CONFIG.format(socket=path))
     daemon = subprocess.Popen(["dbus-daemon", f"--config-file={config}", "--nofork"])
     try:
-        wait_for(path.exists, "the bus listens")
+        wait_for(path.exists, "the bus listens", process=daemon)
         yield f"unix:path={path}"
     finally:
         daemon.kill()
