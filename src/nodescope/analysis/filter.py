@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nodescope.analysis.name_pattern import NamePattern
 from nodescope.analysis.names import find_named, is_within
 from nodescope.analysis.stack_rows import I64, Bool, Tree
 from nodescope.recording.sample_columns import SampleColumns
@@ -27,8 +28,8 @@ class Filter:
     comms: tuple[str, ...] = ()  # any of them; `*` matches anything
     cgroups: tuple[str, ...] = ()  # any is part of the path, or what its pod or container is called
     kernel: bool | None = None  # mode
-    frame: re.Pattern[str] | None = None  # some function matches
-    without_frame: re.Pattern[str] | None = None  # no function does
+    frame: NamePattern | None = None  # some function matches
+    without_frame: NamePattern | None = None  # no function does
 
     @property
     def by_sample(self) -> bool:
@@ -48,8 +49,7 @@ class Filter:
             tree = Tree(columns.depth, columns.frame)
             for pattern, wanted in ((self.frame, True), (self.without_frame, False)):
                 if pattern is not None:
-                    fits = [pattern.search(name) is not None for name in columns.frame_names]
-                    has = tree.below(np.array(fits, bool)[columns.frame])
+                    has = tree.below(pattern.match(columns.frame_names)[columns.frame])
                     passing &= has[columns.profile_stack] == wanted
         return passing
 

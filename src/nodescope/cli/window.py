@@ -25,6 +25,7 @@ from nodescope.quantities import format_cpu_list, format_duration, parse_duratio
 
 if TYPE_CHECKING:
     from nodescope.analysis.filter import Filter
+    from nodescope.analysis.name_pattern import NamePattern
     from nodescope.archive.reader import Segment
     from nodescope.diagnosis.case import Case
     from nodescope.exchange.glance import Glance
@@ -173,16 +174,15 @@ def describe_filter(args: argparse.Namespace) -> str:
     return ", ".join(said)
 
 
-def _pattern(option: str, text: str | None) -> re.Pattern[str] | None:
+def _pattern(option: str, text: str | None) -> NamePattern | None:
+    from nodescope.analysis.name_pattern import parse_name_pattern
+
     if text is None:
         return None
     try:
-        return re.compile(text)
-    except (re.error, OverflowError, RecursionError) as error:
-        raise UsageError(
-            f"{option}: not a regular expression: {text!r}: {error}",
-            hint="escape characters that mean themselves, as in `operator\\(\\)`",
-        ) from error
+        return parse_name_pattern(text)
+    except UsageError as error:
+        raise UsageError(f"{option}: {error}", hint=error.hint) from error
 
 
 # -- the window ---------------------------------------------------------------

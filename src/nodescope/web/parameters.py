@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import importlib
 import re
 from datetime import UTC, datetime
 from decimal import Decimal
-from typing import Any
 
+from nodescope.analysis.name_pattern import parse_name_pattern
 from nodescope.errors import UsageError
 from nodescope.quantities import parse_cpu_list
 from nodescope.web.declaration import Parameter, choice, number, text
 from nodescope.web.snapshot import LATEST_NS
 
-parser: Any = importlib.import_module("re._parser")  # as `re` itself reads expressions
-
 MS = 1_000_000
 LATEST_MS = LATEST_NS // MS
 _TIME_HINT = "write it as milliseconds since the epoch, or from= and to= like 2026-05-01T12:00:05Z"
-_MOST_REPEATS = 6
 _MOST_STARS = 6
 
 
@@ -74,49 +70,6 @@ def parse_names(given: str) -> tuple[str, ...]:
     return (given,)
 
 
-def parse_pattern(given: str) -> re.Pattern[str]:
-    """A regular expression that cannot take for ever: it runs over every function's name."""
-    hint = "escape characters that mean themselves, as in `operator\\(\\)`"
-    try:
-        _check_cost(parser.parse(given))
-        return re.compile(given)
-    except (re.error, OverflowError, RecursionError) as error:
-        raise UsageError(f"not a regular expression: {given!r:.80}: {error}", hint=hint) from error
-
-
-def _check_cost(parsed: Any) -> None:
-    """Refuse what makes Python's matching exponential: a repeat within a repeat, a reference."""
-    hint = "leave out repeats within repeats, and all but a few `*` and `+`"
-    waiting: list[tuple[Any, bool]] = [(parsed, False)]
-    repeats = 0
-    while waiting:
-        part, repeated = waiting.pop()
-        for operation, argument in part:
-            name = str(operation)
-            if name.startswith("GROUPREF"):
-                raise UsageError("a reference to a group takes too long to match", hint=hint)
-            inside = repeated
-            if name in ("MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT") and argument[1] > 1:
-                repeats += 1
-                if repeated or repeats > _MOST_REPEATS:
-                    raise UsageError("such an expression takes too long to match", hint=hint)
-                inside = True
-            waiting += [(each, inside) for each in _parts(argument)]
-
-
-def _parts(argument: Any) -> list[Any]:
-    """The expressions inside an operation's argument, however they are packed."""
-    found: list[Any] = []
-    waiting = [argument]
-    while waiting:
-        each = waiting.pop()
-        if isinstance(each, parser.SubPattern):
-            found.append(each)
-        elif isinstance(each, (list, tuple)):
-            waiting += each
-    return found
-
-
 def _time(name: str, meaning: str) -> tuple[Parameter, Parameter]:
     return (
         number(f"{name}_ms", f"{meaning}, in milliseconds since the epoch", parse_ms, 0, LATEST_MS),
@@ -136,7 +89,8 @@ FILTERS = (
     text("cgroup", "only cgroups with this in their path, or of the pod or container called so",
          1000, parse_names),
     choice("mode", "only kernel or only user", ("user", "kernel")),
-    text("frame", "only stacks with a function that matches this expression", 500, parse_pattern),
-    text("no_frame", "only stacks without a function that does", 500, parse_pattern),
+    text("frame", "only stacks with a function that matches this expression", 500,
+         parse_name_pattern),
+    text("no_frame", "only stacks without a function that does", 500, parse_name_pattern),
 )  # fmt: skip
 REVISION = text("revision", "ignored: tells caches apart", 64)
