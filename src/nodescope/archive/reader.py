@@ -16,9 +16,6 @@ from typing import Any
 
 import pyarrow as pa
 
-# `pyarrow.parquet` is this class, and 50 ms of every command.
-from pyarrow._parquet import ParquetReader
-
 from nodescope.archive.bundle import Bundle, open_bundle
 from nodescope.archive.description import (
     Description,
@@ -41,6 +38,7 @@ from nodescope.archive.layout import (
     parse_sequence,
     read_archive_info,
 )
+from nodescope.archive.parquet import ParquetTable
 from nodescope.archive.schema import arrow_schema, conform, empty_table, text_columns
 from nodescope.archive.seal import read_opened
 from nodescope.archive.streams import stream_size
@@ -103,14 +101,12 @@ class Segment:
         source = self._open(table, extent)
         texts = [name for name in text_columns(table) if name in names]
         try:
-            file = ParquetReader()
-            file.open(source, read_dictionary=texts, pre_buffer=False)
-            if file.metadata.num_rows != extent.rows:
-                reason = f"{file.metadata.num_rows} rows where {extent.rows} were sealed"
-                raise CorruptSegment(path, reason)
-            known = file.schema_arrow.names
+            file = ParquetTable(source, texts)
+            if file.rows != extent.rows:
+                raise CorruptSegment(path, f"{file.rows} rows where {extent.rows} were sealed")
+            known = file.columns
             asked = [name for name in names if name in known]
-            content = file.read_all([known.index(name) for name in asked], use_threads=False)
+            content = file.read(asked)
             if len(asked) < len(names):  # written by an older version
                 content = conform(table, content)
             content = content.select(names)
