@@ -11,8 +11,8 @@ from nodescope.analysis import flame
 from nodescope.analysis.cores import derive_shares
 from nodescope.analysis.filter import Filter
 from nodescope.analysis.flame import FlameNames, Group, flame_rows, merge, prune, to_tree, whole
+from nodescope.analysis.function_pattern import FunctionPattern
 from nodescope.analysis.heatmap import make_heatmap
-from nodescope.analysis.name_pattern import NamePattern
 from nodescope.analysis.top import rank
 from nodescope.archive.reader import Archive
 from nodescope.recording.core_readings import STATES, CoreReadings
@@ -90,10 +90,10 @@ def test_pruning_keeps_callers_and_the_total(parts: list[SampleColumns]) -> None
         (Filter(kernel=True), lambda s: s.frames[-1][2]),
         (Filter(kernel=False), lambda s: not s.frames[-1][2]),
         (Filter(cgroups=("kubepods",)), lambda s: "kubepods" in s.cgroup),
-        (Filter(frame=NamePattern("^work$")), lambda s: "work" in s.names),
-        (Filter(without_frame=NamePattern("^main$")), lambda s: "main" not in s.names),
+        (Filter(frame=FunctionPattern("^work$")), lambda s: "work" in s.names),
+        (Filter(without_frame=FunctionPattern("^main$")), lambda s: "main" not in s.names),
         (
-            Filter(frame=NamePattern("^read$"), cpus=frozenset({1})),
+            Filter(frame=FunctionPattern("^read$"), cpus=frozenset({1})),
             lambda s: "read" in s.names and s.cpu == 1,
         ),
     ],

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nodescope.analysis.name_pattern import NamePattern
+from nodescope.analysis.function_pattern import FunctionPattern
 from nodescope.analysis.names import find_named, is_within
 from nodescope.analysis.stack_rows import I64, Bool, Tree
 from nodescope.recording.sample_columns import SampleColumns
@@ -28,8 +28,8 @@ class Filter:
     comms: tuple[str, ...] = ()  # any of them; `*` matches anything
     cgroups: tuple[str, ...] = ()  # any is part of the path, or what its pod or container is called
     kernel: bool | None = None  # mode
-    frame: NamePattern | None = None  # some function matches
-    without_frame: NamePattern | None = None  # no function does
+    frame: FunctionPattern | None = None  # some function matches
+    without_frame: FunctionPattern | None = None  # no function does
 
     @property
     def by_sample(self) -> bool:

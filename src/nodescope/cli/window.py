@@ -25,7 +25,7 @@ from nodescope.quantities import format_cpu_list, format_duration, parse_duratio
 
 if TYPE_CHECKING:
     from nodescope.analysis.filter import Filter
-    from nodescope.analysis.name_pattern import NamePattern
+    from nodescope.analysis.function_pattern import FunctionPattern
     from nodescope.archive.reader import Segment
     from nodescope.diagnosis.case import Case
     from nodescope.exchange.glance import Glance
@@ -174,13 +174,13 @@ def describe_filter(args: argparse.Namespace) -> str:
     return ", ".join(said)
 
 
-def _pattern(option: str, text: str | None) -> NamePattern | None:
-    from nodescope.analysis.name_pattern import parse_name_pattern
+def _pattern(option: str, text: str | None) -> FunctionPattern | None:
+    from nodescope.analysis.function_pattern import parse_function_pattern
 
     if text is None:
         return None
     try:
-        return parse_name_pattern(text)
+        return parse_function_pattern(text)
     except UsageError as error:
         raise UsageError(f"{option}: {error}", hint=error.hint) from error
 

@@ -6,7 +6,7 @@ import re
 from datetime import UTC, datetime
 from decimal import Decimal
 
-from nodescope.analysis.name_pattern import parse_name_pattern
+from nodescope.analysis.function_pattern import parse_function_pattern
 from nodescope.errors import UsageError
 from nodescope.quantities import parse_cpu_list
 from nodescope.web.declaration import Parameter, choice, number, text
@@ -90,7 +90,7 @@ FILTERS = (
          1000, parse_names),
     choice("mode", "only kernel or only user", ("user", "kernel")),
     text("frame", "only stacks with a function that matches this expression", 500,
-         parse_name_pattern),
-    text("no_frame", "only stacks without a function that does", 500, parse_name_pattern),
+         parse_function_pattern),
+    text("no_frame", "only stacks without a function that does", 500, parse_function_pattern),
 )  # fmt: skip
 REVISION = text("revision", "ignored: tells caches apart", 64)

@@ -24,7 +24,7 @@ _HINT = (
 
 
 @dataclass(frozen=True, slots=True)
-class NamePattern:
+class FunctionPattern:
     """An expression that some part of a name matches."""
 
     text: str
@@ -38,9 +38,9 @@ class NamePattern:
         return np.asarray(matched.to_numpy(zero_copy_only=False), bool)
 
 
-def parse_name_pattern(text: str) -> NamePattern:
+def parse_function_pattern(text: str) -> FunctionPattern:
     """Return the expression; refuse what RE2 does not understand."""
-    pattern = NamePattern(text)
+    pattern = FunctionPattern(text)
     try:
         pattern.match([""])
     except (pa.ArrowInvalid, UnicodeEncodeError) as error:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodescope.analysis.name_pattern import parse_name_pattern
+from nodescope.analysis.function_pattern import parse_function_pattern
 from nodescope.errors import UsageError
 
 NAMES = ["mem_cgroup_nr_lru_pages", "kubelet_walk", "std::x::operator()", "abc", "c", ""]
@@ -26,7 +26,7 @@ NAMES = ["mem_cgroup_nr_lru_pages", "kubelet_walk", "std::x::operator()", "abc",
     ],
 )
 def test_expressions_that_are_used(written: str) -> None:
-    pattern = parse_name_pattern(written)
+    pattern = parse_function_pattern(written)
     expected = [re.search(written, name) is not None for name in NAMES]
     assert pattern.match(NAMES).tolist() == expected
 
@@ -36,13 +36,13 @@ def test_expressions_that_are_used(written: str) -> None:
 )
 def test_no_expression_takes_longer_than_linear_time(written: str) -> None:
     """With Python's `re` each of these would outlast the universe."""
-    assert not parse_name_pattern(written).match(["a" * 5000]).any()
+    assert not parse_function_pattern(written).match(["a" * 5000]).any()
 
 
 @pytest.mark.parametrize("written", ["(", "[", "(?", "*", r"(a)\1", "(?=a)b", "a{2000}", "\ud800"])
 def test_what_cannot_be_matched_so_is_refused_with_a_hint(written: str) -> None:
     with pytest.raises(UsageError, match="not a regular expression: ") as raised:
-        parse_name_pattern(written)
+        parse_function_pattern(written)
     assert "look-around" in str(raised.value.hint)
 
 
@@ -53,7 +53,7 @@ def test_what_cannot_be_matched_so_is_refused_with_a_hint(written: str) -> None:
 )
 def test_an_expression_means_what_it_means_to_python(written: str, names: list[str]) -> None:
     try:
-        pattern, reference = parse_name_pattern(written), re.compile(written)
+        pattern, reference = parse_function_pattern(written), re.compile(written)
     except (UsageError, re.error):
         return
     expected = [reference.search(name) is not None for name in names]
