@@ -30,6 +30,7 @@ def wait_for(
     while True:
         # Asked before the condition: what a process did just before its end counts.
         code = None if process is None else process.poll()
+        before_s = time.thread_time()
         answer = condition()
         if answer:
             return answer
@@ -37,7 +38,8 @@ def wait_for(
             raise AssertionError(f"ended with exit code {code} before: {what}{_tail(log)}")
         if time.monotonic() > deadline:
             raise AssertionError(f"after {seconds:.0f} s still not: {what}{_tail(log)}")
-        time.sleep(0.05)
+        # A costly question is asked less often: what is waited for needs the core.
+        time.sleep(min(1.0, max(0.05, 4 * (time.thread_time() - before_s))))
 
 
 def _tail(log: Path | None) -> str:
