@@ -8,6 +8,7 @@ from tests.container_daemons import container_host
 
 pytestmark = [
     pytest.mark.live,
+    pytest.mark.beside,
     pytest.mark.root,
     pytest.mark.debian("docker.io", "containerd", "busybox-static", "iproute2"),
 ]

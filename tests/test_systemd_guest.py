@@ -9,6 +9,7 @@ from tests.systemd_guest import Guest, skip_without_namespaces
 
 
 @pytest.mark.live
+@pytest.mark.beside
 @pytest.mark.root
 @pytest.mark.debian("systemd", "dbus", "iproute2")
 def test_a_guest_that_died_ends_every_wait(tmp_path: Path) -> None:

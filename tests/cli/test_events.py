@@ -151,6 +151,7 @@ def test_an_imported_kind_may_be_asked_for(archive: Path, nodescope: Nodescope) 
 
 
 @pytest.mark.live
+@pytest.mark.beside
 @pytest.mark.root
 def test_a_line_from_before_a_real_recorder_is_shown(tmp_path: Path, nodescope: Nodescope) -> None:
     archive = tmp_path / "archive"
@@ -169,6 +170,7 @@ def test_a_line_from_before_a_real_recorder_is_shown(tmp_path: Path, nodescope: 
 
 
 @pytest.mark.live
+@pytest.mark.beside
 def test_a_running_recorder_takes_a_mark_in(tmp_path: Path, nodescope: Nodescope) -> None:
     archive = tmp_path / "archive"
     left_out = [f"--without={name}" for name in NAMES if name != "marks"]

@@ -43,6 +43,7 @@ def test_a_folder_that_is_not_there_is_no_error(tmp_path: Path) -> None:
 
 
 @pytest.mark.live
+@pytest.mark.beside
 def test_a_recorder_that_is_read_flushes_more_often(tmp_path: Path) -> None:
     """Flushes every four seconds, unless somebody reads."""
     archive = tmp_path / "archive"

@@ -142,6 +142,7 @@ def test_we_say_that_we_live_twice_as_often_as_asked(
 
 
 @pytest.mark.live
+@pytest.mark.beside
 def test_the_recorder_tells_its_supervisor(tmp_path: Path) -> None:
     """A real recorder, with whatever rights we have: it is ready, lives, and says it stops."""
     path, archive = str(tmp_path / "notify"), str(tmp_path / "archive")

@@ -30,6 +30,7 @@ from nodescope.sources.containers.runtimes import Runtimes
 
 pytestmark = [
     pytest.mark.live,
+    pytest.mark.beside,
     pytest.mark.root,
     pytest.mark.timeout(1200),  # waits end as soon as they can, however slow the machine is
     pytest.mark.debian("docker.io", "containerd", "busybox-static", "iproute2"),

@@ -31,6 +31,7 @@ from nodescope.sources.systemd.survey import read_survey
 pytestmark = [
     pytest.mark.root,
     pytest.mark.live,
+    pytest.mark.beside,
     pytest.mark.slow,
     pytest.mark.debian("systemd", "dbus", "iproute2"),
     pytest.mark.timeout(600),
@@ -142,7 +143,7 @@ def _audit(guest: Guest, *options: str) -> tuple[int, dict[str, dict[str, object
 
 
 def test_an_audit_says_of_each_unit_what_is_wrong_with_it(guest: Guest) -> None:
-    code, found = _audit(guest, "--watch", "120s")
+    code, found = _audit(guest, "--watch", "30s")
     ours = {*_UNITS, *_BY_PRESET}
     assert code == 1
     pair, wide = (_deleted(guest, *circle) for circle in _CIRCLES)

@@ -13,7 +13,12 @@ from tests.web.browser.serving import Server
 from nodescope.archive.reader import Archive
 from nodescope.errors import ArchiveError
 
-pytestmark = [pytest.mark.root, pytest.mark.live, pytest.mark.debian("chromium")]
+pytestmark = [
+    pytest.mark.root,
+    pytest.mark.live,
+    pytest.mark.beside,
+    pytest.mark.debian("chromium"),
+]
 
 
 @pytest.fixture
