@@ -29,14 +29,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from benchmarks.load import many_short_processes
 from nodescope.archive.layout import name_segment
+from nodescope.arrays import I64, U64
 from nodescope.exchange.perf_data.header import NRCPUS, SAMPLE_TIME
-
-U64 = npt.NDArray[np.uint64]
-I64 = npt.NDArray[np.int64]
+from nodescope.quantities import SECOND_NS
 
 CPUS, HZ, SECONDS = 96, 97, 120
 CAPTURE_HZ = 1997
@@ -282,7 +280,7 @@ def write_large(
     )
     time_ns = np.concatenate((slots, times[others]))
     cpu = np.concatenate((slot_cpu, other_cpu))
-    turn = (time_ns - time_ns.min()) // (ROUND_S * 1_000_000_000)
+    turn = (time_ns - time_ns.min()) // (ROUND_S * SECOND_NS)
     order = np.lexsort((time_ns, cpu, turn))
     bounds = np.searchsorted(turn[order], np.arange(int(turn.max()) + 2))
     round_record = struct.pack("<IHH", FINISHED_ROUND, 0, 8)
@@ -352,7 +350,7 @@ def _lay_out(
 ) -> tuple[I64, I64, I64, I64]:
     """Times and cores of the new samples, which captured one each is, and all records' times."""
     captured_ns = source.time[source.samples]
-    period = 1_000_000_000 // HZ
+    period = SECOND_NS // HZ
     ticks = np.arange(seconds * HZ, dtype=np.int64) * period
     grid = (ticks[None, :] + chance.integers(0, period, cpus)[:, None]).ravel()
     grid = grid + chance.integers(-period // 50, period // 50, len(grid)) + int(captured_ns[0])
@@ -421,7 +419,7 @@ def repeat_archive(archives: list[Path], target: Path, copies: int, period_s: in
     made = 0
     for copy in range(copies):
         variant = described[copy % len(described)]
-        by_ns = start_ns - variant[0][1]["wall_from_ns"] + copy * period_s * 1_000_000_000
+        by_ns = start_ns - variant[0][1]["wall_from_ns"] + copy * period_s * SECOND_NS
         for folder, about in variant:
             moved = json.loads(json.dumps(about))
             made += 1

@@ -7,8 +7,9 @@ from collections import Counter
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.analysis.test_stack_rows import callers, trees
+from tests.analysis.test_call_tree import callers, trees
 
+from nodescope.analysis.call_tree import CallTree
 from nodescope.analysis.flame import (
     FlameRows,
     Level,
@@ -17,9 +18,9 @@ from nodescope.analysis.flame import (
     merge,
     widest,
 )
-from nodescope.analysis.stack_rows import I64, Tree
 from nodescope.analysis.top import function_totals
 from nodescope.archive.function_paths import find_paths
+from nodescope.arrays import I64
 
 
 def paths_of(levels: list[Level]) -> Counter[tuple[int, ...]]:
@@ -38,14 +39,14 @@ def paths_of(levels: list[Level]) -> Counter[tuple[int, ...]]:
     return found
 
 
-def walk_down(tree: Tree, leaf: I64, number: I64, count: I64, fewest: int) -> list[Level]:
+def walk_down(tree: CallTree, leaf: I64, number: I64, count: I64, fewest: int) -> list[Level]:
     depth, frame = tree.depth.astype(np.int16), tree.frame.astype(np.int32)
     return _levels(find_paths(depth, frame, leaf, number, count, fewest))
 
 
 @given(trees(), st.data(), st.integers(1, 6), st.booleans())
 def test_walks_are_the_sums_of_the_slow_way(
-    tree: Tree, data: st.DataObject, fewest: int, up: bool
+    tree: CallTree, data: st.DataObject, fewest: int, up: bool
 ) -> None:
     leaves = st.tuples(st.integers(0, max(len(tree) - 1, 0)), st.integers(0, 3), st.integers(1, 5))
     rows = data.draw(st.lists(leaves, max_size=40)) if len(tree) else []
@@ -68,14 +69,14 @@ def test_walks_are_the_sums_of_the_slow_way(
         assert paths_of(walk_down(tree, leaf, number, count, 1)) == slow
 
 
-def _siblings_alike(tree: Tree) -> bool:
+def _siblings_alike(tree: CallTree) -> bool:
     """Whether a caller calls the same function in two rows."""
     pairs = list(zip(tree.parent.tolist(), tree.frame.tolist(), strict=True))
     return len(set(pairs)) < len(pairs)
 
 
 @given(trees(), st.integers(0, 2**32))
-def test_a_function_counts_once_per_stack(tree: Tree, seed: int) -> None:
+def test_a_function_counts_once_per_stack(tree: CallTree, seed: int) -> None:
     own = np.random.default_rng(seed).integers(0, 5, len(tree))
     slow: Counter[int] = Counter()
     for row in range(len(tree)):

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from nodescope.judgement.zombie_makers import Makers
 from nodescope.judgement.zombies import (
-    HOUR_NS,
     Trend,
     ZombieVerdict,
     advise,
@@ -18,9 +17,9 @@ from nodescope.judgement.zombies import (
     judge,
     time_to_critical_ns,
 )
+from nodescope.quantities import HOUR_NS, MINUTE_NS
 from nodescope.sources.cgroups.churn import ChurnEvent
 
-MINUTE = 60_000_000_000
 GIB = 1 << 30
 
 
@@ -65,7 +64,7 @@ def test_what_cannot_be_counted_is_unknown() -> None:
 
 
 def test_trend_is_the_median_slope() -> None:
-    times = [minute * MINUTE for minute in range(61)]
+    times = [minute * MINUTE_NS for minute in range(61)]
     values = [171 * minute // 60 for minute in range(61)]
     values[30] = 9_000  # one wild look changes nothing
     trend = find_trend(times, values)
@@ -103,7 +102,7 @@ def test_time_to_critical() -> None:
 
 
 def test_leak_or_cache() -> None:
-    times = [minute * MINUTE for minute in range(61)]
+    times = [minute * MINUTE_NS for minute in range(61)]
     rising = [10 * minute for minute in range(61)]
     assert find_nature(times, rising, removed=600, unreleased=590) == "leak"
     assert find_nature(times, rising, removed=600, unreleased=100) == "unknown"
@@ -123,7 +122,7 @@ def test_advice_follows_what_pins_them() -> None:
         "memory.force_empty",
     )
     said = [(each.parent, each.helps, each.command) for each in advice]
-    assert said[0] == (None, True, None)  # stop the leak first
+    assert said[0] == (None, True, "nodescope zombies --watch 60s")  # stop the leak first
     assert ("/pods", True, "nodescope zombies --files") in said
     quoted = "echo 0 > '/cg/batch; rm -rf x/memory.force_empty'"
     assert ("/batch; rm -rf x", True, quoted) in said
@@ -138,13 +137,13 @@ def test_advice_on_v2_reclaims_as_much_as_is_held_and_never_at_the_root() -> Non
     ]
     commands = [each.command for each in advise(parents, "memory.reclaim")]
     assert commands == [
-        None,
+        "nodescope zombies --watch 60s",
         "echo 81920 > /cg/a/memory.reclaim",
         "echo 1 > /proc/sys/vm/drop_caches",
         None,
     ]
     older = [each.command for each in advise(parents, None)]
-    assert older == [None, "echo 1 > /proc/sys/vm/drop_caches", None]
+    assert older == [commands[0], "echo 1 > /proc/sys/vm/drop_caches", None]
 
 
 def _event(time_ns: int, kind: Any, path: str, identity: int, **more: Any) -> ChurnEvent:

@@ -4,14 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nodescope.cli.main import build_parser
 from nodescope.errors import UsageError
+from nodescope.records.sample_filter import FILTER_OPTIONS
 from nodescope.web.declaration import Route, choice, flag, integer, text
 from nodescope.web.parameters import (
-    parse_cpus,
+    FILTERS,
+    check_bounded,
     parse_moment,
     parse_ms,
-    parse_names,
-    parse_pids,
 )
 from nodescope.web.question import Reply
 
@@ -75,12 +76,25 @@ def test_any_text_is_a_time_or_refused(given: str) -> None:
 
 
 def test_filters() -> None:
-    assert parse_cpus("0-2,39") == {0, 1, 2, 39}
-    assert parse_pids("1,22") == {1, 22}
-    assert parse_names("kube*") == ("kube*",)
-    for parse, written in (
-        (parse_cpus, "5-3"), (parse_cpus, ","), (parse_pids, "1,,2"), (parse_pids, "x"),
-        (parse_names, "*" * 7),
+    for name, written in (("cpu", "0-2,39"), ("pid", "1,22"), ("comm", "kube*")):
+        assert check_bounded(name, written) == written
+    for name, written in (
+        ("cpu", "5-3"), ("cpu", ","), ("pid", "1,,2"), ("pid", "x"), ("comm", "*" * 7),
     ):  # fmt: skip
         with pytest.raises(UsageError):
-            parse(written)
+            check_bounded(name, written)
+
+
+def test_they_are_the_filters_of_the_command_line() -> None:
+    declared = {option.name: option.help for option in FILTER_OPTIONS}
+    assert {each.name: each.help for each in FILTERS} == declared
+    arguments = build_parser(["top"]).parse_args(["top"])
+    assert declared.keys() <= vars(arguments).keys()
+
+
+def test_no_expression_can_take_for_ever() -> None:
+    for written in ("mem_cgroup", "a|b|c", "(a+)+$", "(..?)*x"):  # linear, whatever it is
+        assert check_bounded("frame", written) == written
+    for written in ("(a)\\1", "(?=a)", "("):
+        with pytest.raises(UsageError):
+            check_bounded("no_frame", written)

@@ -7,19 +7,20 @@ from pathlib import Path
 
 import pytest
 from starlette.testclient import TestClient
-from tests.analysis.conftest import SECOND, START, HandClock
+from tests.analysis.conftest import START, HandClock
 from tests.waiting import wait_for
 from tests.web.conftest import open_client
 
 from nodescope.archive.writer import ArchiveWriter
 from nodescope.errors import ArchiveError
+from nodescope.quantities import SECOND_NS
 from nodescope.recording.window import Window
-from nodescope.web.snapshot import Recording
+from nodescope.web.snapshot import ServedArchive
 
 
 def beat(writer: ArchiveWriter, clock: HandClock, ticks: int = 0) -> None:
     """A second passes, and is written."""
-    clock.now += SECOND
+    clock.now += SECOND_NS
     states = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal", "guest",
               "guest_nice")  # fmt: skip
     writer.append("cores", {"cpu": [0], "time_ns": [clock.now],
@@ -53,13 +54,13 @@ def test_it_grows_before_our_eyes(tmp_path: Path) -> None:
         writer.seal_segment()
         for _ in range(3):
             beat(writer, clock)
-        now_ms = (START + clock.now - 1_000 * SECOND) / 1e6
+        now_ms = (START + clock.now - 1_000 * SECOND_NS) / 1e6
         wait_for(lambda: abs(ends_at(client) - now_ms) < 1, "the next segment")
     wait_for(lambda: client_live(tmp_path / "a") is False, "the end of recording")
 
 
 def client_live(path: Path) -> bool:
-    return Recording(path).snapshot().live
+    return ServedArchive(path).snapshot().live
 
 
 def test_what_is_sealed_keeps_its_revision_while_it_grows(tmp_path: Path) -> None:
@@ -68,7 +69,7 @@ def test_what_is_sealed_keeps_its_revision_while_it_grows(tmp_path: Path) -> Non
         for _ in range(3):
             beat(writer, clock)
         writer.seal_segment()
-        recording = Recording(tmp_path / "a")
+        recording = ServedArchive(tmp_path / "a")
         first = recording.snapshot()
         sealed = Window(START, first.extent.sealed_to_ns)
         beat(writer, clock)
@@ -130,7 +131,7 @@ def test_one_segment_taken_meanwhile_is_not_missed(small_story: Path, tmp_path: 
 
 def test_an_empty_archive_says_so(tmp_path: Path) -> None:
     with pytest.raises(ArchiveError, match="not there"):
-        Recording(tmp_path / "none").snapshot()
+        ServedArchive(tmp_path / "none").snapshot()
     open_writer(tmp_path / "a", HandClock()).close()
     with open_client(tmp_path / "a") as client:
         answer = client.get("/api/recording")

@@ -11,10 +11,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nodescope.analysis.function_pattern import FunctionPattern
+from nodescope.analysis.call_tree import CallTree
 from nodescope.analysis.names import find_named, is_within
-from nodescope.analysis.stack_rows import I64, Bool, Tree
+from nodescope.arrays import I64, Bool
 from nodescope.recording.sample_columns import SampleColumns
+from nodescope.records.function_pattern import FunctionPattern
+from nodescope.records.sample_filter import SampleFilter
 
 _DENSE = 1 << 23  # numbers so far apart are counted in a table, not sorted
 
@@ -46,7 +48,7 @@ class Filter:
         if self.kernel is not None:
             passing &= columns.profile_kernel == self.kernel
         if self.frame is not None or self.without_frame is not None:
-            tree = Tree(columns.depth, columns.frame)
+            tree = CallTree(columns.depth, columns.frame)
             for pattern, wanted in ((self.frame, True), (self.without_frame, False)):
                 if pattern is not None:
                     has = tree.below(pattern.match(columns.frame_names)[columns.frame])
@@ -79,6 +81,19 @@ class Filter:
         passing = self.samples(columns)
         profile = columns.profile if passing is None else columns.profile[passing]
         return np.bincount(profile, minlength=len(columns.profile_stack))
+
+
+def compile_filter(chosen: SampleFilter) -> Filter:
+    """Return the filter that was asked for, ready to be applied."""
+    return Filter(
+        cpus=chosen.cpus,
+        pids=chosen.pids,
+        comms=chosen.comms,
+        cgroups=chosen.cgroups,
+        kernel=None if chosen.mode is None else chosen.mode == "kernel",
+        frame=None if chosen.frame is None else FunctionPattern(chosen.frame),
+        without_frame=None if chosen.no_frame is None else FunctionPattern(chosen.no_frame),
+    )
 
 
 def count_values(values: I64, weight: I64 | None = None) -> tuple[I64, I64]:

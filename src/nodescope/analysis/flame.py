@@ -18,11 +18,12 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from nodescope.analysis.call_tree import CallTree, identify_frames, mix
 from nodescope.analysis.filter import Filter, count_values, number_values
 from nodescope.analysis.names import name_pods
-from nodescope.analysis.stack_rows import I64, U64, Integers, Tree, identify_frames, mix
 from nodescope.archive.function_paths import FunctionPaths, find_paths, find_wide_callers
-from nodescope.archive.sealed_tables import NARROW as NARROW
+from nodescope.archive.sealed_tables import NARROW
+from nodescope.arrays import I64, U64, Integers
 from nodescope.recording.sample_columns import SampleColumns
 
 Group = Literal["none", "comm", "cpu", "cgroup", "pod", "pid"]
@@ -119,7 +120,7 @@ def flame_rows(
     if len(kept) < len(leaf):
         leaf, number, count = leaf[kept], number[kept], count[kept]
     if inverted:
-        found = _walk_up(Tree(columns.depth, columns.frame), leaf, number, count, fewest)
+        found = _walk_up(CallTree(columns.depth, columns.frame), leaf, number, count, fewest)
     else:
         found = _levels(find_paths(columns.depth, columns.frame, leaf, number, count, fewest))
     if group == "none":
@@ -235,7 +236,7 @@ def _levels(paths: FunctionPaths) -> list[Level]:
     return levels
 
 
-def _walk_up(tree: Tree, leaf: I64, number: I64, count: I64, fewest: int) -> list[Level]:
+def _walk_up(tree: CallTree, leaf: I64, number: I64, count: I64, fewest: int) -> list[Level]:
     """Paths from the innermost function outwards: who called it, and who called that."""
     levels: list[Level] = []
     node, above, samples = leaf, number, count

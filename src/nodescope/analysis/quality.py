@@ -14,15 +14,18 @@ from itertools import pairwise
 
 import numpy as np
 
+from nodescope.analysis.call_tree import CallTree
 from nodescope.analysis.cores import derive_shares
 from nodescope.analysis.filter import Filter
-from nodescope.analysis.stack_rows import I64, Bool, Tree
-from nodescope.archive.description import CLOCK_STEP_NS, Description, Gap
-from nodescope.archive.gaps import add_pause, merge_gaps, same_run
-from nodescope.archive.reader import Segment
+from nodescope.archive.description import Description, wall_gap
+from nodescope.archive.gaps import add_pause, merge_gaps
+from nodescope.arrays import I64, Bool
+from nodescope.clock import CLOCK_STEP_NS
 from nodescope.recording.core_readings import CoreReadings
+from nodescope.recording.part import Part
 from nodescope.recording.sample_columns import SampleColumns
 from nodescope.recording.window import Window
+from nodescope.records.recorder import Gap
 
 DEEPEST = 127  # kernel.perf_event_max_stack: a deeper stack is cut there
 _THROTTLED = "throttled"
@@ -54,7 +57,7 @@ class Quality:
     idle_share: float | None = None  # of the cores' time
     clock_steps: list[ClockStep] = field(default_factory=list)
     gaps: list[Gap] = field(default_factory=list)
-    late_ns: int = 0  # the recorder, at worst
+    late_ns: int | None = None  # the recorder, at worst; None if not known
 
     @property
     def lost_share(self) -> float | None:
@@ -89,7 +92,7 @@ def _share(part: int, whole: int) -> float | None:
 
 def assess(
     parts: Iterable[SampleColumns],
-    segments: Sequence[Segment],
+    segments: Sequence[Part],
     readings: Iterable[CoreReadings],
     window: Window,
     chosen: Filter,
@@ -106,8 +109,9 @@ def assess(
         quality.gaps += _gaps(segment, before, window)
         quality.clock_steps += _steps(description, window)
         quality.throttled += _throttled(segment, window)
-        if description.cost is not None:
-            quality.late_ns = max(quality.late_ns, description.cost.late_max_ns)
+        late_ns = None if description.cost is None else description.cost.late_max_ns
+        if late_ns is not None:
+            quality.late_ns = max(quality.late_ns or 0, late_ns)
         before = description
     quality.gaps = merge_gaps(quality.gaps, CLOCK_STEP_NS)
     shares = derive_shares(readings, window.from_ns, window.to_ns, max(1, window.length_ns))
@@ -126,7 +130,7 @@ def _count_samples(part: SampleColumns, chosen: Filter, quality: Quality) -> Non
     counts = chosen.counts(part)
     rows = np.flatnonzero(counts)
     stacks, weight = part.profile_stack[rows], counts[rows]
-    tree = Tree(part.depth, part.frame)
+    tree = CallTree(part.depth, part.frame)
     unnamed = unresolved(part.frame_names)
     kernel = part.frame_kernel
     quality.samples += int(weight.sum())
@@ -146,7 +150,7 @@ def _count_samples(part: SampleColumns, chosen: Filter, quality: Quality) -> Non
     )
 
 
-def _reasons(segments: Sequence[Segment]) -> dict[str, int] | None:
+def _reasons(segments: Sequence[Part]) -> dict[str, int] | None:
     """Why places have no name, as each run of the recorder last said in these segments."""
     said: dict[tuple[str, int], dict[str, int]] = {}
     for segment in segments:
@@ -178,7 +182,7 @@ def parse_reasons(text: str) -> dict[str, int]:
     }
 
 
-def _along_paths(tree: Tree, own: I64) -> I64:
+def _along_paths(tree: CallTree, own: I64) -> I64:
     """Sums from the outermost caller down to each row."""
     sums = own.copy()
     for rows in tree.levels[1:]:
@@ -186,34 +190,24 @@ def _along_paths(tree: Tree, own: I64) -> I64:
     return sums
 
 
-def _lost(segment: Segment, before: Description | None, window: Window) -> int:
+def _lost(segment: Part, before: Description | None, window: Window) -> int:
     """How far the counter of lost records rose between heartbeats in the window."""
     table = segment.read("heartbeats", ["time_ns", "lost"])
     if not len(table):
         return 0
     times = segment.wall_ns(table.column("time_ns").to_numpy())
-    lost = table.column("lost").to_numpy()
+    lost = np.array([each or 0 for each in table.column("lost").to_pylist()], np.int64)
     start = 0 if segment.description.start.first_of_run else int(lost[0])
-    if before is not None and before.cost is not None and same_run(before, segment.description):
-        start = before.cost.lost_last
+    if before is not None and before.cost is not None and before.run == segment.description.run:
+        start = before.cost.lost_last or 0
     rises = np.diff(lost, prepend=start)
     inside = (times >= window.from_ns) & (times < window.to_ns)
     return int(np.maximum(rises, 0)[inside].sum())
 
 
-def _gaps(segment: Segment, before: Description | None, window: Window) -> list[Gap]:
-    table = segment.read("gaps")
-    found = [
-        Gap(
-            int(segment.wall_ns(row["from_ns"])),
-            int(segment.wall_ns(row["to_ns"])),
-            row["source"],
-            row["cpu"],
-            row["lost"],
-            row["reason"],
-        )
-        for row in table.to_pylist()
-    ]
+def _gaps(segment: Part, before: Description | None, window: Window) -> list[Gap]:
+    clock = segment.description.clock
+    found = [wall_gap(Gap(**row), clock) for row in segment.read("gaps").to_pylist()]
     found = add_pause(before, segment.description, found)
     return [gap for gap in found if gap.to_ns >= window.from_ns and gap.from_ns < window.to_ns]
 
@@ -226,7 +220,7 @@ def _steps(description: Description, window: Window) -> list[ClockStep]:
     return [step for step in steps if window.from_ns <= step.time_ns < window.to_ns]
 
 
-def _throttled(segment: Segment, window: Window) -> int:
+def _throttled(segment: Part, window: Window) -> int:
     table = segment.read("events", ["time_ns", "kind"])
     if not len(table):
         return 0

@@ -18,13 +18,15 @@ from nodescope.archive.bundle import BUNDLE_FILE, BUNDLE_FORMAT, digest
 from nodescope.archive.description import TableExtent, describe, description_to_json
 from nodescope.archive.encoding import choose_level, encode_table
 from nodescope.archive.files import SEGMENT_FILE, translated
+from nodescope.archive.function_paths import find_callers
 from nodescope.archive.layout import ARCHIVE_FILE, FORMAT, SEALED_DIRECTORY
 from nodescope.archive.reader import Archive, Segment
 from nodescope.archive.schema import arrow_schema, combine, make_text, take_rows, text_indices
 from nodescope.archive.sealed_tables import derive_sealed
-from nodescope.archive.stack_tree import find_callers
 from nodescope.errors import UsageError
 from nodescope.records import NODE_TABLES, SEALED_TABLES
+from nodescope.records.view import View
+from nodescope.records.view_forms import render_command
 
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # of zip: the same range bundled twice is the same bytes
 _ROLL_UPS = ("seconds", "paths")  # made anew
@@ -62,8 +64,9 @@ def write_bundle(
         if segment.wall_to_ns >= from_ns and segment.wall_from_ns < to_ns
     ]
     if not chosen:
+        status = render_command(View("status"), archive.root.absolute())
         raise UsageError(
-            "nothing was recorded in that time", hint="`nodescope status` shows what is there"
+            "nothing was recorded in that time", hint=f"`{status}` shows what is there"
         )
     report = Bundled(path, from_ns, to_ns, damaged=[str(error) for error in listing.damaged])
     temporary = path.with_name(f".{path.name}.{os.getpid()}")

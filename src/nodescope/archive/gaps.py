@@ -7,15 +7,16 @@ but the next run: it is derived where that one did not.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 
-from nodescope.archive.description import Description, Gap
+from nodescope.archive.description import Description
 from nodescope.archive.schema import make_batch
+from nodescope.quantities import SECOND_NS
+from nodescope.records.recorder import Gap
 
-RESTART_NS = 1_000_000_000  # a recorder that is replaced sooner leaves no gap worth a line
+RESTART_NS = SECOND_NS  # a recorder that is replaced sooner leaves no gap worth a line
 NOT_RUNNING = "no recorder was running"
 
 
@@ -32,7 +33,7 @@ def merge_gaps(gaps: Iterable[Gap], slack_ns: int = 0) -> list[Gap]:
             continue
         before = merged[at]
         lost = None if before.lost is None or gap.lost is None else before.lost + gap.lost
-        merged[at] = replace(before, to_ns=max(before.to_ns, gap.to_ns), lost=lost)
+        merged[at] = before.replace(to_ns=max(before.to_ns, gap.to_ns), lost=lost)
     return merged
 
 
@@ -46,19 +47,13 @@ def merge_rows(table: Any) -> Any:
     return pa.Table.from_batches([make_batch("gaps", columns)])
 
 
-def same_run(before: Description, after: Description) -> bool:
-    """Whether one run of a recorder wrote both segments."""
-    first, second = before.start, after.start
-    return (first.boot_id, first.run_ns) == (second.boot_id, second.run_ns)
-
-
 def add_pause(before: Description | None, after: Description, gaps: list[Gap]) -> list[Gap]:
     """The gaps of `after`, and the time since `before` if another run wrote that one: told once.
 
     A run that goes on with an archive tells it itself. An import tells it of its samples,
     and nothing else was recorded in that time either.
     """
-    if before is None or same_run(before, after):
+    if before is None or before.run == after.run:
         return gaps
     start, end = before.wall_to_ns, after.wall_from_ns
     if end - start <= RESTART_NS:
@@ -66,5 +61,5 @@ def add_pause(before: Description | None, after: Description, gaps: list[Gap]) -
     for at, gap in enumerate(gaps):
         told = min(gap.to_ns, end) - max(gap.from_ns, start)
         if gap.cpu is None and gap.source in ("all", "samples") and end - start - told < RESTART_NS:
-            return [*gaps[:at], replace(gap, source="all"), *gaps[at + 1 :]]
-    return [*gaps, Gap(start, end, "all", None, None, NOT_RUNNING)]
+            return [*gaps[:at], gap.replace(source="all"), *gaps[at + 1 :]]
+    return [*gaps, Gap(from_ns=start, to_ns=end, source="all", reason=NOT_RUNNING)]

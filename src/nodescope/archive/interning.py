@@ -18,7 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from nodescope.numbering import I64, U64, Numbers, Rows, group
+from nodescope.arrays import I64, U64
+from nodescope.numbering import Numbers, Rows, group
 
 _NO_CALLER = -1
 _STEP, _MIX = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9)

@@ -6,6 +6,7 @@ reads segments sees no difference.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 from collections.abc import Callable, Mapping, Sequence
@@ -39,7 +40,13 @@ from nodescope.archive.layout import (
     read_archive_info,
 )
 from nodescope.archive.parquet import ParquetTable
-from nodescope.archive.schema import arrow_schema, conform, empty_table, text_columns
+from nodescope.archive.schema import (
+    arrow_schema,
+    conform,
+    empty_table,
+    former_names,
+    text_columns,
+)
 from nodescope.archive.seal import read_opened
 from nodescope.archive.streams import stream_size
 from nodescope.errors import ArchiveError, CorruptSegment, NewerFormat, UsageError
@@ -97,18 +104,20 @@ class Segment:
         extent = self.description.tables.get(table)
         if extent is None:
             return empty_table(table).select(names)
-        path = f"{self.directory}/{table}.parquet"
+        path = self.where(table)
         source = self._open(table, extent)
+        former = former_names(table)
         texts = [name for name in text_columns(table) if name in names]
         try:
-            file = ParquetTable(source, texts)
+            file = _open_parquet(source, texts, former)
             if file.rows != extent.rows:
                 raise CorruptSegment(path, f"{file.rows} rows where {extent.rows} were sealed")
             known = file.columns
-            asked = [name for name in names if name in known]
-            content = file.read(asked)
-            if len(asked) < len(names):  # written by an older version
-                content = conform(table, content)
+            wanted = [name if name in known else former.get(name) for name in names]
+            stored = [name for name in wanted if name in known]
+            content = file.read(stored)
+            if stored != names:  # written by an older version
+                content = conform(table, content, names)
             content = content.select(names)
             schema = pa.schema([arrow_schema(table).field(name) for name in names])
             if content.schema.types != schema.types:  # casting costs the import of pyarrow.compute
@@ -121,9 +130,13 @@ class Segment:
             raise CorruptSegment(path, f"{len(content)} rows where {extent.rows} were sealed")
         return content
 
+    def where(self, table: str) -> str:
+        """Return where a table is kept, for messages."""
+        return f"{self.directory}/{table}.parquet"
+
     def _open(self, table: str, extent: TableExtent) -> Any:
         """What Parquet reads the table from: a path, or bytes."""
-        path = f"{self.directory}/{table}.parquet"
+        path = self.where(table)
         check_file(path, extent)
         return path
 
@@ -222,6 +235,14 @@ class OpenSegment(Segment):
         if isinstance(content, Segment):
             return content._read(table, names)
         return content[1][table].select(names)
+
+
+def _open_parquet(source: Any, texts: list[str], former: Mapping[str, str]) -> ParquetTable:
+    """Open a table, with those columns as dictionaries; an older version may lack some."""
+    for names in (texts, [former.get(name, name) for name in texts], []):
+        with contextlib.suppress(KeyError):
+            return ParquetTable(source, names)
+    raise KeyError("no such columns")
 
 
 def check_file(path: str, extent: TableExtent) -> None:

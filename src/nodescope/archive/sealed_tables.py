@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from nodescope.archive.function_paths import find_paths
 from nodescope.archive.gaps import merge_rows
+from nodescope.archive.layout import MAX_TIME_NS
 from nodescope.archive.schema import (
     arrow_schema,
     combine,
@@ -27,15 +28,14 @@ from nodescope.archive.schema import (
     take_rows,
     text_indices,
 )
-from nodescope.archive.stack_tree import find_intact, lay_out, mark_callers
+from nodescope.archive.stack_layout import find_intact, lay_out, mark_callers
 from nodescope.numbering import distinct
+from nodescope.quantities import SECOND_NS
 from nodescope.records import NODE_TABLES, SEALED_TABLES, TABLES
 
 Array = NDArray[Any]
-SECOND_NS = 1_000_000_000
 NARROW = 1 / 8000  # of a segment's samples: paths with fewer are not rolled up
 MANY = 200_000  # samples; with fewer the roll-up would be no faster than the stacks
-MAX_TIME_NS = 1 << 62  # the year 2116: sums of two still fit into 64 bits
 
 
 def derive_sealed(opened: dict[str, Any], tick_ns: int) -> dict[str, Any]:
@@ -109,7 +109,7 @@ def _sort_key(table: Any, name: str) -> Array:
 
 def _possible(times: Array, unit_ns: int) -> NDArray[np.bool_]:
     """Which times lie on a clock at all: a torn page of the last flush may hold anything."""
-    return (times >= 0) & (times < MAX_TIME_NS // unit_ns)
+    return (times >= 0) & (times <= MAX_TIME_NS // unit_ns)
 
 
 def _take_samples(opened: dict[str, Any]) -> dict[str, Array]:

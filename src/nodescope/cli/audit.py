@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 
 from nodescope.cli import options
 from nodescope.errors import UsageError
+from nodescope.quantities import SECOND_NS
 
 if TYPE_CHECKING:
     from nodescope.judgement.verdict import AuditVerdict
     from nodescope.sources.containers.container import ContainerHappening
     from nodescope.sources.places import Places
 
-_WATCH_NS = 20_000_000_000
+_WATCH_NS = 20 * SECOND_NS
 
 
 def add_parser(commands: options.Commands) -> None:
@@ -115,7 +116,7 @@ def _show_recorded(args: argparse.Namespace) -> int:
         which = ", ".join(args.unit) or "units"
         raise UsageError(
             f"nothing was recorded of {which} up to {args.at!r}",
-            hint="see `nodescope status` for what was",
+            hint=f"see `{options.status_command(args)}` for what was",
         )
     if args.json:
         options.print_json(units)
@@ -165,12 +166,12 @@ def _recorded(args: argparse.Namespace, now_ns: int) -> list[ContainerHappening]
     if args.archive is None and not path.exists():
         return []
 
-    from nodescope.archive.reader import Archive
     from nodescope.errors import ArchiveError
     from nodescope.judgement.containers import read_happenings
+    from nodescope.recording.recording import Recording
 
     try:
-        return read_happenings(Archive.open(path).segments(), now_ns)
+        return read_happenings(Recording.open(path), now_ns)
     except ArchiveError as error:
         if args.archive is not None:
             raise

@@ -14,7 +14,6 @@ from nodescope.errors import UsageError
 if TYPE_CHECKING:
     from nodescope.recording.window import TimeExtent, Window
 
-DEFAULT_BASELINE_NS = 30 * 60 * 1_000_000_000
 DEFAULT_LIMIT = 20
 _LISTED = 200
 
@@ -59,21 +58,21 @@ def add_parser(commands: options.Commands) -> None:
 def run(args: argparse.Namespace) -> int:
     """Compare and show."""
     from nodescope.analysis.compare import compare
+    from nodescope.pictures.answer_size import fit_list
     from nodescope.pictures.compare import compare_document, render_comparison
     from nodescope.recording.sample_columns import SampleColumns
-    from nodescope.recording.window import TimeExtent, overlapping
 
     if not (args.at or args.last or args.start or args.end):
         raise UsageError(
             "which window is to be compared?", hint="as in --at 12:00:05 --around 5s, or --last 30s"
         )
     view = windows.open_view(args)
-    against = _against(args, view.window, TimeExtent(view.segments))
+    against = _against(args, view.window, view.recording.extent)
 
     def parts(window: Window) -> list[functools.partial[SampleColumns]]:
         return [
             functools.partial(SampleColumns, segment, window.from_ns, window.to_ns)
-            for segment in overlapping(view.segments, window)
+            for segment in view.recording.overlapping(window)
         ]
 
     listed = _LISTED if args.limit is None else args.limit
@@ -88,7 +87,7 @@ def run(args: argparse.Namespace) -> int:
     for note in comparison.notes:
         windows.note(note)
     if args.json:
-        document, said = _fitting(compare_document(comparison.changes, comparison.windows))
+        document, said = fit_list(compare_document(comparison.changes, comparison.windows))
         windows.note(said)
         windows.print_document(document)
     else:
@@ -98,10 +97,11 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _against(args: argparse.Namespace, window: Window, extent: TimeExtent) -> Window:
+    from nodescope.analysis.compare import BASELINE_NS
     from nodescope.recording.window import Window
 
     if args.against_from is None and args.against_to is None:
-        return Window(window.from_ns - (args.baseline or DEFAULT_BASELINE_NS), window.from_ns)
+        return Window(window.from_ns - (args.baseline or BASELINE_NS), window.from_ns)
     if args.baseline is not None or args.against_from is None or args.against_to is None:
         raise UsageError(
             "another window has a start and an end, and no baseline",
@@ -118,15 +118,3 @@ def _against(args: argparse.Namespace, window: Window, extent: TimeExtent) -> Wi
             hint="--against-from is the earlier one",
         )
     return other
-
-
-def _fitting(document: list[dict[str, object]]) -> tuple[list[dict[str, object]], str | None]:
-    from nodescope.pictures.documents import LARGEST, size
-
-    room = LARGEST - 2
-    for number, each in enumerate(document):
-        room -= size(each) + 1
-        if room < 0:
-            left = len(document) - number
-            return document[:number], f"{left:,} further ones are left out: an answer ends at 2 MB"
-    return document, None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import shlex
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -14,24 +15,22 @@ from typing import IO, TYPE_CHECKING
 from nodescope import records
 from nodescope.cli import options
 from nodescope.cli import window as windows
-from nodescope.cli.times import format_moment
 from nodescope.errors import UsageError
-from nodescope.quantities import format_bytes
+from nodescope.exchange.export.catalogue import (
+    BUNDLE,
+    EXPORT_FORMATS,
+    ROW_FORMATS,
+    ExportedWindow,
+    SampleFormat,
+    describe_span,
+    find_export_format,
+)
+from nodescope.quantities import SECOND_NS, format_bytes, format_count
 
 if TYPE_CHECKING:
-    from nodescope.exchange.export.stacks import Part
+    from nodescope.exchange.export.stacks import ChosenSamples
     from nodescope.pictures.rows import ViewRows
 
-FORMATS = {
-    "pprof": "profile.proto, gzipped: `go tool pprof`, Grafana, Parca",
-    "folded": "one line per stack: flamegraph.pl, inferno",
-    "speedscope": "speedscope.app",
-    "chrome": "Chrome's trace format: ui.perfetto.dev, chrome://tracing",
-    "firefox": "profiler.firefox.com",
-    "csv": "rows of a view or a table; see --view and --table",
-    "parquet": "rows of a view or a table; see --view and --table",
-    "bundle": "everything of the window in one file, for every command here: --archive FILE",
-}
 TABLES = tuple(
     table.name
     for table in records.TABLES.values()
@@ -39,12 +38,11 @@ TABLES = tuple(
 )
 VIEWS = ("samples", "top", "cores", "heatmap", "events")
 _BY = ("comm", "cpu", "function", "cgroup", "pid")
-_FILTERS = ("cpu", "comm", "pid", "cgroup", "mode", "frame", "no_frame")
 
 
 def add_parser(commands: options.Commands) -> None:
     """Declare the command."""
-    formats = "\n".join(f"  {name:<11} {meaning}" for name, meaning in FORMATS.items())
+    formats = "\n".join(f"  {each.name:<11} {each.meaning}" for each in EXPORT_FORMATS)
     parser = options.add_command(
         commands,
         "export",
@@ -62,7 +60,13 @@ def add_parser(commands: options.Commands) -> None:
              "a counter as it was read"),
         ],
     )  # fmt: skip
-    parser.add_argument("format", choices=FORMATS, metavar="FORMAT", help="see above")
+    parser.add_argument(
+        "format",
+        type=_canonical,
+        choices=[each.name for each in EXPORT_FORMATS],
+        metavar="FORMAT",
+        help="see above",
+    )
     parser.add_argument(
         "--output", required=True, metavar="FILE", help="where to; `-` is stdout, except for bundle"
     )
@@ -106,15 +110,20 @@ def add_parser(commands: options.Commands) -> None:
     options.add_json(parser)
 
 
+def _canonical(name: str) -> str:
+    found = find_export_format(name)
+    return name if found is None else found.name
+
+
 def run(args: argparse.Namespace) -> int:
     """Export and say what was written."""
-    if args.format == "bundle":
+    if args.format == BUNDLE.name:
         return _bundle(args)
     if args.where and args.table is None:
         raise UsageError("--where needs --table", hint="views have filters: --cpu, --comm, …")
     view = windows.open_view(args)
     counted = _write(args, view)
-    what = "samples" if args.format not in ("csv", "parquet") else "rows"
+    what = "rows" if args.format in {each.name for each in ROW_FORMATS} else "samples"
     if args.output == "-":
         return 0
     size = Path(args.output).stat().st_size
@@ -125,7 +134,7 @@ def run(args: argparse.Namespace) -> int:
                 "format": args.format,
                 what: counted,
                 "bytes": size,
-                **_span(view.window.from_ns, view.window.to_ns),
+                **describe_span(view.window.from_ns, view.window.to_ns),
             }
         )
     else:
@@ -133,22 +142,13 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _span(from_ns: int, to_ns: int) -> dict[str, object]:
-    return {
-        "from": format_moment(from_ns),
-        "to": format_moment(to_ns),
-        "from_ns": from_ns,
-        "to_ns": to_ns,
-    }
-
-
 def _bundle(args: argparse.Namespace) -> int:
     from nodescope.archive.bundle_writer import write_bundle
     from nodescope.archive.reader import Archive
     from nodescope.recording.window import TimeExtent
 
-    filtered = [name for name in _FILTERS if getattr(args, name)]
-    if filtered:
+    filtered = next(windows.given_filter(args).words(), None)
+    if filtered is not None:
         option = filtered[0].replace("_", "-")
         raise UsageError(
             f"--{option}: a bundle holds everything of its window",
@@ -162,7 +162,8 @@ def _bundle(args: argparse.Namespace) -> int:
     archive = Archive.open(options.archive_path(args))
     segments = archive.segments()
     if not segments:
-        raise UsageError("nothing is recorded in the archive", hint="see `nodescope status`")
+        status = options.status_command(args)
+        raise UsageError("nothing is recorded in the archive", hint=f"see `{status}`")
     window = windows.choose_window(args, TimeExtent(segments), time.time_ns())
     show = _show_progress if sys.stderr.isatty() else lambda done, total: None
     made = write_bundle(archive, path, window.from_ns, window.to_ns, time.time_ns(), show=show)
@@ -172,13 +173,12 @@ def _bundle(args: argparse.Namespace) -> int:
         options.print_json({
             "output": str(path), "format": "bundle", "samples": made.samples,
             "segments": made.segments, "cut": made.cut, "bytes": made.bytes,
-            "damaged": made.damaged, **_span(made.from_ns, made.to_ns),
+            "damaged": made.damaged, **describe_span(made.from_ns, made.to_ns),
         })  # fmt: skip
     else:
         print(
-            f"{path}: {made.samples:,} samples in {made.segments} "
-            f"segment{'' if made.segments == 1 else 's'}, "
-            f"{format_bytes(made.bytes)}; open it with --archive {path}"
+            f"{path}: {made.samples:,} samples in {format_count(made.segments, 'segment')}, "
+            f"{format_bytes(made.bytes)}; open it with --archive {shlex.quote(str(path))}"
         )
     return 1 if made.damaged else 0
 
@@ -188,65 +188,56 @@ def _show_progress(done: int, total: int) -> None:
     print(end, end="", file=sys.stderr, flush=True)
 
 
-def _write(args: argparse.Namespace, view: windows.View) -> int:
-    from nodescope.exchange.export import chrome, firefox, folded, pprof, speedscope, tables
-    from nodescope.recording.window import overlapping
+def _write(args: argparse.Namespace, view: windows.OpenedView) -> int:
+    from nodescope.exchange.export import tables
 
-    window = view.window
-    span = f"{format_moment(window.from_ns)} to {format_moment(window.to_ns)}"
-    title = f"{view.node}, {span}" + (f", {view.filter}" if view.filter else "")
+    wanted = find_export_format(args.format)
     with _output(args.output) as file:
-        if args.format == "pprof":
-            return pprof.write_pprof(
-                _parts(args, view), file, window.from_ns, window.to_ns, f"nodescope: {title}"
-            )
-        if args.format == "folded":
-            return folded.write_folded(_parts(args, view), file)
-        if args.format == "speedscope":
-            return speedscope.write_speedscope(_parts(args, view), file, title, args.split)
-        if args.format == "firefox":
-            return firefox.write_firefox(_parts(args, view), file, window.from_ns, title)
-        if args.format == "chrome":
-            about = {
-                "node": view.node,
-                "filter": view.filter,
-                **_span(window.from_ns, window.to_ns),
-            }
-            segments = overlapping(view.segments, window)
-            return chrome.write_chrome(
-                _parts(args, view), segments, file, window.from_ns, window.to_ns, about
-            )
+        if isinstance(wanted, SampleFormat):
+            return wanted.write(_exported(args, view), file)
         rows = _rows(args, view)
         return tables.write_table(rows.batches, rows.schema, file, args.format)
 
 
-def _parts(args: argparse.Namespace, view: windows.View) -> Iterator[Part]:
-    from nodescope.exchange.export.stacks import Part
+def _exported(args: argparse.Namespace, view: windows.OpenedView) -> ExportedWindow:
+    window = view.window
+    return ExportedWindow(
+        view.node,
+        view.filter,
+        window.from_ns,
+        window.to_ns,
+        _parts(args, view),
+        view.recording.overlapping(window),
+        args.split,
+    )
+
+
+def _parts(args: argparse.Namespace, view: windows.OpenedView) -> Iterator[ChosenSamples]:
+    from nodescope.exchange.export.stacks import ChosenSamples
 
     chosen = windows.build_filter(args)
-    return (Part(columns, chosen.samples(columns)) for columns in view.parts())
+    return (ChosenSamples(columns, chosen.samples(columns)) for columns in view.parts())
 
 
-def _rows(args: argparse.Namespace, view: windows.View) -> ViewRows:
+def _rows(args: argparse.Namespace, view: windows.OpenedView) -> ViewRows:
     from nodescope.analysis.cores import derive_shares
     from nodescope.analysis.heatmap import make_heatmap
     from nodescope.analysis.top import rank
     from nodescope.pictures import rows
-    from nodescope.recording.window import SECOND_NS, read_cores, read_events
 
     window, chosen = view.window, windows.build_filter(args)
     if args.table is not None:
         table = records.TABLES[args.table]
-        return rows.table_rows(view.segments, window, table, _where(args.where, table))
+        return rows.table_rows(view.recording, window, table, _where(args.where, table))
     if args.view == "top":
         return rows.top_rows(rank(view.parts(), chosen, args.by), functions=args.by == "function")
     if args.view == "heatmap":
         return rows.heatmap_rows(make_heatmap(view.parts(), chosen, window.from_ns, window.to_ns))
     if args.view == "cores":
-        readings = read_cores(view.segments, window)
+        readings = view.recording.core_readings(window)
         return rows.cores_rows(derive_shares(readings, window.from_ns, window.to_ns, SECOND_NS))
     if args.view == "events":
-        return rows.event_rows(read_events(view.segments, window))
+        return rows.event_rows(view.recording.events(window))
     return rows.sample_rows(_parts(args, view))
 
 

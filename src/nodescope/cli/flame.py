@@ -47,7 +47,6 @@ def run(args: argparse.Namespace) -> int:
     """Sum up, prune, and show."""
     from nodescope.analysis.flame import FlameNames, flame_of, widest
     from nodescope.pictures import documents, flame
-    from nodescope.recording.window import overlapping
 
     chosen, view = window.build_filter(args), window.open_view(args)
     names = FlameNames()
@@ -57,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
         names,
         inverted=args.inverted,
         group=args.merge,
-        count=len(overlapping(view.segments, view.window)),
+        count=len(view.recording.overlapping(view.window)),
     )
     if args.limit and (args.json or args.output):
         rows = widest(rows, args.limit)
@@ -68,9 +67,9 @@ def run(args: argparse.Namespace) -> int:
         return 0
     heading = view.heading("flame graph", tree["value"])
     if args.output:
-        from nodescope.pictures import files
+        from nodescope.pictures import file_formats
 
-        content = files.flame_file(
+        content = file_formats.flame_file(
             tree, heading, args.output.suffix.lower(), inverted=args.inverted
         )
         window.write_picture(args.output, content)

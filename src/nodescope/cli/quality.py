@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from nodescope.cli import options
 from nodescope.cli import window as windows
-from nodescope.cli.times import format_moment
 from nodescope.quantities import format_duration
+from nodescope.wall_time import format_moment
 
 if TYPE_CHECKING:
     from nodescope.analysis.quality import Quality
@@ -44,13 +44,12 @@ def add_parser(commands: options.Commands) -> None:
 def run(args: argparse.Namespace) -> int:
     """Assess and print."""
     from nodescope.analysis.quality import assess
-    from nodescope.recording.window import overlapping, read_cores
 
     view = windows.open_view(args)
     quality = assess(
         view.parts(),
-        overlapping(view.segments, view.window),
-        read_cores(view.segments, view.window),
+        view.recording.overlapping(view.window),
+        view.recording.core_readings(view.window),
         view.window,
         windows.build_filter(args),
     )
@@ -73,7 +72,7 @@ def quality_to_json(quality: Quality) -> dict[str, object]:
     """Counts and shares; at most a thousand gaps and clock steps are listed."""
     document = asdict(quality)
     document["gaps"] = [
-        {**asdict(gap), "from": format_moment(gap.from_ns), "to": format_moment(gap.to_ns)}
+        {**gap.as_dict(), "from": format_moment(gap.from_ns), "to": format_moment(gap.to_ns)}
         for gap in quality.gaps[:1000]
     ]
     document["gap_count"] = len(quality.gaps)
@@ -111,8 +110,9 @@ def render_quality(quality: Quality) -> str:
             if quality.idle_share is None
             else f"{100 * quality.idle_share:.1f} % of the cores' time"
         ),
-        f"late        {format_duration(quality.late_ns)} at worst",
     ]
+    if quality.late_ns is not None:
+        lines.append(f"late        {format_duration(quality.late_ns)} at worst")
     if quality.idle_task_samples:
         lines.append(f"idle task   {quality.idle_task_samples:,} samples of pid 0")
     if not quality.clock_steps:

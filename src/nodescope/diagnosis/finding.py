@@ -8,11 +8,15 @@ that was worth in the lab is its confidence (`calibration`).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from pathlib import Path
 
 from nodescope.diagnosis.rules.calibration import calibrated
+from nodescope.records.action import Action
+from nodescope.records.details import DeclaredDetails, Details
+from nodescope.records.event import details_as
+from nodescope.records.view import View
 
 SURE = 6.0  # nats: nothing of this is surer than 400 to 1
 
@@ -27,7 +31,11 @@ class Symptom:
     statement: str
     cpu: int | None = None
     from_ns: int | None = None  # where it has a length
-    details: Mapping[str, Any] = field(default_factory=dict)
+    details: Details = field(default_factory=Details)
+
+    def get(self, declared: type[DeclaredDetails]) -> DeclaredDetails:
+        """Return the details as a class; empty ones if they are of another."""
+        return details_as(self.details, declared)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +46,7 @@ class Link:
     subject: str
     statement: str
     strength: float
-    show: str  # a command
+    show: View
     refute: str = ""  # what would speak against it
 
     @property
@@ -65,25 +73,17 @@ class Root:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """Something that helps: in words, and as a command where there is one. It is not run."""
-
-    statement: str
-    command: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Chain:
     """From the symptom to what is behind it."""
 
     links: tuple[Link, ...]
     root: Root
     mechanism: str | None = None
-    fixes: tuple[str, ...] = ()
+    fixes: tuple[Action, ...] = ()
     arithmetic: str | None = None
     meaning: str = ""  # of the mechanism
-    check: tuple[str, ...] = ()  # commands that look for it elsewhere
-    steps: tuple[Step, ...] = ()  # what to do about the root, before `fixes`
+    check: tuple[View, ...] = ()  # that look for it elsewhere
+    steps: tuple[Action, ...] = ()  # what to do about the root, before `fixes`
     share: float = 1.0  # less where others that exclude it are as likely
 
     @property
@@ -118,16 +118,17 @@ class RuledOut:
 
     name: str
     statement: str
-    show: str = ""  # a command; `suspects` gives it
+    show: View | None = None  # `suspects` gives it
 
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """What was not recorded, and what would have told it."""
+    """What was not recorded or not followed, and what to do about it."""
 
     what: str
     consequence: str
-    hint: str
+    advice: str = ""  # in words
+    show: View | None = None  # where to look
 
 
 @dataclass(slots=True)
@@ -154,3 +155,4 @@ class Diagnosis:
     to_ns: int
     findings: list[Finding] = field(default_factory=list)
     missing: list[Missing] = field(default_factory=list)
+    archive: Path | None = None  # the recording; None is the one that commands read by default

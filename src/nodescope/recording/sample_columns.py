@@ -13,21 +13,18 @@ import numpy as np
 import numpy.typing as npt
 
 from nodescope.archive.function_paths import FunctionPaths
-from nodescope.archive.reader import Segment
 from nodescope.archive.schema import text_indices
+from nodescope.arrays import I16, I32, I64, Bool
 from nodescope.errors import CorruptSegment
+from nodescope.recording.part import Part
 
-I64 = npt.NDArray[np.int64]
-Small = npt.NDArray[np.int16]
-I32 = npt.NDArray[np.int32]
-Bool = npt.NDArray[np.bool_]
 Rows = TypeVar("Rows", npt.NDArray[np.int32], npt.NDArray[np.int64])
 
 
 class SampleColumns:
     """One segment between two wall times, the second excluded."""
 
-    def __init__(self, segment: Segment, from_ns: int | None = None, to_ns: int | None = None):
+    def __init__(self, segment: Part, from_ns: int | None = None, to_ns: int | None = None):
         self.segment = segment
         self.from_ns = from_ns
         self.to_ns = to_ns
@@ -140,11 +137,11 @@ class SampleColumns:
         return self.segment.read("stacks")
 
     @cached_property
-    def depth(self) -> Small:
+    def depth(self) -> I16:
         """Depth of each row of `stacks`, in depth-first order."""
-        depth: Small = self._stacks.column("depth").to_numpy()
+        depth: I16 = self._stacks.column("depth").to_numpy()
         if len(depth) and not _is_tree(depth):
-            path = f"{self.segment.directory}/stacks.parquet"
+            path = self.segment.where("stacks")
             raise CorruptSegment(path, "its depths are not those of a tree")
         return depth
 
@@ -203,7 +200,7 @@ class SampleColumns:
     def _rolled_up(self) -> tuple[FunctionPaths, I64, list[str]]:
         table = self.segment.read("paths")
         comm, comms = _texts(table, "comm")
-        depth: Small = table.column("depth").to_numpy()
+        depth: I16 = table.column("depth").to_numpy()
         frame, samples = _numbers(table, "frame"), _numbers(table, "samples")
         function = depth > 0
         process = ~function
@@ -239,7 +236,7 @@ class SampleColumns:
         extent = self.segment.description.tables.get(table)
         count = 0 if extent is None else extent.rows
         if len(rows) and not (rows.min() >= 0 and rows.max() < count):
-            path = f"{self.segment.directory}/{referring}.parquet"
+            path = self.segment.where(referring)
             raise CorruptSegment(path, f"it refers to rows that {table} does not have")
         return rows
 
@@ -247,7 +244,7 @@ class SampleColumns:
         return _numbers(self.segment.read(table, [name]), name)
 
 
-def _is_tree(depth: Small) -> bool:
+def _is_tree(depth: I16) -> bool:
     if depth[0] != 0 or depth.min() < 0 or depth.max() == np.iinfo(np.int16).max:
         return False
     return not (depth[1:] > depth[:-1] + np.int16(1)).any()

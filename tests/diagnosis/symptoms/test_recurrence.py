@@ -7,12 +7,14 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 import pytest
 
-from nodescope.analysis.epochs import F64
+from nodescope.arrays import F64
 from nodescope.diagnosis.case import Case
 from nodescope.diagnosis.finding import Finding, Symptom
 from nodescope.diagnosis.symptoms import recurrence
 from nodescope.diagnosis.symptoms.recurrence import describe_recurrence
-from nodescope.recording.window import SECOND_NS, Window
+from nodescope.quantities import SECOND_NS
+from nodescope.recording.recording import Recording
+from nodescope.recording.window import Window
 
 START_NS = 1_700_000_000 * SECOND_NS
 HOUR = 3600
@@ -24,7 +26,7 @@ class _Recorded(Case):
     """A case of which only the kernel's time is known."""
 
     def __init__(self, length: int, busiest: F64) -> None:
-        super().__init__([], Window(START_NS, START_NS + length * SECOND_NS))
+        super().__init__(Recording([]), Window(START_NS, START_NS + length * SECOND_NS))
         self._busiest = busiest
 
     def kernel_seconds(self, window: Window) -> tuple[F64, F64]:

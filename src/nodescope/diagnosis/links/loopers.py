@@ -4,20 +4,27 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any
 
 from nodescope.diagnosis.case import LOOKAHEAD_NS, LOOKBACK_NS, Case
 from nodescope.diagnosis.links.churn import Churn, lies_in
-from nodescope.quantities import format_duration
-from nodescope.recording.window import SECOND_NS, Event, Window
+from nodescope.quantities import SECOND_NS, format_duration
+from nodescope.recording.window import Window
+from nodescope.records.event import Event
+from nodescope.records.event_details import (
+    ContainerDetails,
+    ContainerExitDetails,
+    UnitChildDetails,
+    UnitRunDetails,
+)
+from nodescope.records.node import ContainerRow, UnitRow
 from nodescope.sources.cgroups.name_pattern import name_pattern, split_path
 
 LEAST_LOOPS = 3
 SOON_NS = 60 * SECOND_NS  # after the moment: what goes on there shows that it is a loop
-HOUR_NS = 0.95 * LOOKBACK_NS
+_FULL_HOUR_NS = 0.95 * LOOKBACK_NS
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,28 +123,35 @@ def find_loopers(case: Case, at_ns: int) -> list[Looper]:
     for event in case.events_of(*hidden, within=Window(since, at_ns + LOOKAHEAD_NS)):
         _add_inside(looper("unit", event.subject), event)
     _add_container_rows(case, since, at_ns, looper)
-    for row in case.state("units", ["unit"], at_ns):
-        mine = found.get(("unit", row["unit"]))
+    for row in case.state(UnitRow, at_ns):
+        mine = found.get(("unit", row.unit))
         if mine is not None and is_of(row, mine):
-            mine.lies(row["cgroup"])
+            mine.lies(row.cgroup)
     return [each for each in found.values() if each.loops]
 
 
 def _add_end(looper: Looper, event: Event) -> None:
     if event.kind in ("unit_exit", "container_exit"):
         looper.times.append(event.time_ns)
-        code = event.details.get("exit_status", event.details.get("exit_code"))
-        if code is not None and event.time_ns <= looper.at_ns:
-            looper.exits[str(code)] += 1
+        status = _exit_status(event)
+        if status is not None and event.time_ns <= looper.at_ns:
+            looper.exits[str(status)] += 1
     elif event.kind == "unit_restart" and not any(
         abs(time - event.time_ns) < 5 * SECOND_NS for time in looper.times[-3:]
     ):
         looper.times.append(event.time_ns)
-    details = {key: str(value) for key, value in event.details.items() if value}
-    looper.lies(details.get("cgroup"))
-    looper.parents |= {details["cgroup_parent"]} if "cgroup_parent" in details else set()
-    if "id" in details and event.time_ns <= looper.at_ns:
-        looper.ids.add(details["id"])
+    container = event.get(ContainerDetails)
+    looper.lies(container.cgroup)
+    if container.cgroup_parent:
+        looper.parents.add(container.cgroup_parent)
+    if container.id and event.time_ns <= looper.at_ns:
+        looper.ids.add(container.id)
+
+
+def _exit_status(event: Event) -> int | None:
+    """Return how the run of a unit or container ended, by its number."""
+    status = event.get(UnitRunDetails).exit_status
+    return event.get(ContainerExitDetails).exit_status if status is None else status
 
 
 def _add_inside(looper: Looper, event: Event) -> None:
@@ -152,44 +166,37 @@ def _add_inside(looper: Looper, event: Event) -> None:
 
 def read_inside(event: Event) -> ChildLoop | None:
     """What an event tells of the child; one of another hand may tell less, or nonsense."""
-    details = event.details
-    failed, watched = details.get("failed_ends"), details.get("watched_s")
-    if not isinstance(failed, int) or not isinstance(watched, int | float):
+    told = event.get(UnitChildDetails)
+    failed, watched = told.failed_ends, told.watched_s
+    if failed is None or watched is None:
         return None
     if not (LEAST_LOOPS <= failed < 10**9 and 0 < watched < 10**9):
         return None
-    ends, cgroup = details.get("ends"), details.get("cgroup")
-    return ChildLoop(
-        str(details.get("child", "?")),
-        failed,
-        watched,
-        tuple(str(each) for each in ends) if isinstance(ends, Mapping) else (),
-        cgroup if isinstance(cgroup, str) else None,
-        event.time_ns,
-    )
+    ends = tuple(told.ends or ())
+    return ChildLoop(told.child or "?", failed, watched, ends, told.cgroup, event.time_ns)
 
 
-def is_of(row: Mapping[str, Any], looper: Looper) -> bool:
+def is_of(row: UnitRow, looper: Looper) -> bool:
     """Whether a row of `units` is of the unit that loops, not of one of the same name."""
     told = looper.inside.cgroup if looper.inside is not None else None
-    return not told or not row["cgroup"] or row["cgroup"] == told
+    return not told or not row.cgroup or row.cgroup == told
 
 
 def _add_container_rows(
     case: Case, since: int, at_ns: int, looper: Callable[[str, str], Looper]
 ) -> None:
     """Ids that churn under one name are a loop even where no event was seen."""
-    rows = case.rows("containers", Window(since, at_ns + SECOND_NS))
+    rows = case.rows(ContainerRow, Window(since, at_ns + SECOND_NS))
     first_seen: dict[tuple[str, str], int] = {}
-    for row in sorted(rows, key=lambda row: row["time_ns"]):
-        if not row["name"]:
+    for row in sorted(rows, key=lambda row: row.time_ns):
+        if not row.name:
             continue
-        each = looper("container", row["name"])
-        each.ids.add(row["id"])
-        first_seen.setdefault((row["name"], row["id"]), row["time_ns"])
-        each.lies(row["cgroup"])
-        if row["cgroup_parent"]:
-            each.parents.add(row["cgroup_parent"])
+        each = looper("container", row.name)
+        each.ids.add(row.id)
+        first_seen.setdefault((row.name, row.id), row.time_ns)
+        each.lies(row.cgroup)
+        if row.cgroup_parent:
+            each.parents.add(row.cgroup_parent)
     by_name: defaultdict[str, list[int]] = defaultdict(list)
     for (name, _), time_ns in first_seen.items():
         by_name[name].append(time_ns)
@@ -205,7 +212,7 @@ def _add_container_rows(
 def describe_before(case: Case, at_ns: int) -> str:
     """The time that was looked at."""
     length_ns = case.looked_back_ns(at_ns)
-    if length_ns >= HOUR_NS:
+    if length_ns >= _FULL_HOUR_NS:
         return "in the hour before"
     return f"in the {format_duration(length_ns)} before"
 

@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
-from nodescope.diagnosis.finding import Chain, Diagnosis, Finding, Link, RuledOut, Symptom
+from nodescope.diagnosis.finding import (
+    Chain,
+    Diagnosis,
+    Finding,
+    Link,
+    Missing,
+    RuledOut,
+    Symptom,
+)
 from nodescope.diagnosis.rules.mechanism import load_mechanisms
-from nodescope.pictures.text import iso
+from nodescope.records.action_words import Step, describe_step
+from nodescope.records.view_forms import render_command
+from nodescope.wall_time import format_moment
 
 UNKNOWN = "not shown by this recording"
 PROPOSED = "proposed; nothing of it was done"
@@ -23,7 +34,7 @@ def headline(symptom: Symptom) -> str:
 
 def silence(diagnosis: Diagnosis) -> str:
     """What is said where there is no finding: worth no more than what was recorded."""
-    span = f"between {iso(diagnosis.from_ns)} and {iso(diagnosis.to_ns)}"
+    span = f"between {format_moment(diagnosis.from_ns)} and {format_moment(diagnosis.to_ns)}"
     if diagnosis.missing:
         return f"nothing was found {span}, but not everything could be seen"
     return f"nothing went wrong {span}"
@@ -38,7 +49,7 @@ def again(finding: Finding, most: int) -> str:
     """When the same happened again; those that were not followed may be the same or not."""
     said = []
     if finding.repeats:
-        times = ", ".join(iso(time_ns) for time_ns in finding.repeats[:most])
+        times = ", ".join(format_moment(time_ns) for time_ns in finding.repeats[:most])
         left = len(finding.repeats) - most
         more = f" and {left} more" if left > 0 else ""
         said.append(f"{len(finding.repeats) + 1} times: also at {times}{more}")
@@ -55,9 +66,30 @@ def verdict(finding: Finding) -> str:
     return f"{chain.root.title} (confidence {chain.confidence:.0%})"
 
 
-def further(finding: Finding) -> str:
-    """Where to look if no cause is shown."""
-    return "" if finding.ends is None else f"{finding.ends.consequence}; {finding.ends.hint}"
+def describe_missing(missing: Missing) -> str:
+    """Return what follows from something missing, and what to do about it, in words."""
+    return "; ".join(filter(None, (missing.consequence, missing.advice)))
+
+
+def hint_of(missing: Missing, archive: Path | None) -> str:
+    """Return what to do about something missing, in words and with the command in one text."""
+    command = None if missing.show is None else render_command(missing.show, archive)
+    if command is None or not missing.advice:
+        return command or missing.advice
+    return f"{missing.advice}: `{command}`"
+
+
+def checks_of(chain: Chain, archive: Path | None) -> list[tuple[str, str]]:
+    """Return what looks for the mechanism elsewhere: where to run it, and the command."""
+    return [
+        ("check, on the node" if view.of_machine else "check", render_command(view, archive))
+        for view in chain.check
+    ]
+
+
+def steps_of(chain: Chain, archive: Path | None) -> list[Step]:
+    """Return everything that helps: about the root first, then about the mechanism."""
+    return [describe_step(action, archive) for action in (*chain.steps, *chain.fixes)]
 
 
 def path_of(chain: Chain) -> str:

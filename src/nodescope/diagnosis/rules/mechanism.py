@@ -16,7 +16,10 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from nodescope.errors import NodescopeError
+from nodescope.errors import NodescopeError, UsageError
+from nodescope.records.action import Action, parse_action
+from nodescope.records.view import View
+from nodescope.records.view_forms import parse_view
 
 STATES = ("zombies", "memory_pressure", "none")
 
@@ -35,10 +38,11 @@ class Mechanism:
     with_functions: frozenset[str]
     without: frozenset[str]
     needs: str  # the state that makes it costly
+    otherwise: str | None  # the mechanism it is without that state
     entry: bool  # a way into the kernel: gives way to what is done there
-    check: tuple[str, ...]
-    stop: str  # what to do about the source where its name is not known
-    fix: tuple[str, ...]
+    check: tuple[View, ...]  # that look for it elsewhere
+    stop: Action | None  # what to do about the source where its name is not known
+    fix: tuple[Action, ...]
 
     def holds(self, frames: Sequence[str]) -> bool:
         """Whether a stack with these kernel functions, outermost first, belongs here."""
@@ -60,7 +64,7 @@ def parse_mechanism(name: str, text: str) -> Mechanism:
         functions = _texts(content, "functions")
         known = {
             "rank", "title", "meaning", "functions", "leaves", "with", "without", "needs",
-            "entry", "check", "stop", "fix",
+            "otherwise", "entry", "check", "stop", "fix",
         }  # fmt: skip
         if unknown := sorted(content.keys() - known):
             raise ValueError(f"unknown key {unknown[0]!r}")
@@ -80,12 +84,13 @@ def parse_mechanism(name: str, text: str) -> Mechanism:
             frozenset(_texts(content, "with")),
             frozenset(_texts(content, "without")),
             needs,
+            _optional_text(content, "otherwise"),
             content.get("entry") is True,
-            _texts(content, "check"),
-            str(content.get("stop", "")),
-            _texts(content, "fix"),
+            tuple(parse_view(each) for each in _tables(content, "check")),
+            parse_action(content["stop"]) if "stop" in content else None,
+            tuple(parse_action(each) for each in _tables(content, "fix")),
         )
-    except (tomllib.TOMLDecodeError, KeyError, TypeError, ValueError) as error:
+    except (tomllib.TOMLDecodeError, KeyError, TypeError, ValueError, UsageError) as error:
         raise NodescopeError(f"mechanism {name}: {error}") from error
 
 
@@ -94,6 +99,17 @@ def _texts(content: Mapping[str, Any], key: str) -> tuple[str, ...]:
     if not isinstance(values, list) or not all(isinstance(each, str) for each in values):
         raise TypeError(f"{key} is not a list of texts")
     return tuple(values)
+
+
+def _tables(content: Mapping[str, Any], key: str) -> list[Mapping[str, object]]:
+    values = content.get(key, [])
+    if not isinstance(values, list) or not all(isinstance(each, dict) for each in values):
+        raise TypeError(f"{key} is not a list of tables")
+    return values
+
+
+def _optional_text(content: Mapping[str, Any], key: str) -> str | None:
+    return str(content[key]) if key in content else None
 
 
 @cache
@@ -106,6 +122,11 @@ def load_mechanisms() -> tuple[Mechanism, ...]:
         if entry.name.endswith(".toml")
     ]
     return tuple(sorted(found, key=lambda each: (each.rank, each.name)))
+
+
+def mechanism_named(name: str) -> Mechanism:
+    """Return the mechanism of that name."""
+    return next(each for each in load_mechanisms() if each.name == name)
 
 
 def classify(frames: Sequence[str]) -> Mechanism | None:

@@ -11,7 +11,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from nodescope.errors import UsageError
-from nodescope.recorder.observation import Observer, Setting
+from nodescope.recorder.observer import Observer, Setting
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class ObserverEntry:
 
 CATALOGUE: tuple[ObserverEntry, ...] = (
     ObserverEntry("kernel_log", ("kernel_log", "events"), "the kernel's log, classified"),
-    ObserverEntry("marks", ("events",), "moments marked by `nodescope mark`"),
+    ObserverEntry("marks", ("events",), "moments that somebody marked"),
     ObserverEntry("jobs", ("events",), "jobs of Ray that failed"),
     ObserverEntry("softnet", ("softnet", "interrupts", "events"),
           "packet work and device interrupts of each core, and its starvation"),

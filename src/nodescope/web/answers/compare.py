@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import functools
 
+from nodescope.analysis.compare import BASELINE_NS, measure_recorded
 from nodescope.analysis.compare import compare as compare_windows
-from nodescope.analysis.compare import measure_recorded
-from nodescope.analysis.flame import FEW, NARROW, FlameNames, FlameRows, Group, flame_of, whole
+from nodescope.analysis.flame import FEW, FlameNames, FlameRows, Group, flame_of, whole
+from nodescope.archive.sealed_tables import NARROW
 from nodescope.errors import UsageError
+from nodescope.pictures.answer_size import LARGEST, keep_fitting
 from nodescope.pictures.compare import compare_document
+from nodescope.quantities import DAY_NS
 from nodescope.recording.sample_columns import SampleColumns
-from nodescope.recording.window import Window, overlapping, read_parts
+from nodescope.recording.window import Window
 from nodescope.web.answers.flame_difference import Difference
-from nodescope.web.answers.replies import LARGEST, fitting, json_reply
+from nodescope.web.answers.replies import json_reply
 from nodescope.web.question import Question, Reply, to_ms
 
-BASELINE_NS = 30 * 60 * 1_000_000_000
-LONGEST_NS = 7 * 86_400 * 1_000_000_000
+LONGEST_NS = 7 * DAY_NS
 
 
 def choose_baseline(question: Question) -> Window:
@@ -42,7 +44,7 @@ def compare(question: Question) -> Reply:
     def parts(of: Window) -> list[functools.partial[SampleColumns]]:
         return [
             functools.partial(SampleColumns, segment, of.from_ns, of.to_ns)
-            for segment in overlapping(question.segments, of)
+            for segment in question.recording.overlapping(of)
             if of.length_ns
         ]
 
@@ -55,7 +57,7 @@ def compare(question: Question) -> Reply:
         listed=question.values["limit"],
         threads=1,  # others have the other core, and two segments at once need memory for two
     )
-    rows = fitting(compare_document(found.changes, found.windows), LARGEST - 4096)
+    rows = keep_fitting(compare_document(found.changes, found.windows), LARGEST - 4096)
     return json_reply(
         {
             "rows": rows,
@@ -88,10 +90,10 @@ def compare_flame(question: Question) -> Reply:
 
 
 def _rows(question: Question, window: Window, names: FlameNames) -> FlameRows:
-    count = len(overlapping(question.segments, window)) if window.length_ns else 0
+    count = len(question.recording.overlapping(window)) if window.length_ns else 0
     group: Group = question.values["merge"]
     return flame_of(
-        read_parts(question.segments, window) if count else (),
+        question.recording.samples(window) if count else (),
         question.filter,
         names,
         inverted=question.values["inverted"],

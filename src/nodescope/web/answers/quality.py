@@ -6,9 +6,10 @@ from dataclasses import asdict
 from typing import Any
 
 from nodescope.analysis.quality import Quality, assess
-from nodescope.recording.window import overlapping, read_cores
-from nodescope.web.answers.replies import cut, json_reply
-from nodescope.web.question import MS, Question, Reply, to_ms
+from nodescope.pictures.answer_size import cut
+from nodescope.quantities import MILLISECOND_NS
+from nodescope.web.answers.replies import json_reply
+from nodescope.web.question import Question, Reply, to_ms
 
 MOST = 1000  # gaps and clock steps listed
 
@@ -16,9 +17,13 @@ MOST = 1000  # gaps and clock steps listed
 def quality(question: Question) -> Reply:
     """What a window lacks: lost, unnamed, cut off, not seen."""
     window = question.window
-    segments = overlapping(question.segments, window) if window.length_ns else []
+    segments = question.recording.overlapping(window) if window.length_ns else []
     found = assess(
-        question.parts(), segments, read_cores(segments, window), window, question.filter
+        question.parts(),
+        segments,
+        question.recording.core_readings(window),
+        window,
+        question.filter,
     )
     return json_reply(
         {"from_ms": to_ms(window.from_ns), "to_ms": to_ms(window.to_ns), **_document(found)}
@@ -30,7 +35,7 @@ def _document(found: Quality) -> dict[str, Any]:
     late_ns = document.pop("late_ns")
     return {
         **document,
-        "late_ms": late_ns / MS,
+        "late_ms": None if late_ns is None else late_ns / MILLISECOND_NS,
         "gap_count": len(found.gaps),
         "gaps": [
             {
@@ -51,5 +56,5 @@ def _document(found: Quality) -> dict[str, Any]:
         "kernel_unresolved_share": found.kernel_unresolved_share,
         "user_unresolved_share": found.user_unresolved_share,
         "truncated_share": found.truncated_share,
-        "unseen_ms": found.unseen_ns / MS,
+        "unseen_ms": found.unseen_ns / MILLISECOND_NS,
     }

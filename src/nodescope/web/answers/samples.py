@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from nodescope.analysis.flame import (
     FEW,
-    NARROW,
     FlameNames,
     FlameRows,
     Group,
@@ -14,10 +13,11 @@ from nodescope.analysis.flame import (
 )
 from nodescope.analysis.heatmap import make_split_heatmap
 from nodescope.analysis.top import rank
+from nodescope.archive.sealed_tables import NARROW
+from nodescope.pictures.answer_size import LARGEST
 from nodescope.pictures.documents import top_document
-from nodescope.recording.window import overlapping
 from nodescope.web.answers.flames import Forest, find_top, flame_document
-from nodescope.web.answers.replies import LARGEST, json_reply
+from nodescope.web.answers.replies import json_reply
 from nodescope.web.matrix import MEDIA_TYPE, encode_matrix, narrow
 from nodescope.web.question import Question, Reply, to_ms
 
@@ -51,7 +51,7 @@ def heatmap(question: Question) -> Reply:
 def flame(question: Question) -> Reply:
     """Samples by path of functions; of one path, if it is named."""
     values, names = question.values, FlameNames()
-    count = len(overlapping(question.segments, question.window))
+    count = len(question.recording.overlapping(question.window))
     rows = _rows(question, names, 0.0 if count <= FEW else NARROW)
     forest = Forest.of(rows)
     top = find_top(forest, names, values)
