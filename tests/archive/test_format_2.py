@@ -37,7 +37,7 @@ def test_views_of_a_bundle() -> None:
     assert functions["a"] == 303
     for shape in ({}, {"inverted": True}, {"group": "cpu"}, {"group": "cgroup"}):
         for count in (2, 360):
-            rows = flame_of(parts, Filter(), FlameNames(), count=count, **shape)  # type: ignore[arg-type]
+            rows = flame_of(parts, Filter(), FlameNames(), count=count, **shape)
             assert whole(rows) == 700
 
 

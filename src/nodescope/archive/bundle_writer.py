@@ -22,7 +22,6 @@ from nodescope.archive.layout import ARCHIVE_FILE, FORMAT, SEALED_DIRECTORY
 from nodescope.archive.reader import Archive, Segment
 from nodescope.archive.schema import arrow_schema, combine, make_text, take_rows, text_indices
 from nodescope.archive.sealed_tables import derive_sealed
-from nodescope.archive.stack_tree import find_callers
 from nodescope.errors import UsageError
 from nodescope.records import NODE_TABLES, SEALED_TABLES
 
@@ -175,8 +174,6 @@ def cut_tables(segment: Segment, from_ns: int, to_ns: int) -> dict[str, Any]:
         starts = segment.wall_ns(gaps.column("from_ns").to_numpy())
         ends = segment.wall_ns(gaps.column("to_ns").to_numpy())
         opened["gaps"] = take_rows(gaps, np.flatnonzero((ends >= from_ns) & (starts < to_ns)))
-    stacks = opened.pop("stacks")
-    opened["calls"] = _calls(stacks)
     return derive_sealed(opened, segment.tick_ns)
 
 
@@ -201,12 +198,6 @@ def _take(name: str, table: Any, rows: NDArray[Any]) -> Any:
         else:
             arrays.append(values.to_numpy()[rows])
     return _table(name, arrays)
-
-
-def _calls(stacks: Any) -> Any:
-    depth = stacks.column("depth").to_numpy()
-    frame = stacks.column("frame").to_numpy()
-    return _table("calls", [find_callers(depth).astype(np.int32), frame])
 
 
 def _table(name: str, arrays: list[Any]) -> Any:

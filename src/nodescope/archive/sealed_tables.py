@@ -27,7 +27,7 @@ from nodescope.archive.schema import (
     take_rows,
     text_indices,
 )
-from nodescope.archive.stack_tree import find_intact, lay_out, mark_callers
+from nodescope.archive.stack_tree import StackList, is_tree, lay_out, read_stacks
 from nodescope.numbering import distinct
 from nodescope.records import NODE_TABLES, SEALED_TABLES, TABLES
 
@@ -47,21 +47,26 @@ def derive_sealed(opened: dict[str, Any], tick_ns: int) -> dict[str, Any]:
     sealed = {name: _sort(name, opened.pop(name)) for name in plain}
     sealed["gaps"] = merge_rows(sealed["gaps"])
     samples = _take_samples(opened)
-    frames, calls, profile = (opened.pop(name) for name in ("frames", "calls", "profile"))
-    parent, frame = _column(calls, "parent"), _column(calls, "frame")
-    intact = find_intact(parent, frame, len(frames))
+    frames, stacks, profile = (opened.pop(name) for name in ("frames", "stacks", "profile"))
+    depth, frame = _column(stacks, "depth"), _column(stacks, "frame")
+    del stacks
     # Without the samples that refer to rows which a crash cost.
-    intact = _lookup(intact, _column(profile, "stack"))
+    intact = _lookup(_find_intact(depth, frame, len(frames)), _column(profile, "stack"))
     kept = _lookup(intact, samples["profile"]) & _possible(samples["tick"], tick_ns)
     samples = _keep(samples, kept)
 
-    in_use = np.zeros(len(calls), np.bool_)
-    in_use[_column(profile, "stack")[distinct(samples["profile"])]] = True
-    in_use = mark_callers(parent, in_use)
-    sealed["frames"], row_of_frame = _sort_frames(frames, distinct(frame[in_use]))
-    tree = lay_out(parent, frame, in_use, row_of_frame)
+    used = _distinct_rows(samples["profile"], len(profile))
+    leaves = distinct(_column(profile, "stack")[used])
+    listed = read_stacks(depth, frame, leaves.astype(np.int64))
+    del depth, frame
+    called = _distinct_rows(listed.frames, len(frames))
+    sealed["frames"], row_of_frame = _sort_frames(frames, called)
+    tree = lay_out(StackList(row_of_frame[listed.frames], listed.lengths))
+    del listed
     sealed["stacks"] = _make("stacks", [tree.depth, tree.frame])
-    sealed["profile"], row_of_profile = _merge_profile(profile, tree.row_of, samples["profile"])
+    stack = tree.row_of[np.searchsorted(leaves, _column(profile, "stack")[used])]
+    del tree
+    sealed["profile"], row_of_profile = _merge_profile(profile, used, stack, samples["profile"])
     samples["profile"] = row_of_profile[samples["profile"]]
     sealed["paths"] = _roll_up_paths(sealed["profile"], sealed["stacks"], len(samples["cpu"]))
     kernel = _column(sealed["profile"], "kernel")[samples["profile"]]
@@ -141,6 +146,25 @@ def _lookup(flags: NDArray[np.bool_], rows: Array) -> NDArray[np.bool_]:
     return inside
 
 
+def _distinct_rows(rows: Array, count: int) -> Array:
+    """The distinct row numbers of a table with `count` rows, in order."""
+    found = np.zeros(count, np.bool_)
+    found[rows] = True
+    return np.flatnonzero(found)
+
+
+def _find_intact(depth: Array, frame: Array, frames: int) -> NDArray[np.bool_]:
+    """Which rows of an open `stacks` are a stack, as far as a torn page leaves them one."""
+    broken = ~is_tree(depth) | (frame < 0) | (frame >= frames)
+    if not broken.any():
+        return ~broken
+    depth[broken] = 0
+    before = np.cumsum(broken)
+    outermost = np.maximum.accumulate(np.where(depth == 0, np.arange(len(depth)), 0))
+    intact: NDArray[np.bool_] = ~broken & ~broken[outermost] & (before == before[outermost])
+    return intact
+
+
 def _sort_frames(frames: Any, rows: Array) -> tuple[Any, Array]:
     """The given rows of `frames`, sorted; and the new row of each old one."""
     texts = combine(frames.column("module"))
@@ -167,13 +191,11 @@ def _sort_frames(frames: Any, rows: Array) -> tuple[Any, Array]:
     return _make("frames", columns), row_of
 
 
-def _merge_profile(profile: Any, row_of_stack: Array, referred: Array) -> tuple[Any, Array]:
-    """Rows with equal stack, comm and mode as one, most samples first."""
-    used = distinct(referred)
+def _merge_profile(profile: Any, used: Array, stack: Array, referred: Array) -> tuple[Any, Array]:
+    """The used rows, given their stacks; equal ones as one, most samples first."""
     comm, names = _encode_by_frequency(combine(profile.column("comm")), used)
-    stack = row_of_stack[_column(profile, "stack")[used]].astype(np.int64)
     kernel = _column(profile, "kernel")[used]
-    key = (stack << 32 | comm.astype(np.int64) << 1) | kernel
+    key = (stack.astype(np.int64) << 32 | comm.astype(np.int64) << 1) | kernel
     unique, row_of_used = np.unique(key, return_inverse=True)
     position = np.full(len(profile), -1, np.int32)
     position[used] = row_of_used

@@ -15,6 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from nodescope.numbering import Sequences
+
 I64 = NDArray[np.int64]
 
 KERNEL_MODULE = "[kernel]"
@@ -44,7 +46,7 @@ class ParsedNames:
 
     def __init__(self) -> None:
         self.frames: list[ParsedFrame] = [UNKNOWN_FRAME]
-        self.paths: list[tuple[int, ...]] = [()]
+        self.paths = Sequences()
         self.in_kernel: list[bool] = [False]  # by path: whether its innermost frame is kernel code
         self.comms: list[str] = []
         self._frame_numbers: dict[ParsedFrame, int] = {UNKNOWN_FRAME: 0}

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nodescope.clock import ClockPair
+from nodescope.numbering import Sequences
 
 I64 = npt.NDArray[np.int64]
 
@@ -60,7 +61,7 @@ class ImportNames:
     """
 
     frames: Sequence[tuple[str, str, bool]]
-    paths: Sequence[tuple[int, ...]]
+    paths: Sequences
     comms: Sequence[str]
 
 

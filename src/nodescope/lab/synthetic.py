@@ -24,6 +24,7 @@ from nodescope.archive.retention import Retention
 from nodescope.archive.writer import ArchiveWriter
 from nodescope.lab.scenario import Truth
 from nodescope.lab.synthetic_loop import SyntheticLoop
+from nodescope.numbering import Sequences
 
 SECOND = 1_000_000_000
 SEGMENT_S = 120
@@ -147,7 +148,7 @@ class _Story:
         self.loop = SyntheticLoop(shape.loop_s, before, self.at, clock.offset)
         self.comms = sorted({each[0] for each in _USUAL} | {_WALK[0]})
         self.frames: list[tuple[str, str, bool]] = [("[unknown]", "[unknown]", False)]
-        self.paths: list[tuple[int, ...]] = [()]
+        self.paths = Sequences()
         for stack in (*(each[2] for each in _USUAL), _WALK[1]):
             self.paths.append(tuple(self._frame(text) for text in stack))
 

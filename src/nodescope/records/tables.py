@@ -65,8 +65,8 @@ FRAMES = Table(
 
 CALLS = Table(
     "calls",
-    "Stacks of an open segment, in the order they were met: a row is a stack whose leaf is "
-    "`frame` and whose callers are the row `parent`. Sealing turns them into `stacks`.",
+    "Stacks of an open segment of format 1 or 2: a row is a stack whose leaf is `frame` and whose "
+    "callers are the row `parent`. Since format 3 an open segment has `stacks`, like a sealed one.",
     (
         Column(
             "parent", "int32", ColumnKind.REFERENCE, "row of `calls`, a smaller one; -1 if none"
@@ -78,7 +78,8 @@ CALLS = Table(
 STACKS = Table(
     "stacks",
     "Call stacks as a tree in depth-first order: a row is a stack whose leaf is `frame`; its "
-    "caller is the last row above it that is one less deep. A subtree is a run of rows.",
+    "caller is the last row above it that is one less deep. A subtree is a run of rows. In an "
+    "open segment each stack is whole, in the order they were met.",
     (
         Column("depth", "int16", ColumnKind.KEY, "number of callers: 0 at the outermost frame"),
         Column("frame", "int32", ColumnKind.REFERENCE, "row of `frames`"),
@@ -90,9 +91,7 @@ PROFILE = Table(
     "Roll-up of the segment: samples by process name, mode and stack. Rows of 2^n samples and "
     "more stand before rows of fewer, so that the head of the table is what ran most.",
     (
-        Column(
-            "stack", "int32", ColumnKind.REFERENCE, "row of `stacks` (open segment: of `calls`)"
-        ),
+        Column("stack", "int32", ColumnKind.REFERENCE, "row of `stacks`"),
         Column("comm", "text", ColumnKind.LABEL, "the thread's name (`comm`) at that time"),
         Column("kernel", "bool", ColumnKind.KEY, "mode: whether the core ran kernel code"),
         Column(
@@ -241,7 +240,7 @@ TABLES: dict[str, Table] = {
 # refers to them: a reader that stops anywhere then finds no dangling reference.
 OPEN_TABLES = (
     "frames",
-    "calls",
+    "stacks",
     "profile",
     "samples",
     "cores",
