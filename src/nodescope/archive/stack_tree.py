@@ -147,7 +147,7 @@ def _sort(frames: Int32, starts: Int64, lengths: Int64) -> tuple[Int64, Int64]:
     order = np.arange(len(starts))
     shared = np.zeros(len(starts), np.int64)
     going = order.copy()  # places in `order` of stacks that agree with a neighbour so far
-    group = np.zeros(len(order), np.int64)
+    group: Int64 = np.zeros(len(order), np.int64)
     agreed = 0
     while len(going):
         stack = order[going]
@@ -171,7 +171,7 @@ def _sort(frames: Int32, starts: Int64, lengths: Int64) -> tuple[Int64, Int64]:
         kept[:-1] |= agrees
         begins = np.ones(len(going), np.bool_)
         begins[1:] = ~agrees
-        group = np.cumsum(begins)[kept]
+        group = np.cumsum(begins, dtype=np.int64)[kept]
         going = going[kept]
     return order, shared
 
