@@ -4,7 +4,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodescope.analysis.stack_rows import Tree, identify_frames
+from nodescope.analysis.stack_rows import Tree
+from nodescope.archive.stack_ids import identify_frames
 
 
 @st.composite

@@ -12,7 +12,8 @@ import zipfile
 from pathlib import Path
 
 from nodescope.analysis.filter import Filter
-from nodescope.analysis.flame import FlameNames, flame_of, whole
+from nodescope.analysis.flame import flame_of
+from nodescope.analysis.flame_rows import FlameNames, whole
 from nodescope.analysis.top import rank
 from nodescope.archive.reader import Archive
 from nodescope.archive.retention import Retention

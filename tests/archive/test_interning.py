@@ -39,6 +39,7 @@ def test_a_stack_is_a_run_of_rows() -> None:
         "comm": ["app"],
         "kernel": [True],
         "samples": [0],
+        "trunk": [None],
     }
 
 

@@ -19,8 +19,9 @@ import numpy as np
 import numpy.typing as npt
 
 from nodescope.analysis.filter import Filter
-from nodescope.analysis.stack_rows import I64, U64, Bool, mix
+from nodescope.analysis.stack_rows import I64, U64, Bool
 from nodescope.archive.function_paths import Leaves, Pieces, Small
+from nodescope.archive.stack_ids import mix
 from nodescope.recording.sample_columns import SampleColumns
 
 Kind = Literal["comm", "function", "kernel", "core"]

@@ -23,10 +23,10 @@ from nodescope.archive.reader import Archive, Segment
 from nodescope.archive.schema import arrow_schema, combine, make_text, take_rows, text_indices
 from nodescope.archive.sealed_tables import derive_sealed
 from nodescope.errors import UsageError
-from nodescope.records import NODE_TABLES, SEALED_TABLES
+from nodescope.records import NODE_TABLES, SEALED_TABLES, WIDE_PATHS
 
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # of zip: the same range bundled twice is the same bytes
-_ROLL_UPS = ("seconds", "paths")  # made anew
+_ROLL_UPS = ("seconds", "trunk", *(table.name for table in WIDE_PATHS))  # made anew
 _PLACED = {"samples": "tick", "cores": "time_ns", "heartbeats": "time_ns", "events": "time_ns"}
 
 

@@ -41,7 +41,7 @@ from nodescope.archive.layout import (
     parse_sequence,
     read_archive_info,
 )
-from nodescope.archive.schema import arrow_schema, conform, empty_table, text_columns
+from nodescope.archive.schema import arrow_schema, empty_table, text_columns
 from nodescope.archive.seal import read_opened
 from nodescope.archive.streams import stream_size
 from nodescope.errors import ArchiveError, CorruptSegment, NewerFormat, UsageError
@@ -111,9 +111,7 @@ class Segment:
             known = file.schema_arrow.names
             asked = [name for name in names if name in known]
             content = file.read_all([known.index(name) for name in asked], use_threads=False)
-            if len(asked) < len(names):  # written by an older version
-                content = conform(table, content)
-            content = content.select(names)
+            content = _with_absent(content, table, names).select(names)
             schema = pa.schema([arrow_schema(table).field(name) for name in names])
             if content.schema.types != schema.types:  # casting costs the import of pyarrow.compute
                 content = content.cast(schema)
@@ -150,6 +148,15 @@ class Segment:
             return os.lstat(f"{self.directory}/{SEGMENT_FILE}").st_size
         except OSError:
             return 0
+
+
+def _with_absent(content: Any, table: str, names: Sequence[str]) -> Any:
+    """Add columns that an older version did not know, or that there was nothing to put into."""
+    for name in names:
+        field = arrow_schema(table).field(name)
+        if name not in content.column_names and field.nullable:
+            content = content.append_column(field, pa.nulls(len(content), field.type))
+    return content
 
 
 class BundledSegment(Segment):

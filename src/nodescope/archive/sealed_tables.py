@@ -3,9 +3,10 @@
 What sealing does: frames sorted and stacks laid out depth-first, what nobody
 refers to dropped, equal rows of `profile` merged and counted, samples sorted
 by core and time, samples rolled up by second and core. All references are
-renumbered with it. A segment with many samples also gets its wide paths, so that
-a flame graph of hours need not read all stacks of each segment. No file is touched
-here: an open segment that is only read is presented through the same function.
+renumbered with it. A segment with many samples also gets its wide paths
+(`wide_paths`), so that a flame graph of hours need not read all stacks of each segment.
+No file is touched here: an open segment that is only read is presented through the same
+function.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from nodescope.archive.function_paths import find_paths
 from nodescope.archive.gaps import merge_rows
 from nodescope.archive.schema import (
     arrow_schema,
@@ -27,14 +27,13 @@ from nodescope.archive.schema import (
     take_rows,
     text_indices,
 )
-from nodescope.archive.stack_tree import StackList, is_tree, lay_out, read_stacks
+from nodescope.archive.stack_tree import DepthFirst, StackList, is_tree, lay_out, read_stacks
+from nodescope.archive.wide_paths import Counted
 from nodescope.numbering import distinct
 from nodescope.records import NODE_TABLES, SEALED_TABLES, TABLES
 
 Array = NDArray[Any]
 SECOND_NS = 1_000_000_000
-NARROW = 1 / 8000  # of a segment's samples: paths with fewer are not rolled up
-MANY = 200_000  # samples; with fewer the roll-up would be no faster than the stacks
 MAX_TIME_NS = 1 << 62  # the year 2116: sums of two still fit into 64 bits
 
 
@@ -65,10 +64,10 @@ def derive_sealed(opened: dict[str, Any], tick_ns: int) -> dict[str, Any]:
     del listed
     sealed["stacks"] = _make("stacks", [tree.depth, tree.frame])
     stack = tree.row_of[np.searchsorted(leaves, _column(profile, "stack")[used])]
-    del tree
     sealed["profile"], row_of_profile = _merge_profile(profile, used, stack, samples["profile"])
     samples["profile"] = row_of_profile[samples["profile"]]
-    sealed["paths"] = _roll_up_paths(sealed["profile"], sealed["stacks"], len(samples["cpu"]))
+    _roll_up_paths(sealed, tree, samples, opened["cgroups"])
+    del tree
     kernel = _column(sealed["profile"], "kernel")[samples["profile"]]
     sealed["seconds"] = _roll_up_seconds(samples["cpu"], samples["tick"], kernel, tick_ns)
     cgroup = make_text(samples["cgroup"], opened.pop("cgroups"))
@@ -212,8 +211,38 @@ def _merge_profile(profile: Any, used: Array, stack: Array, referred: Array) -> 
         make_text((merged & 0xFFFFFFFF) >> 1, names),
         (merged & 1).astype(np.bool_),
         samples[order].astype(np.int32),
+        pa.nulls(len(order), pa.int32()),
     ]
     return _make("profile", columns), position
+
+
+def _roll_up_paths(
+    sealed: dict[str, Any], tree: DepthFirst, samples: dict[str, Array], cgroups: list[str]
+) -> None:
+    """Add the wide paths, and the trunk of a large tree, to a segment's tables."""
+    profile = sealed["profile"]
+    counted = Counted(
+        tree.depth,
+        tree.frame,
+        sealed["frames"],
+        _column(profile, "stack").astype(np.int64),
+        combine(profile.column("comm")),
+        _column(profile, "kernel"),
+        _column(profile, "samples").astype(np.int64),
+        samples["profile"],
+        samples["cpu"],
+        samples["cgroup"],
+        cgroups,
+    )
+    sealed.update(counted.roll_up())
+    trunk = counted.trunk
+    if trunk is None:
+        sealed["trunk"] = empty_table("trunk")
+        return
+    sealed["trunk"] = _make("trunk", [trunk.depth, trunk.frame])
+    place = profile.schema.get_field_index("trunk")
+    column = make_numbers(trunk.row_of.astype(np.int32))
+    sealed["profile"] = profile.set_column(place, profile.schema.field(place), column)
 
 
 def _encode_by_frequency(texts: Any, rows: Array) -> tuple[Array, Any]:
@@ -248,27 +277,3 @@ def _roll_up_seconds(cpu: Array, tick: Array, kernel: Array, tick_ns: int) -> An
         in_kernel.astype(np.int32),
     ]
     return _make("seconds", columns)
-
-
-def _roll_up_paths(profile: Any, stacks: Any, samples: int) -> Any:
-    """The wide paths by process, each process before its functions."""
-    if samples < MANY:
-        return empty_table("paths")
-    comm = combine(profile.column("comm"))
-    number, count = text_indices(comm).astype(np.int64), _column(profile, "samples")
-    stack = _column(profile, "stack").astype(np.int64)
-    fewest = max(1, int(samples * NARROW))
-    found = find_paths(
-        _column(stacks, "depth"), _column(stacks, "frame"), stack, number, count, fewest
-    )
-    processes = np.bincount(number, count)
-    order = np.argsort(np.r_[np.arange(len(processes)), found.group], kind="stable")
-    return _make(
-        "paths",
-        [
-            make_text(np.r_[np.arange(len(processes)), found.group][order], comm.dictionary),
-            np.r_[np.zeros(len(processes), np.int16), found.depth + np.int16(1)][order],
-            np.r_[np.full(len(processes), -1, np.int32), found.frame][order],
-            np.r_[processes, found.total][order].astype(np.int32),
-        ],
-    )

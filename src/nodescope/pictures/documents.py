@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from nodescope.analysis.cores import F64, CoreShares, coarsen
-from nodescope.analysis.flame import SEEN, FlameNames, FlameRows, prune, to_tree, whole
+from nodescope.analysis.flame_rows import SEEN, FlameNames, FlameRows, prune, to_tree, whole
 from nodescope.analysis.heatmap import Heatmap
 from nodescope.analysis.top import TopEntry
 from nodescope.pictures.text import LONGEST_NAME, iso

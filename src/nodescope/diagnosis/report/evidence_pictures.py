@@ -11,7 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from nodescope.analysis.filter import Filter
-from nodescope.analysis.flame import FlameNames, flame_of
+from nodescope.analysis.flame import flame_of
+from nodescope.analysis.flame_rows import FlameNames
 from nodescope.analysis.heatmap import make_heatmap
 from nodescope.analysis.stack_rows import I64
 from nodescope.diagnosis.case import Case

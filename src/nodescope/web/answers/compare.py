@@ -6,7 +6,8 @@ import functools
 
 from nodescope.analysis.compare import compare as compare_windows
 from nodescope.analysis.compare import measure_recorded
-from nodescope.analysis.flame import FEW, NARROW, FlameNames, FlameRows, Group, flame_of, whole
+from nodescope.analysis.flame import NARROW, Group, flame_of, is_pruned
+from nodescope.analysis.flame_rows import FlameNames, FlameRows, whole
 from nodescope.errors import UsageError
 from nodescope.pictures.compare import compare_document
 from nodescope.recording.sample_columns import SampleColumns
@@ -79,8 +80,7 @@ def compare_flame(question: Question) -> Reply:
         for each in (window, against)
     ]
     # Of many segments narrow paths are not summed: what is missing may be one of them.
-    many = len(question.overlapping(against)) > FEW
-    hidden = NARROW * whole(before) if many else 0.0
+    hidden = NARROW * whole(before) if is_pruned(question.segments, against) else 0.0
     difference = Difference(now, before, spans[0] / spans[1], hidden)
     document = difference.document(names, question.values)
     document["baseline"] = {"from_ms": to_ms(against.from_ns), "to_ms": to_ms(against.to_ns)}

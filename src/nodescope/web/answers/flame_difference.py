@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from nodescope.analysis.flame import FlameNames, FlameRows, whole
+from nodescope.analysis.flame_rows import FlameNames, FlameRows, whole
 from nodescope.analysis.stack_rows import I64, U64
 from nodescope.analysis.statistics import F64, binomial_tails
 from nodescope.web.answers.flames import Forest, Painter, flame_document

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from nodescope.analysis.flame import FlameNames, FlameRows, whole
+from nodescope.analysis.flame_rows import FlameNames, FlameRows, whole
 from nodescope.analysis.stack_rows import I64
 from nodescope.errors import UsageError
 from nodescope.web.answers.replies import LARGEST, cut
