@@ -11,6 +11,7 @@ from tests.analysis.conftest import SECOND, START, Sample, write_archive
 
 from nodescope.analysis.epochs import F64
 from nodescope.analysis.metrics import read_metrics
+from nodescope.recording.recording import Recording
 from nodescope.recording.window import Window
 
 _BEGIN = 1_000 * SECOND  # of the monotonic clock: the first second of the window
@@ -24,7 +25,7 @@ def _read(path: Path, tables: Mapping[str, Sequence[Mapping[str, object]]]) -> d
     }
     archive = write_archive(path, [[Sample(0, 0, 1, "a", "f")]], beside)
     window = Window(START, START + _LENGTH * SECOND)
-    return dict(read_metrics(archive.segments(), window))
+    return dict(read_metrics(Recording(archive.segments()), window))
 
 
 def _at(second: int) -> int:
@@ -96,7 +97,7 @@ def test_what_no_segment_covers_is_not_known(tmp_path: Path) -> None:
         "memory": {"time_ns": [_at(0), _at(10)], "name": ["MemFree"] * 2, "value": [1, 2]},
     })  # fmt: skip
     window = Window(START - 100 * SECOND, START + 500 * SECOND)
-    (found,) = [values for _, values in read_metrics(archive.segments(), window)]
+    (found,) = [values for _, values in read_metrics(Recording(archive.segments()), window)]
     assert np.isnan(found[:99]).all()
     assert found[[100, 109, 110, 215]].tolist() == [1, 1, 2, 2]
     assert np.isnan(found[230:]).all()

@@ -18,7 +18,8 @@ from nodescope.analysis.flame_rows import FlameNames, whole
 from nodescope.analysis.top import rank
 from nodescope.archive.bundle_writer import write_bundle
 from nodescope.archive.reader import Archive
-from nodescope.recording.window import TimeExtent, Window, read_cores, read_events, read_parts
+from nodescope.recording.recording import Recording
+from nodescope.recording.window import TimeExtent, Window
 from nodescope.records import SEALED_TABLES
 
 BUNDLE = Path(__file__).parent / "format-1.nodescope"
@@ -46,7 +47,7 @@ def test_it_is_of_the_first_format() -> None:
 def test_samples(archive: Archive) -> None:
     listing = archive.listing()
     assert not listing.damaged
-    parts = list(read_parts(listing.segments, everything(archive)))
+    parts = list(Recording(listing.segments).samples(everything(archive)))
     entries = {entry.name: entry.samples for entry in rank(parts, Filter(), "comm")}
     assert entries == {"app": 4, "kubelet": 2, "kworker/0:1": 1, "python3": 1}
     functions = {entry.name: entry.samples for entry in rank(parts, Filter(), "function")}
@@ -57,7 +58,7 @@ def test_samples(archive: Archive) -> None:
 
 
 def test_what_later_formats_added_is_missing_and_not_zero(archive: Archive) -> None:
-    events = list(read_events(archive.segments(), everything(archive)))
+    events = Recording(archive.segments()).events(everything(archive))
     assert [event.message for event in events] == ["segment 0 began", "segment 1 began"]
     assert all(event.cpu is None and not event.details for event in events)
     for segment in archive.segments():
@@ -68,7 +69,7 @@ def test_what_later_formats_added_is_missing_and_not_zero(archive: Archive) -> N
 
 
 def test_cores_and_gaps(archive: Archive) -> None:
-    readings = list(read_cores(archive.segments(), everything(archive)))
+    readings = list(Recording(archive.segments()).core_readings(everything(archive)))
     assert sum(len(part.cpu) for part in readings) >= 12
     gaps = [gap for segment in archive.segments() for gap in segment.description.gaps]
     assert [(gap.source, gap.cpu, gap.lost) for gap in gaps] == [("cores", 1, 3)] * 2

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from nodescope.archive.description import Gap
 from nodescope.archive.gaps import NOT_RUNNING, merge_gaps
 from nodescope.archive.reader import Archive
 from nodescope.archive.status import find_gaps, summarise
+from nodescope.records.recorder import Gap
 
 if TYPE_CHECKING:
     from tests.archive.conftest import Studio, Tape
@@ -17,7 +17,7 @@ MINUTE_NS = 60 * SECOND_NS
 
 
 def gap(from_ns: int, to_ns: int, cpu: int | None = None, lost: int | None = None) -> Gap:
-    return Gap(from_ns, to_ns, "samples", cpu, lost, "why")
+    return Gap(from_ns=from_ns, to_ns=to_ns, source="samples", cpu=cpu, lost=lost, reason="why")
 
 
 def test_what_touches_is_one_and_what_was_lost_adds_up() -> None:
@@ -30,7 +30,10 @@ def test_what_touches_is_one_and_what_was_lost_adds_up() -> None:
 def test_what_is_not_the_same_stays_apart() -> None:
     apart = [gap(0, 5, cpu=1), gap(0, 5, cpu=2), gap(5, 9), gap(5, 9, lost=1)]
     assert merge_gaps(apart) == apart
-    others = [Gap(0, 5, "cores", None, None, "why"), Gap(5, 9, "cores", None, None, "other")]
+    others = [
+        Gap(from_ns=0, to_ns=5, source="cores", reason="why"),
+        Gap(from_ns=5, to_ns=9, source="cores", reason="other"),
+    ]
     assert merge_gaps(others) == others
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 
 import pytest
 from tests.cli.conftest import Nodescope
 from tests.exchange import perf_files as make
 from tests.exchange.test_glance import CLOCK, T0, WALL, samples
+from tests.printed_commands import in_text
 
 
 @pytest.fixture
@@ -39,7 +41,10 @@ def test_as_after_an_import(nodescope: Nodescope, capture: Path, tmp_path: Path)
 def test_names_need_an_import(nodescope: Nodescope, capture: Path) -> None:
     result = nodescope("heatmap", capture, "--comm", "python3")
     assert result.code == 2
-    assert "nodescope import" in result.err
+    (command,) = in_text(result.err.partition("hint: ")[2])
+    assert nodescope(*shlex.split(command)[1:]).code == 0
+    archive = shlex.split(command)[-1]
+    assert nodescope("heatmap", "--archive", archive, "--comm", "*").code == 0
 
 
 def test_a_picture_and_a_terminal(nodescope: Nodescope, capture: Path, tmp_path: Path) -> None:

@@ -159,7 +159,7 @@ def test_a_window_outside_says_what_is_covered(
         (["--pid", "x"], "argument --pid: not process ids: 'x'"),
         (["--limit", "-1"], "argument --limit"),
         (["--cpu", "5-1"], "argument --cpu: not a list of CPUs"),
-        (["--mode", "guest"], "argument --mode: invalid choice"),
+        (["--mode", "guest"], "argument --mode: not a mode: 'guest'"),
         (["--last", "2 weeks"], "argument --last: not a duration"),
         (["--output", "x.gif"], "not a kind of picture"),
         (["--output", "/nowhere/x.svg"], "/nowhere/x.svg: No such file or directory"),

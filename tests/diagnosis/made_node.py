@@ -6,27 +6,36 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from nodescope.diagnosis.case import Case
-from nodescope.recording.window import SECOND_NS, Event, Window
+from nodescope.recording.events import Event
+from nodescope.recording.memory import recording_of
+from nodescope.recording.window import SECOND_NS, Window
+from nodescope.records.node import CgroupChurnRow, ContainerRow, DyingParentRow, UnitRow
+from nodescope.records.recorder import HeartbeatRow
 
 NOW = 100_000 * SECOND_NS
 SLICE = "/system.slice"
+BEGUN = HeartbeatRow(time_ns=0, wall_ns=0)  # nothing else is recorded of that time
 
 
-def unit(name: str, **more: Any) -> dict[str, Any]:
+def unit(name: str, **more: Any) -> UnitRow:
     """A row of `units`."""
-    return {
-        "unit": name, "cgroup": f"{SLICE}/{name}", "main_pid": 7, "restarts": 0, "failures": 0,
+    row = {
+        "time_ns": NOW - SECOND_NS, "unit": name, "cgroup": f"{SLICE}/{name}", "main_pid": 7,
+        "restarts": 0, "failures": 0,
         "successes": 0, "file_state": "enabled", "preset": "enabled", "vendor": "vendor",
         "wanted_by": "multi-user.target", **more,
     }  # fmt: skip
+    return UnitRow(**row)
 
 
-def churn(pattern: str, removed: int, unreleased: int | None, **more: Any) -> dict[str, Any]:
+def churn(pattern: str, removed: int, unreleased: int | None, **more: Any) -> CgroupChurnRow:
     """A row of `cgroup_churn`, of five minutes before."""
-    return {
+    row = {
         "time_ns": NOW - 300 * SECOND_NS, "parent": SLICE, "pattern": pattern, "maker": "systemd",
-        "maker_pid": 1, "made": removed, "removed": removed, "unreleased": unreleased, **more,
+        "maker_pid": 1, "made": removed, "removed": removed, "unreleased": unreleased,
+        "released": 0, "attached": 0, **more,
     }  # fmt: skip
+    return CgroupChurnRow(**row)
 
 
 def ends(
@@ -51,17 +60,18 @@ class Node(Case):
     def __init__(
         self,
         events: Iterable[Event] = (),
-        units: Sequence[dict[str, Any]] = (),
-        churned: Sequence[dict[str, Any]] = (),
-        containers: Sequence[dict[str, Any]] = (),
+        units: Sequence[UnitRow] = (),
+        churned: Sequence[CgroupChurnRow] = (),
+        containers: Sequence[ContainerRow] = (),
         place: str = SLICE,
         dying: int = 9000,
     ) -> None:
-        super().__init__((), Window(0, NOW + 1))
+        held = DyingParentRow(
+            time_ns=NOW, path=place, kind="shmem", dying=dying, held_bytes=4096 * dying
+        )
+        recording = recording_of([BEGUN, *units, *churned, *containers, held])
+        super().__init__(recording, Window(0, NOW + 1))
         self._all = sorted(events, key=lambda event: event.time_ns)
-        self._rows = {"cgroup_churn": churned, "containers": containers}
-        held = {"path": place, "kind": "shmem", "dying": dying, "held_bytes": 4096 * dying}
-        self._states = {"units": units, "dying_parents": [held]}
 
     def events_of(self, *kinds: str, within: Window | None = None) -> list[Event]:
         assert within is not None
@@ -70,10 +80,3 @@ class Node(Case):
             for event in self._all
             if event.kind in kinds and within.from_ns <= event.time_ns < within.to_ns
         ]
-
-    def rows(self, table: str, window: Window) -> list[dict[str, Any]]:
-        rows = self._rows.get(table, ())
-        return [row for row in rows if window.from_ns <= row["time_ns"] < window.to_ns]
-
-    def state(self, table: str, keys: Sequence[str], at_ns: int) -> list[dict[str, Any]]:
-        return list(self._states.get(table, ()))

@@ -9,13 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from nodescope.archive.reader import Archive
 from nodescope.diagnosis.case import Case
 from nodescope.diagnosis.diagnose import BEFORE
 from nodescope.lab.catalogue import SCENARIOS
 from nodescope.lab.score import judge, solve
 from nodescope.lab.truth_file import read_truth
-from nodescope.recording.window import TimeExtent, Window
+from nodescope.recording.recording import Recording
+from nodescope.recording.window import Window
+from nodescope.records.node import CgroupChurnRow
 
 BUNDLES = Path(__file__).parent / "bundles"
 RUNS = {f"{name}{'-healthy' * healthy}": (name, healthy) for name in SCENARIOS
@@ -45,14 +46,13 @@ def test_beside_an_innocent_that_loops_faster_only_what_the_leaker_leaves_is_nev
     None
 ):
     truth = read_truth(BUNDLES / "loop-beside-leak")
-    segments = Archive.open(BUNDLES / "loop-beside-leak.bundle").segments()
-    extent = TimeExtent(segments)
-    case = Case(segments, Window(extent.from_ns, extent.to_ns))
+    recording = Recording.open(BUNDLES / "loop-beside-leak.bundle")
+    case = Case(recording, Window(recording.extent.from_ns, recording.extent.to_ns))
     made, unreleased = dict.fromkeys((*truth.roots, *truth.never), 0), dict[str, int]()
-    for row in sorted(case.rows("cgroup_churn", case.window), key=lambda row: row["time_ns"]):
-        if row["pattern"] in made:
-            made[row["pattern"]] += row["made"]
-            unreleased[row["pattern"]] = row["unreleased"]
+    for row in case.rows(CgroupChurnRow, case.window):
+        if row.pattern in made:
+            made[row.pattern] += row.made
+            unreleased[row.pattern] = row.unreleased or 0
     (leaker,), (innocent,) = truth.roots, truth.never
     assert made[innocent] > made[leaker] > 10
     assert unreleased[leaker] >= 3

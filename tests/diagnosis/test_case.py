@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from nodescope.diagnosis.case import Case
+from nodescope.recording.memory import recording_of
 from nodescope.recording.window import Window
-
-
-class _Asked(Case):
-    """A recording whose observers had nothing to tell."""
-
-    def rows(self, table: str, window: Window) -> list[dict[str, Any]]:
-        return [{"source": "kernel_log"}] if table == "source_costs" else []
+from nodescope.records.node import SourceCostRow
+from nodescope.records.recorder import HeartbeatRow
 
 
 def test_an_observer_that_had_nothing_to_tell_is_not_missing() -> None:
-    case = _Asked((), Window(0, 10))
+    asked = SourceCostRow(time_ns=5, source="kernel_log")
+    case = Case(recording_of([asked, HeartbeatRow(time_ns=5, wall_ns=5)]), Window(0, 10))
     assert case.observed("kernel_log")
     assert not case.observed("units")
     assert not case.recorded("kernel_log")

@@ -20,7 +20,6 @@ from nodescope.diagnosis.finding import (
     Missing,
     Root,
     RuledOut,
-    Step,
     Symptom,
 )
 from nodescope.diagnosis.report.document import diagnosis_document
@@ -28,7 +27,12 @@ from nodescope.diagnosis.report.html import render_page
 from nodescope.diagnosis.report.text import render_markdown, render_text
 from nodescope.diagnosis.rules.mechanism import Mechanism, load_mechanisms
 from nodescope.lab.synthetic import write_story
+from nodescope.recording.recording import Recording
 from nodescope.recording.window import Window
+from nodescope.records.action import Action, Target, parse_action
+from nodescope.records.action_words import describe_action
+from nodescope.records.view import Moment, View
+from nodescope.records.view_forms import parse_view, render_command
 
 
 @pytest.fixture(scope="module")
@@ -57,8 +61,8 @@ def test_the_text_explains_the_mechanism_and_how_to_check(
     state = next(at for at, line in enumerate(lines) if line.startswith("     state "))
     assert walking.meaning in " ".join(" ".join(lines[link:state]).split())
     helps = text.partition("what helps (")[2].partition("evidence:")[0]
-    assert f"check: $ {walking.check[0]}" in helps
-    assert f". {walking.fix[0]}" in helps
+    assert f"check, on the node: $ {render_command(walking.check[0])}" in helps
+    assert f". {describe_action(walking.fix[0])}" in helps
     assert len(lines) < 60  # to be read in a minute
 
 
@@ -85,17 +89,20 @@ def test_so_do_the_others(
     stop = "systemctl disable --now ecs.service"
     markdown = write(story, tmp_path / "report.md").replace("\\", "")
     assert f"What this means: {walking.meaning}" in markdown
-    assert f"1. check: `{walking.check[0]}`" in markdown
+    assert f"1. check, on the node: `{render_command(walking.check[0])}`" in markdown
     assert f": `{stop}`" in markdown
     page = html.unescape(write(story, tmp_path / "report.html"))
     assert f"<p>{walking.meaning}</p>" in page
-    assert f"<li>check: <code>{walking.check[0]}</code></li>" in page
+    assert f"<li>check, on the node: <code>{render_command(walking.check[0])}</code></li>" in page
     assert page.index(f"<code>{stop}</code>") < page.index("<h3>Evidence</h3>")
     capsys.readouterr()
     assert main(["diagnose", "--archive", str(story), "--json"]) == 1
     chain = json.loads(capsys.readouterr().out)["findings"][0]["chains"][0]
     assert chain["meaning"] == walking.meaning
-    assert chain["check"] == list(walking.check)
+    assert chain["check"] == [render_command(each) for each in walking.check]
+    assert [parse_view(each) for each in chain["check_views"]] == list(walking.check)
+    assert [each["statement"] for each in chain["fix_steps"]] == chain["fixes"]
+    assert [parse_action(each["action"]) for each in chain["fix_steps"]] == list(walking.fix)
     assert [step["command"] for step in chain["steps"]][1] == stop
 
 
@@ -113,13 +120,13 @@ def reset(*chains: Chain, **more: Any) -> Finding:
 
 
 def event() -> Chain:
-    link = Link("event", "eth0", "eth0: Trigger reset is on", 5.0, "nodescope events", "no line")
+    link = Link("event", "eth0", "eth0: Trigger reset is on", 5.0, View("events"), "no line")
     return Chain((link,), Root("event", "eth0"))
 
 
 def told(diagnosis: Diagnosis) -> list[str]:
     """As text, as Markdown, and as a page."""
-    page = render_page(diagnosis, Case((), Window(AT, AT + 10**9)), "node")
+    page = render_page(diagnosis, Case(Recording([]), Window(AT, AT + 10**9)), "node")
     return [render_text(diagnosis), render_markdown(diagnosis), html.unescape(page)]
 
 
@@ -135,9 +142,9 @@ def test_a_report_by_itself_is_no_cause() -> None:
 
 
 def test_everything_that_is_ruled_out_is_listed() -> None:
-    suspects = [RuledOut(f"suspect {n}", f"suspect {n} was {n}; ruled out because", f"show {n}")
+    suspects = [RuledOut(f"suspect {n}", f"suspect {n} was {n}; ruled out because", View("events"))
                 for n in range(9)]  # fmt: skip
-    alike = [RuledOut(name, f"{name}: none; ruled out because", "show") for name in ("a b", "c d")]
+    alike = [RuledOut(name, f"{name}: none; ruled out because") for name in ("a b", "c d")]
     found = made(reset(event(), ruled_out=[*suspects, *alike]))
     for report in told(found):
         assert all(each.statement in report for each in suspects)
@@ -147,7 +154,7 @@ def test_everything_that_is_ruled_out_is_listed() -> None:
 
 
 def test_several_findings_are_summed_up_first() -> None:
-    core = Link("core", "cpu3", "core 3 was 99% in the kernel", 4.0, "nodescope cores", "nothing")
+    core = Link("core", "cpu3", "core 3 was 99% in the kernel", 4.0, View("cores"), "nothing")
     held = Finding(Symptom("core_held", AT, "cpu3", "core 3 was in the kernel for 6 s", 3),
                    [Chain((core,), Root("core", "cpu3"))])  # fmt: skip
     lines = render_text(made(reset(event()), held)).splitlines()
@@ -158,7 +165,7 @@ def test_several_findings_are_summed_up_first() -> None:
 
 
 def test_silence_is_worth_what_was_recorded() -> None:
-    blind = Missing("per-core time", "a core that is held would not be seen", "`nodescope doctor`")
+    blind = Missing("per-core time", "a core that is held would not be seen", show=View("doctor"))
     for report in told(made(missing=(blind,))):
         assert "othing was found between 2026-05-28T20:26:40.000Z" in report.replace("\\", "")
         assert "went wrong" not in report
@@ -168,13 +175,15 @@ def test_silence_is_worth_what_was_recorded() -> None:
 
 
 def test_commands_with_odd_names_are_harmless() -> None:
-    step = Step("stop it", "systemctl disable --now 'a`|\x1b[2J.service'")
-    link = Link("source", "x", "x ended", 2.0, "nodescope audit --unit 'a`|b'", "nothing")
+    step = Action("stop_unit", Target("unit", "a`|\x1b[2J.service"))
+    shown = View("audit", Moment(AT), unit="a`|b")
+    link = Link("source", "x", "x ended", 2.0, shown, "nothing")
     found = made(reset(Chain((link,), Root("unit", "x"), steps=(step,))))
     text, markdown, _ = told(found)
     assert "\x1b" not in text + markdown
     assert "`` systemctl disable --now 'a`|\\x1b[2J.service' ``" in markdown
-    assert "| `` nodescope audit --unit 'a`\\|b' `` |" in markdown
+    command = "nodescope audit --at 2026-05-28T20:26:40.000Z --unit 'a`\\|b'"
+    assert f"| `` {command} `` |" in markdown
 
 
 def test_what_is_left_off_is_said() -> None:

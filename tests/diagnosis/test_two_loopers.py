@@ -13,6 +13,7 @@ from nodescope.cli.main import main
 from nodescope.diagnosis.report.text import render_text
 from nodescope.lab import synthetic
 from nodescope.lab.score import solve
+from nodescope.records.view_forms import render_command
 
 LEAKY, INNOCENT = "slow-leaker.service", "innocent.service"
 EVERY_S = {LEAKY: 150, INNOCENT: 2}
@@ -86,9 +87,8 @@ def test_what_shows_the_innocence_can_be_opened(
 ) -> None:
     (finding,) = solve(recording).findings
     innocent = next(each for each in finding.ruled_out if INNOCENT in each.name)
-    program, *arguments = shlex.split(innocent.show)
-    assert program == "nodescope"
-    assert main([*arguments, "--archive", str(recording)]) == 0
+    assert innocent.show is not None
+    assert main(shlex.split(render_command(innocent.show, recording))[1:]) == 0
     shown = capsys.readouterr().out
     assert shown.count(INNOCENT) > 10
     assert LEAKY not in shown

@@ -22,7 +22,7 @@ from nodescope.exchange.export.firefox import write_firefox
 from nodescope.exchange.export.folded import write_folded
 from nodescope.exchange.export.pprof import write_pprof
 from nodescope.exchange.export.speedscope import write_speedscope
-from nodescope.exchange.export.stacks import Part
+from nodescope.exchange.export.stacks import ChosenSamples
 from nodescope.exchange.export.tables import write_table
 from nodescope.exchange.export.wire import varint
 from nodescope.recording.sample_columns import SampleColumns
@@ -40,11 +40,11 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Archive:
 
 
 @pytest.fixture
-def parts(archive: Archive) -> list[Part]:
+def parts(archive: Archive) -> list[ChosenSamples]:
     found = []
     for segment in archive.segments():
         columns = SampleColumns(segment)
-        found.append(Part(columns, columns.cpu != 2))  # without the odd one
+        found.append(ChosenSamples(columns, columns.cpu != 2))  # without the odd one
     return found
 
 
@@ -52,7 +52,7 @@ def stacks(samples: list[Sample], *, comm: bool = True) -> Counter[tuple[str, ..
     return Counter((*([sample.comm] if comm else []), *sample.names) for sample in samples)
 
 
-def test_folded(parts: list[Part], tmp_path: Path) -> None:
+def test_folded(parts: list[ChosenSamples], tmp_path: Path) -> None:
     path = tmp_path / "out.folded"
     with path.open("wb") as file:
         assert write_folded(parts, file) == len(ALL)
@@ -67,11 +67,11 @@ def test_folded(parts: list[Part], tmp_path: Path) -> None:
 def test_folded_names_cannot_break_lines(archive: Archive) -> None:
     columns = SampleColumns(archive.segments()[0])
     file = io.BytesIO()
-    write_folded([Part(columns, columns.cpu == 2)], file)
+    write_folded([ChosenSamples(columns, columns.cpu == 2)], file)
     assert file.getvalue() == b"semi:colon;main;new?line 1\n"
 
 
-def test_pprof(parts: list[Part], tmp_path: Path) -> None:
+def test_pprof(parts: list[ChosenSamples], tmp_path: Path) -> None:
     path = tmp_path / "out.pb.gz"
     with path.open("wb") as file:
         assert write_pprof(parts, file, START, START + 240 * SECOND, "hello") == len(ALL)
@@ -83,7 +83,7 @@ def test_pprof(parts: list[Part], tmp_path: Path) -> None:
 
 
 @pytest.mark.debian("golang-go")
-def test_pprof_is_read_by_go(parts: list[Part], tmp_path: Path) -> None:
+def test_pprof_is_read_by_go(parts: list[ChosenSamples], tmp_path: Path) -> None:
     path = tmp_path / "out.pb.gz"
     with path.open("wb") as file:
         write_pprof(parts, file, START, START + 240 * SECOND)
@@ -108,7 +108,7 @@ def test_pprof_is_read_by_go(parts: list[Part], tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("split", ["none", "comm", "thread"])
-def test_speedscope(parts: list[Part], split: Any) -> None:
+def test_speedscope(parts: list[ChosenSamples], split: Any) -> None:
     file = io.BytesIO()
     assert write_speedscope(parts, file, "title", split) == len(ALL)
     document = json.loads(file.getvalue())
@@ -124,7 +124,7 @@ def test_speedscope(parts: list[Part], split: Any) -> None:
     assert document["activeProfileIndex"] == 0
 
 
-def test_chrome(parts: list[Part], archive: Archive) -> None:
+def test_chrome(parts: list[ChosenSamples], archive: Archive) -> None:
     file = io.BytesIO()
     to_ns = START + 400 * SECOND
     assert write_chrome(parts, archive.segments(), file, START, to_ns, {}) == len(ALL)
@@ -147,7 +147,7 @@ def test_chrome_joins_what_stays_on_the_stack(tmp_path: Path) -> None:
     archive = write_archive(tmp_path / "archive", [samples])
     columns = SampleColumns(archive.segments()[0])
     file = io.BytesIO()
-    write_chrome([Part(columns)], [], file, START, START + SECOND, {})
+    write_chrome([ChosenSamples(columns)], [], file, START, START + SECOND, {})
     slices = {
         event["name"]: event
         for event in json.loads(file.getvalue())["traceEvents"]
@@ -160,7 +160,7 @@ def test_chrome_joins_what_stays_on_the_stack(tmp_path: Path) -> None:
     assert slices["main"]["dur"] == pytest.approx(70_000 + PERIOD / 1000, abs=0.01)
 
 
-def test_firefox(parts: list[Part]) -> None:
+def test_firefox(parts: list[ChosenSamples]) -> None:
     file = io.BytesIO()
     assert write_firefox(parts, file, START, "title") == len(ALL)
     document = json.loads(file.getvalue())
@@ -175,7 +175,7 @@ def test_firefox_merges_threads_beyond_what_a_page_shows(tmp_path: Path) -> None
     samples = [Sample(number / 10, 0, 100 + number, "short", "main") for number in range(300)]
     archive = write_archive(tmp_path / "archive", [samples])
     file = io.BytesIO()
-    write_firefox([Part(SampleColumns(archive.segments()[0]))], file, START, "title")
+    write_firefox([ChosenSamples(SampleColumns(archive.segments()[0]))], file, START, "title")
     found = read_firefox(json.loads(file.getvalue()))
     assert len(found) == 201
     assert sum(map(Counter.total, found.values())) == 300
@@ -202,7 +202,7 @@ def test_tables(kind: Any, tmp_path: Path) -> None:
 
 def test_nothing_chosen_is_an_empty_file_that_can_be_read(archive: Archive, tmp_path: Path) -> None:
     columns = SampleColumns(archive.segments()[0])
-    none = [Part(columns, np.zeros(len(columns.cpu), bool))]
+    none = [ChosenSamples(columns, np.zeros(len(columns.cpu), bool))]
     path = tmp_path / "out"
     with path.open("wb") as target:
         assert write_pprof(none, target, START, START) == 0

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from nodescope.judgement.container_loops import MINUTE_NS
 from nodescope.judgement.containers import audit_containers, happenings_of
-from nodescope.recording.window import Event
+from nodescope.recording.events import Event
 from nodescope.sources.containers.container import Container, ContainerHappening, HappeningKind
 
 SECOND_NS = 1_000_000_000

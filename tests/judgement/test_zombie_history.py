@@ -8,6 +8,7 @@ import pytest
 from nodescope.archive.reader import Archive
 from nodescope.archive.writer import ArchiveWriter
 from nodescope.judgement.zombie_history import read_history
+from nodescope.recording.recording import Recording
 from nodescope.recording.window import Window
 
 SECOND = 1_000_000_000
@@ -62,7 +63,7 @@ def archive(tmp_path: Path) -> Archive:
 
 def test_an_hour_of_growth_is_a_leak(archive: Archive) -> None:
     window = Window(START, START + MINUTES * 60 * SECOND)
-    history = read_history(archive.segments(), window)
+    history = read_history(Recording(archive.segments()), window)
     assert len(history.dying) == MINUTES - 1  # one look did not know
     assert history.trend is not None
     assert history.trend.per_hour == pytest.approx(420)
@@ -71,8 +72,10 @@ def test_an_hour_of_growth_is_a_leak(archive: Archive) -> None:
 
 
 def test_only_the_window_counts(archive: Archive) -> None:
-    history = read_history(archive.segments(), Window(START + 600 * SECOND, START + 1200 * SECOND))
+    history = read_history(
+        Recording(archive.segments()), Window(START + 600 * SECOND, START + 1200 * SECOND)
+    )
     assert history.dying == [7 * minute for minute in range(10, 20)]
     assert history.nature == "unknown"  # ten minutes prove nothing
-    empty = read_history(archive.segments(), Window(0, 1))
+    empty = read_history(Recording(archive.segments()), Window(0, 1))
     assert (empty.trend, empty.nature, empty.removed) == (None, "unknown", 0)

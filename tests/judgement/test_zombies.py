@@ -123,7 +123,7 @@ def test_advice_follows_what_pins_them() -> None:
         "memory.force_empty",
     )
     said = [(each.parent, each.helps, each.command) for each in advice]
-    assert said[0] == (None, True, None)  # stop the leak first
+    assert said[0] == (None, True, "nodescope zombies --watch 60s")  # stop the leak first
     assert ("/pods", True, "nodescope zombies --files") in said
     quoted = "echo 0 > '/cg/batch; rm -rf x/memory.force_empty'"
     assert ("/batch; rm -rf x", True, quoted) in said
@@ -138,13 +138,13 @@ def test_advice_on_v2_reclaims_as_much_as_is_held_and_never_at_the_root() -> Non
     ]
     commands = [each.command for each in advise(parents, "memory.reclaim")]
     assert commands == [
-        None,
+        "nodescope zombies --watch 60s",
         "echo 81920 > /cg/a/memory.reclaim",
         "echo 1 > /proc/sys/vm/drop_caches",
         None,
     ]
     older = [each.command for each in advise(parents, None)]
-    assert older == [None, "echo 1 > /proc/sys/vm/drop_caches", None]
+    assert older == [commands[0], "echo 1 > /proc/sys/vm/drop_caches", None]
 
 
 def _event(time_ns: int, kind: Any, path: str, identity: int, **more: Any) -> ChurnEvent:

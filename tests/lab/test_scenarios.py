@@ -20,6 +20,7 @@ from nodescope.lab.scenario import Truth
 from nodescope.lab.score import judge, solve
 from nodescope.lab.small_scenarios import run_small, small_strength
 from nodescope.lab.truth_file import truth_path
+from nodescope.recording.recording import Recording
 from nodescope.recording.window import SECOND_NS, TimeExtent, Window
 
 pytestmark = [pytest.mark.root, pytest.mark.live]
@@ -29,7 +30,7 @@ LONG = ("loop-beside-leak",)  # takes nearly a minute: there, too
 
 
 def has_event(case: Case, truth: Truth, kind: str) -> None:
-    gaps = find_gaps([segment.description for segment in case.segments])
+    gaps = find_gaps([segment.description for segment in case.recording.parts])
     blind_ns = max((gap.to_ns - gap.from_ns for gap in gaps if gap.source == "cores"), default=0)
     if blind_ns > SECOND_NS:  # where the other core is busy, too, it may wait for the held one
         pytest.skip(f"the machine did not run the recorder for {blind_ns / SECOND_NS:.1f} s")
@@ -58,7 +59,7 @@ EVIDENCE: dict[str, Callable[[Case, Truth], None]] = {
 def open_case(archive: Path) -> Case:
     segments = Archive.open(archive).segments()
     extent = TimeExtent(segments)
-    return Case(segments, Window(extent.from_ns, extent.to_ns))
+    return Case(Recording(segments), Window(extent.from_ns, extent.to_ns))
 
 
 def run_and_judge(name: str, archive: Path, *, healthy: bool) -> None:

@@ -4,9 +4,10 @@ import pytest
 
 from nodescope.diagnosis.finding import Chain, Diagnosis, Finding, Link, Root, Symptom
 from nodescope.lab.score import blames_another
+from nodescope.records.view import View
 
 SYMPTOM = Symptom("core_held", 0, "core 1", "core 1 was held")
-LINK = Link("core", "core 1", "core 1 was held", 2.0, "nodescope cores")
+LINK = Link("core", "core 1", "core 1 was held", 2.0, View("cores"))
 
 
 def diagnosis(*told: tuple[str, str, str | None]) -> Diagnosis:

@@ -11,7 +11,7 @@ from starlette.testclient import TestClient
 from nodescope.lab.synthetic import END_WALL_NS, Shape, write_story
 from nodescope.web.app import Server, make_app
 from nodescope.web.security import Safety
-from nodescope.web.snapshot import Recording
+from nodescope.web.snapshot import ServedArchive
 
 SMALL = Shape().small()
 TO_MS = END_WALL_NS / 1e6
@@ -22,7 +22,7 @@ HELD = {"from_ms": RESET_MS - SMALL.held_s * 1000, "to_ms": RESET_MS}
 
 def open_client(path: Path, safety: Safety | None = None) -> TestClient:
     """A client of an application of its own."""
-    app = make_app(Server(Recording(path)), safety or Safety())
+    app = make_app(Server(ServedArchive(path)), safety or Safety())
     return TestClient(app, base_url="http://localhost", raise_server_exceptions=False)
 
 

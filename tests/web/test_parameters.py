@@ -7,15 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nodescope.cli.main import build_parser
 from nodescope.errors import UsageError
+from nodescope.records.sample_filter import FILTER_OPTIONS
 from nodescope.web.declaration import Route, choice, flag, integer, text
 from nodescope.web.parameters import (
-    parse_cpus,
+    FILTERS,
+    check_bounded,
     parse_moment,
     parse_ms,
-    parse_names,
-    parse_pattern,
-    parse_pids,
 )
 from nodescope.web.question import Reply
 
@@ -79,15 +79,20 @@ def test_any_text_is_a_time_or_refused(given: str) -> None:
 
 
 def test_filters() -> None:
-    assert parse_cpus("0-2,39") == {0, 1, 2, 39}
-    assert parse_pids("1,22") == {1, 22}
-    assert parse_names("kube*") == ("kube*",)
-    for parse, written in (
-        (parse_cpus, "5-3"), (parse_cpus, ","), (parse_pids, "1,,2"), (parse_pids, "x"),
-        (parse_names, "*" * 7),
+    for name, written in (("cpu", "0-2,39"), ("pid", "1,22"), ("comm", "kube*")):
+        assert check_bounded(name, written) == written
+    for name, written in (
+        ("cpu", "5-3"), ("cpu", ","), ("pid", "1,,2"), ("pid", "x"), ("comm", "*" * 7),
     ):  # fmt: skip
         with pytest.raises(UsageError):
-            parse(written)
+            check_bounded(name, written)
+
+
+def test_they_are_the_filters_of_the_command_line() -> None:
+    declared = {option.name: option.help for option in FILTER_OPTIONS}
+    assert {each.name: each.help for each in FILTERS} == declared
+    arguments = build_parser(["top"]).parse_args(["top"])
+    assert declared.keys() <= vars(arguments).keys()
 
 
 def test_expressions_that_are_used() -> None:
@@ -99,7 +104,7 @@ def test_expressions_that_are_used() -> None:
         "[a-z]+::x",
         "(?:ab)?c",
     ):
-        assert parse_pattern(written).pattern == written
+        assert check_bounded("frame", written) == written
 
 
 @pytest.mark.parametrize(
@@ -107,18 +112,17 @@ def test_expressions_that_are_used() -> None:
 )
 def test_expressions_that_could_run_for_ever_are_refused(given: str) -> None:
     with pytest.raises(UsageError):
-        parse_pattern(given)
+        check_bounded("frame", given)
 
 
 @pytest.mark.filterwarnings("ignore::FutureWarning")  # `[[` may come to mean something else
 @given(st.from_regex(r"[ab().*+?|{},1-9\[\]^$\\]{0,30}", fullmatch=True))
 def test_what_is_taken_ends(given: str) -> None:
     try:
-        pattern = parse_pattern(given)
+        pattern = re.compile(check_bounded("no_frame", given))
     except UsageError:
         return
     started = time.process_time()
     pattern.search("a" * 200)
-    assert isinstance(pattern, re.Pattern)
     # Not a measure of speed: what is exponential takes longer than the universe.
     assert time.process_time() - started < 60

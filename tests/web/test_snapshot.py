@@ -14,7 +14,7 @@ from tests.web.conftest import open_client
 from nodescope.archive.writer import ArchiveWriter
 from nodescope.errors import ArchiveError
 from nodescope.recording.window import Window
-from nodescope.web.snapshot import Recording
+from nodescope.web.snapshot import ServedArchive
 
 
 def beat(writer: ArchiveWriter, clock: HandClock, ticks: int = 0) -> None:
@@ -59,7 +59,7 @@ def test_it_grows_before_our_eyes(tmp_path: Path) -> None:
 
 
 def client_live(path: Path) -> bool:
-    return Recording(path).snapshot().live
+    return ServedArchive(path).snapshot().live
 
 
 def test_what_is_sealed_keeps_its_revision_while_it_grows(tmp_path: Path) -> None:
@@ -68,7 +68,7 @@ def test_what_is_sealed_keeps_its_revision_while_it_grows(tmp_path: Path) -> Non
         for _ in range(3):
             beat(writer, clock)
         writer.seal_segment()
-        recording = Recording(tmp_path / "a")
+        recording = ServedArchive(tmp_path / "a")
         first = recording.snapshot()
         sealed = Window(START, first.extent.sealed_to_ns)
         beat(writer, clock)
@@ -130,7 +130,7 @@ def test_one_segment_taken_meanwhile_is_not_missed(small_story: Path, tmp_path: 
 
 def test_an_empty_archive_says_so(tmp_path: Path) -> None:
     with pytest.raises(ArchiveError, match="not there"):
-        Recording(tmp_path / "none").snapshot()
+        ServedArchive(tmp_path / "none").snapshot()
     open_writer(tmp_path / "a", HandClock()).close()
     with open_client(tmp_path / "a") as client:
         answer = client.get("/api/recording")

@@ -45,3 +45,11 @@ test.each([null, '', '1', '1~', '~2', '1~2~3', 'Infinity~2', '3~3', 'x~1'])(
     expect(readRange(text)).toBeNull()
   },
 )
+
+test('an address that the server writes of a view is read (records/view_forms.py)', () => {
+  const flame = readAddress('?sel=1779999990500~1780000000000&cpu=39&m=kernel')
+  expect(flame.selection).toEqual({ from: 1779999990500, to: 1780000000000 })
+  expect(flame.filters).toEqual({ cpu: '39', mode: 'kernel' })
+  expect(flame.mode).toBe('flame')
+  expect(readAddress('?sel=1779999985000~1780000000000&tab=facts').mode).toBe('facts')
+})

@@ -45,7 +45,7 @@ from nodescope.analysis.statistics import (
     overdispersion,
     predictive_overdispersion,
 )
-from nodescope.archive.reader import Segment
+from nodescope.recording.part import Part
 from nodescope.recording.sample_columns import SampleColumns
 
 Status = Literal["new", "grown", "shrunk", "gone"]
@@ -154,7 +154,7 @@ def _union(blocks: Sequence[Block]) -> U64:
 # -- time --------------------------------------------------------------------
 
 
-def _recorded(segments: Iterable[Segment]) -> list[tuple[int, int]]:
+def _recorded(segments: Iterable[Part]) -> list[tuple[int, int]]:
     """The wall times that were recorded, in order, without overlaps."""
     spans = sorted((segment.wall_from_ns, segment.wall_to_ns) for segment in segments)
     merged: list[tuple[int, int]] = []
@@ -166,7 +166,7 @@ def _recorded(segments: Iterable[Segment]) -> list[tuple[int, int]]:
     return merged
 
 
-def measure_recorded(segments: Sequence[Segment], span: tuple[int, int]) -> int:
+def measure_recorded(segments: Sequence[Part], span: tuple[int, int]) -> int:
     """How much of `span` was recorded; to within a second of its ends, all of it was."""
     total = 0
     for start, end in _recorded(segments):
@@ -177,7 +177,7 @@ def measure_recorded(segments: Sequence[Segment], span: tuple[int, int]) -> int:
 
 
 def lay_windows(
-    span: tuple[int, int], against: tuple[int, int], segments: Sequence[Segment]
+    span: tuple[int, int], against: tuple[int, int], segments: Sequence[Part]
 ) -> Windows:
     """Windows that fill the baseline up to its end; used where all of it was recorded."""
     length = against[1] - against[0]

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from nodescope.archive.reader import Segment
+from nodescope.recording.part import Part
 from nodescope.recording.window import Window
 
 Key = tuple[Any, ...]
@@ -32,7 +32,7 @@ class Tables(Protocol):
 class SegmentTables:
     """The tables of one segment."""
 
-    def __init__(self, segment: Segment) -> None:
+    def __init__(self, segment: Part) -> None:
         self._segment = segment
 
     def columns(self, table: str, names: Sequence[str]) -> Mapping[str, Array]:

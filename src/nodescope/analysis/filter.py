@@ -14,6 +14,7 @@ import numpy as np
 from nodescope.analysis.names import find_named, is_within
 from nodescope.analysis.stack_rows import I64, Bool, Tree
 from nodescope.recording.sample_columns import SampleColumns
+from nodescope.records.sample_filter import SampleFilter
 
 _DENSE = 1 << 23  # numbers so far apart are counted in a table, not sorted
 
@@ -79,6 +80,19 @@ class Filter:
         passing = self.samples(columns)
         profile = columns.profile if passing is None else columns.profile[passing]
         return np.bincount(profile, minlength=len(columns.profile_stack))
+
+
+def compile_filter(chosen: SampleFilter) -> Filter:
+    """Return the filter that was asked for, ready to be applied."""
+    return Filter(
+        cpus=chosen.cpus,
+        pids=chosen.pids,
+        comms=chosen.comms,
+        cgroups=chosen.cgroups,
+        kernel=None if chosen.mode is None else chosen.mode == "kernel",
+        frame=None if chosen.frame is None else re.compile(chosen.frame),
+        without_frame=None if chosen.no_frame is None else re.compile(chosen.no_frame),
+    )
 
 
 def count_values(values: I64, weight: I64 | None = None) -> tuple[I64, I64]:

@@ -38,12 +38,11 @@ from nodescope.archive.function_paths import (
     find_paths,
     find_wide_callers,
 )
-from nodescope.archive.reader import Segment
 from nodescope.archive.stack_ids import mix
 from nodescope.archive.wide_paths import NARROW as NARROW
 from nodescope.archive.wide_paths import TRUNK_SAMPLES
+from nodescope.recording.part import Parts
 from nodescope.recording.sample_columns import SampleColumns
-from nodescope.recording.window import Window, overlapping
 
 Group = Literal["none", "comm", "cpu", "cgroup", "pod", "pid"]
 FEW = 8  # segments: so many are summed to the last sample
@@ -77,10 +76,9 @@ def flame_of(
     return merged if wide.is_empty else sum_rows([merged, wide.rows()])
 
 
-def is_pruned(segments: Sequence[Segment], window: Window) -> bool:
-    """Decide whether `flame_of` leaves narrow paths out of the graph of a window."""
-    asked = overlapping(segments, window)
-    return len(asked) > FEW or any("trunk" in each.description.tables for each in asked)
+def is_pruned(parts: Parts) -> bool:
+    """Decide whether `flame_of` leaves narrow paths out of the graph of these parts."""
+    return len(parts) > FEW or any("trunk" in part.description.tables for part in parts)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from nodescope.archive.reader import Segment
-from nodescope.recording.window import SECOND_NS, Window, overlapping
+from nodescope.recording.part import Part
+from nodescope.recording.recording import Recording
+from nodescope.recording.window import SECOND_NS, Window
 from nodescope.records import TABLES, ColumnKind
 from nodescope.sources.network.driver_statistics import classify_statistic
 
@@ -58,17 +59,17 @@ _SOURCES = (
 )
 
 
-def read_metrics(segments: Sequence[Segment], window: Window) -> Iterator[tuple[str, F64]]:
+def read_metrics(recording: Recording, window: Window) -> Iterator[tuple[str, F64]]:
     """Names and values per second; a second that no segment covers is not a number."""
     length = max(1, window.length_ns // SECOND_NS)
     covered = np.zeros(length, bool)
-    for segment in overlapping(segments, window):
+    for segment in recording.overlapping(window):
         begin, end = (
             (at - window.from_ns) // SECOND_NS for at in (segment.wall_from_ns, segment.wall_to_ns)
         )
         covered[max(0, begin) : max(0, end + 1)] = True
     for source in _SOURCES:
-        for name, values in _Reading(source, window).read(segments):
+        for name, values in _Reading(source, window).read(recording):
             values[~covered] = np.nan
             yield name, values
 
@@ -90,8 +91,8 @@ class _Reading:
         kinds = {column.name: column.kind for column in TABLES[source.table].columns}
         self._kinds = {column: kinds[column] for column in source.values}
 
-    def read(self, segments: Sequence[Segment]) -> Iterator[tuple[str, F64]]:
-        for segment in overlapping(segments, self._window):
+    def read(self, recording: Recording) -> Iterator[tuple[str, F64]]:
+        for segment in recording.overlapping(self._window):
             if self._source.table in segment.description.tables:
                 self._take(segment)
         titles = list(self._names)
@@ -107,7 +108,7 @@ class _Reading:
         words = [self._source.table.replace("_", " "), name, column if column != "value" else ""]
         return " ".join(word for word in words if word)
 
-    def _take(self, segment: Segment) -> None:
+    def _take(self, segment: Part) -> None:
         source = self._source
         start = segment.description.start
         if self._run != (start.boot_id, start.run_ns):  # counters may have begun anew

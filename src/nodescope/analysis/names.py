@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from nodescope.archive.reader import Segment
+from nodescope.recording.part import Part
 
 _COLUMNS = ["cgroup", "namespace", "pod", "container"]
 
 
-def find_named(segment: Segment, texts: Sequence[str]) -> tuple[str, ...]:
+def find_named(segment: Part, texts: Sequence[str]) -> tuple[str, ...]:
     """Paths of the pods and containers called so: `pod`, `namespace/pod` or `container`.
 
     `*` matches anything. A pod is its cgroup and all below it.
@@ -30,7 +30,7 @@ def find_named(segment: Segment, texts: Sequence[str]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def name_pods(segment: Segment, paths: Sequence[str]) -> list[str]:
+def name_pods(segment: Part, paths: Sequence[str]) -> list[str]:
     """Whose each cgroup is: `namespace/pod`, outside of pods its container or unit, or itself."""
     table = segment.read("cgroup_names", ["cgroup", "namespace", "pod", "container", "unit"])
     names: dict[str, str] = {}

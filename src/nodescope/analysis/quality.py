@@ -17,12 +17,13 @@ import numpy as np
 from nodescope.analysis.cores import derive_shares
 from nodescope.analysis.filter import Filter
 from nodescope.analysis.stack_rows import I64, Bool, Tree
-from nodescope.archive.description import CLOCK_STEP_NS, Description, Gap
+from nodescope.archive.description import CLOCK_STEP_NS, Description, wall_gap
 from nodescope.archive.gaps import add_pause, merge_gaps, same_run
-from nodescope.archive.reader import Segment
 from nodescope.recording.core_readings import CoreReadings
+from nodescope.recording.part import Part
 from nodescope.recording.sample_columns import SampleColumns
 from nodescope.recording.window import Window
+from nodescope.records.recorder import Gap
 
 DEEPEST = 127  # kernel.perf_event_max_stack: a deeper stack is cut there
 _THROTTLED = "throttled"
@@ -89,7 +90,7 @@ def _share(part: int, whole: int) -> float | None:
 
 def assess(
     parts: Iterable[SampleColumns],
-    segments: Sequence[Segment],
+    segments: Sequence[Part],
     readings: Iterable[CoreReadings],
     window: Window,
     chosen: Filter,
@@ -146,7 +147,7 @@ def _count_samples(part: SampleColumns, chosen: Filter, quality: Quality) -> Non
     )
 
 
-def _reasons(segments: Sequence[Segment]) -> dict[str, int] | None:
+def _reasons(segments: Sequence[Part]) -> dict[str, int] | None:
     """Why places have no name, as each run of the recorder last said in these segments."""
     said: dict[tuple[str, int], dict[str, int]] = {}
     for segment in segments:
@@ -186,7 +187,7 @@ def _along_paths(tree: Tree, own: I64) -> I64:
     return sums
 
 
-def _lost(segment: Segment, before: Description | None, window: Window) -> int:
+def _lost(segment: Part, before: Description | None, window: Window) -> int:
     """How far the counter of lost records rose between heartbeats in the window."""
     table = segment.read("heartbeats", ["time_ns", "lost"])
     if not len(table):
@@ -201,19 +202,9 @@ def _lost(segment: Segment, before: Description | None, window: Window) -> int:
     return int(np.maximum(rises, 0)[inside].sum())
 
 
-def _gaps(segment: Segment, before: Description | None, window: Window) -> list[Gap]:
-    table = segment.read("gaps")
-    found = [
-        Gap(
-            int(segment.wall_ns(row["from_ns"])),
-            int(segment.wall_ns(row["to_ns"])),
-            row["source"],
-            row["cpu"],
-            row["lost"],
-            row["reason"],
-        )
-        for row in table.to_pylist()
-    ]
+def _gaps(segment: Part, before: Description | None, window: Window) -> list[Gap]:
+    clock = segment.description.clock
+    found = [wall_gap(Gap(**row), clock) for row in segment.read("gaps").to_pylist()]
     found = add_pause(before, segment.description, found)
     return [gap for gap in found if gap.to_ns >= window.from_ns and gap.from_ns < window.to_ns]
 
@@ -226,7 +217,7 @@ def _steps(description: Description, window: Window) -> list[ClockStep]:
     return [step for step in steps if window.from_ns <= step.time_ns < window.to_ns]
 
 
-def _throttled(segment: Segment, window: Window) -> int:
+def _throttled(segment: Part, window: Window) -> int:
     table = segment.read("events", ["time_ns", "kind"])
     if not len(table):
         return 0

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nodescope.analysis.stack_rows import I64
-from nodescope.archive.reader import Segment
+from nodescope.recording.part import Part
 
 F64 = npt.NDArray[np.float64]
 SECOND_NS = 1_000_000_000
@@ -93,7 +93,7 @@ class Readings:
         return self.time_ns.nbytes + self.value.nbytes + 200
 
 
-def read_tracks(segment: Segment) -> dict[str, Readings]:
+def read_tracks(segment: Part) -> dict[str, Readings]:
     """Every track that a segment has readings of."""
     found: dict[str, Readings] = {}
     tables: dict[str, Any] = {}
@@ -111,7 +111,7 @@ def read_tracks(segment: Segment) -> dict[str, Readings]:
 class _TrackTable:
     """One table of a segment, its columns read once for all of its tracks."""
 
-    def __init__(self, segment: Segment, name: str) -> None:
+    def __init__(self, segment: Part, name: str) -> None:
         tracks = [track for track in TRACKS.values() if track.table == name]
         keys = {key for track in tracks for key, _ in track.where}
         values = {track.column for track in tracks}

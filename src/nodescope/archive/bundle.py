@@ -42,7 +42,7 @@ _ENCRYPTED = 1
 _MEMBER = re.compile(
     rf"{SEALED_DIRECTORY}/([0-9]+-[0-9TZ]+)/({re.escape(SEGMENT_FILE)}|({'|'.join(SEALED_TABLES)})\.parquet)"
 )
-_HINT = "give a file that `nodescope export bundle` wrote, or copy it again"
+_HINT = "give a bundle as it was exported, or copy it again"
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,8 @@ from nodescope.archive.schema import arrow_schema, combine, make_text, take_rows
 from nodescope.archive.sealed_tables import derive_sealed
 from nodescope.errors import UsageError
 from nodescope.records import NODE_TABLES, SEALED_TABLES, WIDE_PATHS
+from nodescope.records.view import View
+from nodescope.records.view_forms import render_command
 
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # of zip: the same range bundled twice is the same bytes
 _ROLL_UPS = ("seconds", "trunk", *(table.name for table in WIDE_PATHS))  # made anew
@@ -61,8 +63,9 @@ def write_bundle(
         if segment.wall_to_ns >= from_ns and segment.wall_from_ns < to_ns
     ]
     if not chosen:
+        status = render_command(View("status"), archive.root.absolute())
         raise UsageError(
-            "nothing was recorded in that time", hint="`nodescope status` shows what is there"
+            "nothing was recorded in that time", hint=f"`{status}` shows what is there"
         )
     report = Bundled(path, from_ns, to_ns, damaged=[str(error) for error in listing.damaged])
     temporary = path.with_name(f".{path.name}.{os.getpid()}")

@@ -20,6 +20,7 @@ from nodescope.archive.files import SEGMENT_FILE, read_json
 from nodescope.archive.layout import FORMAT, check_format
 from nodescope.errors import ArchiveError, CorruptSegment, NewerFormat
 from nodescope.records import TABLES
+from nodescope.records.recorder import Gap
 
 CLOCK_STEP_NS = 50_000_000
 MAX_GAPS = 16  # described in full; how many there are is in `tables`
@@ -47,18 +48,6 @@ class TableExtent:
 
     rows: int
     bytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class Gap:
-    """One row of `gaps`, on the wall clock."""
-
-    from_ns: int
-    to_ns: int
-    source: str
-    cpu: int | None
-    lost: int | None
-    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +177,7 @@ def _times(start: Start, tables: Mapping[str, Any]) -> tuple[list[int], int | No
 
 
 def _cost(heartbeats: Any) -> RecorderCost | None:
-    if not len(heartbeats):
+    if not len(heartbeats) or heartbeats.column("cpu_ns").null_count:
         return None
     names = ("time_ns", "cpu_ns", "rss_bytes", "late_ns", "lost", "frequency_hz")
     get = {name: heartbeats.column(name).to_numpy() for name in names}
@@ -208,15 +197,15 @@ def _cost(heartbeats: Any) -> RecorderCost | None:
 
 def _gaps(gaps: Any, clock: tuple[tuple[int, int], ...]) -> tuple[Gap, ...]:
     return tuple(
-        Gap(
-            int(wall_ns(clock, row["from_ns"])),
-            int(wall_ns(clock, row["to_ns"])),
-            row["source"],
-            row["cpu"],
-            row["lost"],
-            row["reason"][:MAX_REASON],
-        )
+        wall_gap(Gap(**row), clock).replace(reason=row["reason"][:MAX_REASON])
         for row in gaps.slice(0, MAX_GAPS).to_pylist()
+    )
+
+
+def wall_gap(gap: Gap, clock: tuple[tuple[int, int], ...]) -> Gap:
+    """Return a segment's gap with its times on the wall clock."""
+    return gap.replace(
+        from_ns=int(wall_ns(clock, gap.from_ns)), to_ns=int(wall_ns(clock, gap.to_ns))
     )
 
 
@@ -229,6 +218,7 @@ def description_to_json(description: Description) -> dict[str, object]:
     """The content of a sealed segment's `segment.json`."""
     content = asdict(description)
     content["tables"] = {name: [e.rows, e.bytes] for name, e in description.tables.items()}
+    content["gaps"] = [gap.as_dict() for gap in description.gaps]
     return {"format": FORMAT, **content}
 
 

@@ -7,13 +7,13 @@ but the next run: it is derived where that one did not.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 
-from nodescope.archive.description import Description, Gap
+from nodescope.archive.description import Description
 from nodescope.archive.schema import make_batch
+from nodescope.records.recorder import Gap
 
 RESTART_NS = 1_000_000_000  # a recorder that is replaced sooner leaves no gap worth a line
 NOT_RUNNING = "no recorder was running"
@@ -32,7 +32,7 @@ def merge_gaps(gaps: Iterable[Gap], slack_ns: int = 0) -> list[Gap]:
             continue
         before = merged[at]
         lost = None if before.lost is None or gap.lost is None else before.lost + gap.lost
-        merged[at] = replace(before, to_ns=max(before.to_ns, gap.to_ns), lost=lost)
+        merged[at] = before.replace(to_ns=max(before.to_ns, gap.to_ns), lost=lost)
     return merged
 
 
@@ -66,5 +66,5 @@ def add_pause(before: Description | None, after: Description, gaps: list[Gap]) -
     for at, gap in enumerate(gaps):
         told = min(gap.to_ns, end) - max(gap.from_ns, start)
         if gap.cpu is None and gap.source in ("all", "samples") and end - start - told < RESTART_NS:
-            return [*gaps[:at], replace(gap, source="all"), *gaps[at + 1 :]]
-    return [*gaps, Gap(start, end, "all", None, None, NOT_RUNNING)]
+            return [*gaps[:at], gap.replace(source="all"), *gaps[at + 1 :]]
+    return [*gaps, Gap(from_ns=start, to_ns=end, source="all", reason=NOT_RUNNING)]

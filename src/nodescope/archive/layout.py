@@ -66,7 +66,7 @@ FROZEN_DIRECTORY = "frozen"
 MARKS_DIRECTORY = "marks"
 
 _NAME = re.compile(r"(\d{8,12})-\d{8}T\d{6}Z")
-_HINT = "give the folder that `nodescope record` writes to, with --archive"
+_HINT = "give the folder that a recorder writes to, or a bundle, with --archive"
 
 
 @dataclass(frozen=True, slots=True)

@@ -99,7 +99,7 @@ class Segment:
         extent = self.description.tables.get(table)
         if extent is None:
             return empty_table(table).select(names)
-        path = f"{self.directory}/{table}.parquet"
+        path = self.where(table)
         source = self._open(table, extent)
         texts = [name for name in text_columns(table) if name in names]
         try:
@@ -123,9 +123,13 @@ class Segment:
             raise CorruptSegment(path, f"{len(content)} rows where {extent.rows} were sealed")
         return content
 
+    def where(self, table: str) -> str:
+        """Return where a table is kept, for messages."""
+        return f"{self.directory}/{table}.parquet"
+
     def _open(self, table: str, extent: TableExtent) -> Any:
         """What Parquet reads the table from: a path, or bytes."""
-        path = f"{self.directory}/{table}.parquet"
+        path = self.where(table)
         check_file(path, extent)
         return path
 

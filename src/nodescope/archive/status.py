@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 
-from nodescope.archive.description import CLOCK_STEP_NS, Description, Gap, TableExtent
+from nodescope.archive.description import CLOCK_STEP_NS, Description, TableExtent
 from nodescope.archive.gaps import add_pause, merge_gaps, same_run
 from nodescope.archive.layout import ARCHIVE_FILE
 from nodescope.archive.lock import Holder, find_holder
@@ -15,6 +15,7 @@ from nodescope.archive.reader import Archive, Segment
 from nodescope.archive.retention import Frozen, is_frozen, read_frozen
 from nodescope.archive.source_costs import SourceCost, read_source_costs
 from nodescope.errors import ArchiveError
+from nodescope.records.recorder import Gap
 
 
 @dataclass(frozen=True, slots=True)

@@ -115,7 +115,7 @@ def _show_recorded(args: argparse.Namespace) -> int:
         which = ", ".join(args.unit) or "units"
         raise UsageError(
             f"nothing was recorded of {which} up to {args.at!r}",
-            hint="see `nodescope status` for what was",
+            hint=f"see `{options.status_command(args)}` for what was",
         )
     if args.json:
         options.print_json(units)
@@ -165,12 +165,12 @@ def _recorded(args: argparse.Namespace, now_ns: int) -> list[ContainerHappening]
     if args.archive is None and not path.exists():
         return []
 
-    from nodescope.archive.reader import Archive
     from nodescope.errors import ArchiveError
     from nodescope.judgement.containers import read_happenings
+    from nodescope.recording.recording import Recording
 
     try:
-        return read_happenings(Archive.open(path).segments(), now_ns)
+        return read_happenings(Recording.open(path), now_ns)
     except ArchiveError as error:
         if args.archive is not None:
             raise

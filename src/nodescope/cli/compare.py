@@ -61,19 +61,18 @@ def run(args: argparse.Namespace) -> int:
     from nodescope.analysis.compare import compare
     from nodescope.pictures.compare import compare_document, render_comparison
     from nodescope.recording.sample_columns import SampleColumns
-    from nodescope.recording.window import TimeExtent, overlapping
 
     if not (args.at or args.last or args.start or args.end):
         raise UsageError(
             "which window is to be compared?", hint="as in --at 12:00:05 --around 5s, or --last 30s"
         )
     view = windows.open_view(args)
-    against = _against(args, view.window, TimeExtent(view.segments))
+    against = _against(args, view.window, view.recording.extent)
 
     def parts(window: Window) -> list[functools.partial[SampleColumns]]:
         return [
             functools.partial(SampleColumns, segment, window.from_ns, window.to_ns)
-            for segment in overlapping(view.segments, window)
+            for segment in view.recording.overlapping(window)
         ]
 
     listed = _LISTED if args.limit is None else args.limit

@@ -51,17 +51,22 @@ def run(args: argparse.Namespace) -> int:
     """Derive shares, and show them."""
     from nodescope.analysis.cores import derive_shares, keep_cores
     from nodescope.pictures import cores, documents
-    from nodescope.recording.window import count_cores, overlapping, read_cores
 
-    view = window.open_view(args)
-    known = count_cores(view.segments, view.window) if args.cpu is None else len(args.cpu)
+    view, chosen = window.open_view(args), window.given_filter(args).cpus
+    known = view.recording.count_cores(view.window) if chosen is None else len(chosen)
     interval_ns = documents.choose_interval(
         view.window.length_ns, known, args.interval, for_json=args.json
     )
-    count = len(overlapping(view.segments, view.window))
-    readings = window.with_progress(read_cores(view.segments, view.window), count)
+    count = len(view.recording.overlapping(view.window))
+    readings = window.with_progress(view.recording.core_readings(view.window), count)
     from_ns = view.window.from_ns // interval_ns * interval_ns
-    shares = derive_shares(readings, from_ns, view.window.to_ns, interval_ns, args.cpu)
+    shares = derive_shares(
+        readings,
+        from_ns,
+        view.window.to_ns,
+        interval_ns,
+        None if chosen is None else sorted(chosen),
+    )
     if args.limit:
         shares = keep_cores(
             shares, {h.cpu for h in cores.find_hottest(shares, args.by, args.limit)}

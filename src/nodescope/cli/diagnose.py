@@ -50,19 +50,15 @@ def run(args: argparse.Namespace) -> int:
     from nodescope.diagnosis.diagnose import AROUND_NS, diagnose
     from nodescope.diagnosis.report.document import diagnosis_document
     from nodescope.diagnosis.report.text import render_markdown, render_text
-    from nodescope.diagnosis.showing import with_archive
-    from nodescope.recording.window import TimeExtent
 
     if args.at is not None and args.around is None:
         args.around = AROUND_NS
     view = window.open_view(args)
     at_ns = None
     if args.at is not None:
-        at_ns = window.parse_time_ns(args.at, TimeExtent(view.segments), time.time_ns())
-    diagnosis = diagnose(view.segments, view.window, at_ns)
-    archive = options.archive_path(args)
-    if archive != options.DEFAULT_ARCHIVE:
-        diagnosis = with_archive(diagnosis, archive.absolute())
+        at_ns = window.parse_time_ns(args.at, view.recording.extent, time.time_ns())
+    diagnosis = diagnose(view.recording, view.window, at_ns)
+    diagnosis.archive = options.named_archive(args)
     if args.json:
         options.print_json(diagnosis_document(diagnosis))
     elif args.output is not None:
@@ -77,11 +73,11 @@ def run(args: argparse.Namespace) -> int:
     return 1 if diagnosis.findings else 0
 
 
-def _page(view: window.View, diagnosis: Diagnosis) -> str:
+def _page(view: window.OpenedView, diagnosis: Diagnosis) -> str:
     from nodescope.diagnosis.case import Case
     from nodescope.diagnosis.report.html import render_page
 
-    return render_page(diagnosis, Case(view.segments, view.window), view.node)
+    return render_page(diagnosis, Case(view.recording, view.window), view.node)
 
 
 def _report_path(text: str) -> Path:

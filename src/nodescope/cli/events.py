@@ -49,14 +49,13 @@ def run(args: argparse.Namespace) -> int:
     """Read, and show."""
     from nodescope.pictures import documents, tables
     from nodescope.recording.pending_marks import read_waiting, with_waiting
-    from nodescope.recording.window import read_events
 
     view = window.open_view(args, history=True)
     limit = (0 if args.json else _LINES) if args.limit is None else args.limit
     kinds = _kinds(args)
     every = with_waiting(
         # a segment may tell of what was before the one before it
-        sorted(read_events(view.segments, view.window), key=lambda event: event.time_ns),
+        sorted(view.recording.events(view.window), key=lambda event: event.time_ns),
         read_waiting(options.archive_path(args)),
         view.window,
         to_now=args.end is None and args.at is None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import shlex
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -19,7 +20,7 @@ from nodescope.errors import UsageError
 from nodescope.quantities import format_bytes
 
 if TYPE_CHECKING:
-    from nodescope.exchange.export.stacks import Part
+    from nodescope.exchange.export.stacks import ChosenSamples
     from nodescope.pictures.rows import ViewRows
 
 FORMATS = {
@@ -39,7 +40,6 @@ TABLES = tuple(
 )
 VIEWS = ("samples", "top", "cores", "heatmap", "events")
 _BY = ("comm", "cpu", "function", "cgroup", "pid")
-_FILTERS = ("cpu", "comm", "pid", "cgroup", "mode", "frame", "no_frame")
 
 
 def add_parser(commands: options.Commands) -> None:
@@ -147,8 +147,8 @@ def _bundle(args: argparse.Namespace) -> int:
     from nodescope.archive.reader import Archive
     from nodescope.recording.window import TimeExtent
 
-    filtered = [name for name in _FILTERS if getattr(args, name)]
-    if filtered:
+    filtered = next(windows.given_filter(args).words(), None)
+    if filtered is not None:
         option = filtered[0].replace("_", "-")
         raise UsageError(
             f"--{option}: a bundle holds everything of its window",
@@ -162,7 +162,8 @@ def _bundle(args: argparse.Namespace) -> int:
     archive = Archive.open(options.archive_path(args))
     segments = archive.segments()
     if not segments:
-        raise UsageError("nothing is recorded in the archive", hint="see `nodescope status`")
+        status = options.status_command(args)
+        raise UsageError("nothing is recorded in the archive", hint=f"see `{status}`")
     window = windows.choose_window(args, TimeExtent(segments), time.time_ns())
     show = _show_progress if sys.stderr.isatty() else lambda done, total: None
     made = write_bundle(archive, path, window.from_ns, window.to_ns, time.time_ns(), show=show)
@@ -178,7 +179,7 @@ def _bundle(args: argparse.Namespace) -> int:
         print(
             f"{path}: {made.samples:,} samples in {made.segments} "
             f"segment{'' if made.segments == 1 else 's'}, "
-            f"{format_bytes(made.bytes)}; open it with --archive {path}"
+            f"{format_bytes(made.bytes)}; open it with --archive {shlex.quote(str(path))}"
         )
     return 1 if made.damaged else 0
 
@@ -188,9 +189,8 @@ def _show_progress(done: int, total: int) -> None:
     print(end, end="", file=sys.stderr, flush=True)
 
 
-def _write(args: argparse.Namespace, view: windows.View) -> int:
+def _write(args: argparse.Namespace, view: windows.OpenedView) -> int:
     from nodescope.exchange.export import chrome, firefox, folded, pprof, speedscope, tables
-    from nodescope.recording.window import overlapping
 
     window = view.window
     span = f"{format_moment(window.from_ns)} to {format_moment(window.to_ns)}"
@@ -212,7 +212,7 @@ def _write(args: argparse.Namespace, view: windows.View) -> int:
                 "filter": view.filter,
                 **_span(window.from_ns, window.to_ns),
             }
-            segments = overlapping(view.segments, window)
+            segments = view.recording.overlapping(window)
             return chrome.write_chrome(
                 _parts(args, view), segments, file, window.from_ns, window.to_ns, about
             )
@@ -220,33 +220,33 @@ def _write(args: argparse.Namespace, view: windows.View) -> int:
         return tables.write_table(rows.batches, rows.schema, file, args.format)
 
 
-def _parts(args: argparse.Namespace, view: windows.View) -> Iterator[Part]:
-    from nodescope.exchange.export.stacks import Part
+def _parts(args: argparse.Namespace, view: windows.OpenedView) -> Iterator[ChosenSamples]:
+    from nodescope.exchange.export.stacks import ChosenSamples
 
     chosen = windows.build_filter(args)
-    return (Part(columns, chosen.samples(columns)) for columns in view.parts())
+    return (ChosenSamples(columns, chosen.samples(columns)) for columns in view.parts())
 
 
-def _rows(args: argparse.Namespace, view: windows.View) -> ViewRows:
+def _rows(args: argparse.Namespace, view: windows.OpenedView) -> ViewRows:
     from nodescope.analysis.cores import derive_shares
     from nodescope.analysis.heatmap import make_heatmap
     from nodescope.analysis.top import rank
     from nodescope.pictures import rows
-    from nodescope.recording.window import SECOND_NS, read_cores, read_events
+    from nodescope.recording.window import SECOND_NS
 
     window, chosen = view.window, windows.build_filter(args)
     if args.table is not None:
         table = records.TABLES[args.table]
-        return rows.table_rows(view.segments, window, table, _where(args.where, table))
+        return rows.table_rows(view.recording, window, table, _where(args.where, table))
     if args.view == "top":
         return rows.top_rows(rank(view.parts(), chosen, args.by), functions=args.by == "function")
     if args.view == "heatmap":
         return rows.heatmap_rows(make_heatmap(view.parts(), chosen, window.from_ns, window.to_ns))
     if args.view == "cores":
-        readings = read_cores(view.segments, window)
+        readings = view.recording.core_readings(window)
         return rows.cores_rows(derive_shares(readings, window.from_ns, window.to_ns, SECOND_NS))
     if args.view == "events":
-        return rows.event_rows(read_events(view.segments, window))
+        return rows.event_rows(view.recording.events(window))
     return rows.sample_rows(_parts(args, view))
 
 

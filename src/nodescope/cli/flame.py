@@ -48,7 +48,6 @@ def run(args: argparse.Namespace) -> int:
     from nodescope.analysis.flame import flame_of
     from nodescope.analysis.flame_rows import FlameNames, widest
     from nodescope.pictures import documents, flame
-    from nodescope.recording.window import overlapping
 
     chosen, view = window.build_filter(args), window.open_view(args)
     names = FlameNames()
@@ -58,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
         names,
         inverted=args.inverted,
         group=args.merge,
-        count=len(overlapping(view.segments, view.window)),
+        count=len(view.recording.overlapping(view.window)),
     )
     if args.limit and (args.json or args.output):
         rows = widest(rows, args.limit)

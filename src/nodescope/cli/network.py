@@ -55,9 +55,9 @@ def run(args: argparse.Namespace) -> int:
     from nodescope.pictures.terminal import detect_terminal
 
     if args.now or args.length is not None:
-        network, heading = _look(args), None
+        network, heading, events = _look(args), None, None
     else:
-        network, heading = _read(args)
+        network, heading, events = _read(args)
     if args.json:
         document, said = network_document(network)
         window.print_document(document)
@@ -66,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
         limit = _ROWS if args.limit is None else args.limit
         if heading:
             print(heading)
-        print(render_network(network, detect_terminal(sys.stdout, os.environ), limit))
+        print(render_network(network, detect_terminal(sys.stdout, os.environ), limit, events))
     return 0
 
 
@@ -82,13 +82,16 @@ def _look(args: argparse.Namespace) -> Network:
     return observe_network(Places(), args.length or 1_000_000_000)
 
 
-def _read(args: argparse.Namespace) -> tuple[Network, str]:
+def _read(args: argparse.Namespace) -> tuple[Network, str, str]:
+    """Return what was recorded, a heading, and the command that lists all that happened."""
     from nodescope.analysis.counters import SegmentTables
     from nodescope.analysis.network import derive_network
-    from nodescope.recording.window import overlapping, read_events
+    from nodescope.records.view import Span, View
 
     view = window.open_view(args)
-    segments = overlapping(view.segments, view.window)
+    segments = view.recording.overlapping(view.window)
     parts = window.with_progress((SegmentTables(each) for each in segments), len(segments))
-    events = list(read_events(view.segments, view.window))
-    return derive_network(parts, events, view.window), view.heading("network")
+    events = list(view.recording.events(view.window))
+    shown = View("events", Span(view.window.from_ns, view.window.to_ns))
+    network = derive_network(parts, events, view.window)
+    return network, view.heading("network"), options.command_of(shown, args)

@@ -14,6 +14,7 @@ from nodescope.errors import UsageError
 from nodescope.quantities import parse_cpu_list, parse_duration_ns, parse_size_bytes
 
 if TYPE_CHECKING:
+    from nodescope.records.view import View
     from nodescope.sources.places import Places
 
 DEFAULT_ARCHIVE = Path("/var/lib/nodescope")
@@ -114,13 +115,34 @@ def archive_path(args: argparse.Namespace) -> Path:
     return chosen or Path(os.environ.get("NODESCOPE_ARCHIVE") or DEFAULT_ARCHIVE)
 
 
+def named_archive(args: argparse.Namespace) -> Path | None:
+    """Return the archive as commands have to name it; None where all of them read it anyway."""
+    path = archive_path(args).absolute()
+    elsewhere = os.environ.get("NODESCOPE_ARCHIVE") not in (None, "", str(DEFAULT_ARCHIVE))
+    return path if elsewhere or path != DEFAULT_ARCHIVE else None
+
+
+def command_of(view: View, args: argparse.Namespace) -> str:
+    """Return the command that shows a view of the archive these options name."""
+    from nodescope.records.view_forms import render_command
+
+    return render_command(view, named_archive(args))
+
+
+def status_command(args: argparse.Namespace) -> str:
+    """Return the command that shows what is recorded in the archive these options name."""
+    from nodescope.records.view import View
+
+    return command_of(View("status"), args)
+
+
 def print_json(document: Any) -> None:
     """One JSON document to stdout."""
     json.dump(document, sys.stdout, indent=2, ensure_ascii=False)
     sys.stdout.write("\n")
 
 
-def _option(parse: Callable[[str], _T]) -> Callable[[str], _T]:
+def option(parse: Callable[[str], _T]) -> Callable[[str], _T]:
     """A parser of quantities as argparse wants it: so that the message names the option."""
 
     def convert(text: str) -> _T:
@@ -164,8 +186,8 @@ def _parse_positive_integer(text: str) -> int:
     return int(text)
 
 
-duration = _option(_parse_positive_duration_ns)
-size = _option(parse_size_bytes)
-cpus = _option(_parse_some_cpus)
-percent = _option(_parse_percent)
-positive = _option(_parse_positive_integer)
+duration = option(_parse_positive_duration_ns)
+size = option(parse_size_bytes)
+cpus = option(_parse_some_cpus)
+percent = option(_parse_percent)
+positive = option(_parse_positive_integer)

@@ -44,13 +44,12 @@ def add_parser(commands: options.Commands) -> None:
 def run(args: argparse.Namespace) -> int:
     """Assess and print."""
     from nodescope.analysis.quality import assess
-    from nodescope.recording.window import overlapping, read_cores
 
     view = windows.open_view(args)
     quality = assess(
         view.parts(),
-        overlapping(view.segments, view.window),
-        read_cores(view.segments, view.window),
+        view.recording.overlapping(view.window),
+        view.recording.core_readings(view.window),
         view.window,
         windows.build_filter(args),
     )
@@ -73,7 +72,7 @@ def quality_to_json(quality: Quality) -> dict[str, object]:
     """Counts and shares; at most a thousand gaps and clock steps are listed."""
     document = asdict(quality)
     document["gaps"] = [
-        {**asdict(gap), "from": format_moment(gap.from_ns), "to": format_moment(gap.to_ns)}
+        {**gap.as_dict(), "from": format_moment(gap.from_ns), "to": format_moment(gap.to_ns)}
         for gap in quality.gaps[:1000]
     ]
     document["gap_count"] = len(quality.gaps)

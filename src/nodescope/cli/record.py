@@ -164,7 +164,7 @@ def run(args: argparse.Namespace) -> int:
     console.say(f"recording to {wanted.archive} {length}")
     progress = console.update if console.shows_progress else None
     record(wanted, report=console.warn, progress=progress, sealed=console.sealed)
-    console.finish(f"`nodescope status --archive {wanted.archive}` shows what was recorded")
+    console.finish(f"`{options.status_command(args)}` shows what was recorded")
     return 0
 
 

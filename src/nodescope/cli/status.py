@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import time
 from dataclasses import asdict
 from pathlib import Path
@@ -12,9 +13,9 @@ from nodescope.cli import options
 from nodescope.cli.freeze import frozen_to_json, render_frozen
 from nodescope.cli.times import format_moment
 from nodescope.quantities import format_bytes, format_duration
+from nodescope.records.recorder import Gap
 
 if TYPE_CHECKING:
-    from nodescope.archive.description import Gap
     from nodescope.archive.source_costs import SourceCost
     from nodescope.archive.status import Summary
 
@@ -107,7 +108,7 @@ def render_summary(path: Path, summary: Summary, now_ns: int) -> str:
         lines += ["", *_render_sources(summary.sources)]
     lines += ["", *_render_gaps(summary.gaps)]
     if summary.frozen:
-        lines += ["", f"frozen, kept beyond retention: {_render_frozen_size(summary)}"]
+        lines += ["", f"frozen, kept beyond retention: {_render_frozen_size(summary, path)}"]
         lines += [f"  {render_frozen(frozen)}" for frozen in summary.frozen]
     if summary.damaged:
         lines += ["", "damaged, left out of the figures above:"]
@@ -115,14 +116,19 @@ def render_summary(path: Path, summary: Summary, now_ns: int) -> str:
     return "\n".join(lines)
 
 
-def _render_frozen_size(summary: Summary) -> str:
+def _render_frozen_size(summary: Summary, path: Path) -> str:
     size, limit = summary.frozen_bytes, summary.retention_bytes
     if limit is None or size <= limit:
         return format_bytes(size)
     return (
         f"{format_bytes(size)}, OVER the {format_bytes(limit)} of --retention-size "
-        "(`nodescope freeze --remove ID` lets one go)"
+        f"(`{_unfreeze(summary.frozen[0].id, path)}` lets the first go)"
     )
+
+
+def _unfreeze(range_id: str, path: Path) -> str:
+    words = ["nodescope", "freeze", "--remove", range_id, "--archive", str(path.absolute())]
+    return shlex.join(words)
 
 
 def _render_recording(summary: Summary, now_ns: int) -> str:
@@ -185,7 +191,7 @@ def _render_gaps(gaps: tuple[Gap, ...]) -> list[str]:
 
 
 def _gap_to_json(gap: Gap) -> dict[str, object]:
-    return {**asdict(gap), "from": format_moment(gap.from_ns), "to": format_moment(gap.to_ns)}
+    return {**gap.as_dict(), "from": format_moment(gap.from_ns), "to": format_moment(gap.to_ns)}
 
 
 def _moment(moment_ns: int | None) -> str | None:

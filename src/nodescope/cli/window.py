@@ -15,24 +15,32 @@ import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from nodescope.cli import options
 from nodescope.cli.times import format_moment, parse_moment_ns
 from nodescope.errors import ArchiveError, UsageError
-from nodescope.quantities import format_cpu_list, format_duration, parse_duration_ns
+from nodescope.quantities import format_duration, parse_duration_ns
+from nodescope.records.sample_filter import (
+    FILTER_OPTIONS,
+    FilterOption,
+    SampleFilter,
+    check_filter,
+    parse_filter,
+)
+from nodescope.records.view import Last, Moment, Span, When
 
 if TYPE_CHECKING:
     from nodescope.analysis.filter import Filter
-    from nodescope.archive.reader import Segment
     from nodescope.diagnosis.case import Case
     from nodescope.exchange.glance import Glance
     from nodescope.pictures.terminal import Terminal
+    from nodescope.recording.recording import Recording
     from nodescope.recording.sample_columns import SampleColumns
     from nodescope.recording.window import TimeExtent, Window
 
-DEFAULT_AROUND_NS = 5_000_000_000
 _PROGRESS_AFTER_S = 2.0
 _TIME_OF_DAY = re.compile(r"(\d{1,2}):(\d{2})(?::(\d{2}(?:\.\d{1,9})?))?(Z?)", re.IGNORECASE)
 _SUFFIXES = (".svg", ".png", ".html")
@@ -66,44 +74,24 @@ def add_window(parser: argparse.ArgumentParser) -> None:
 
 def add_filters(parser: argparse.ArgumentParser) -> None:
     """Which samples a view is about; all that is given must hold."""
-    add_cpu(parser)
-    parser.add_argument(
-        "--comm",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="only threads of this name, `*` matches anything; may be given again",
-    )
-    parser.add_argument(
-        "--pid",
-        action="append",
-        default=[],
-        type=_pids,
-        metavar="LIST",
-        help="only these processes, e.g. 812,4021",
-    )
-    parser.add_argument(
-        "--cgroup",
-        action="append",
-        default=[],
-        metavar="TEXT",
-        help="only cgroups with this in their path, or of the pod or container called so; "
-        "may be given again",
-    )
-    parser.add_argument(
-        "--mode", choices=("kernel", "user"), metavar="MODE", help="only kernel or only user"
-    )
-    parser.add_argument(
-        "--frame", metavar="RE", help="only stacks with a function that matches this"
-    )
-    parser.add_argument(
-        "--no-frame", metavar="RE", help="only stacks without a function that matches this"
-    )
+    for option in FILTER_OPTIONS:
+        _add_filter(parser, option)
 
 
 def add_cpu(parser: argparse.ArgumentParser) -> None:
     """`--cpu LIST`."""
-    parser.add_argument("--cpu", type=options.cpus, metavar="LIST", help="only cores, e.g. 0-5,39")
+    _add_filter(parser, next(each for each in FILTER_OPTIONS if each.name == "cpu"))
+
+
+def _add_filter(parser: argparse.ArgumentParser, option: FilterOption) -> None:
+    again = "; may be given again" if option.repeatable else ""
+    parser.add_argument(
+        f"--{option.name.replace('_', '-')}",
+        action="append" if option.repeatable else "store",
+        type=options.option(partial(check_filter, option.name)),
+        metavar=option.placeholder,
+        help=f"{option.help}{again}",
+    )
 
 
 def add_limit(parser: argparse.ArgumentParser, what: str) -> None:
@@ -121,13 +109,6 @@ def add_output(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _pids(text: str) -> list[int]:
-    numbers = [part.strip() for part in text.split(",")]
-    if not all(part.isascii() and part.isdecimal() and len(part) < 10 for part in numbers):
-        raise argparse.ArgumentTypeError(f"not process ids: {text!r}; write them like 812,4021")
-    return [int(part) for part in numbers]
-
-
 def _whole(text: str) -> int:
     if not (text.isascii() and text.isdecimal() and len(text) < 10):
         raise argparse.ArgumentTypeError(f"not a whole number: {text!r}; 0 means all")
@@ -142,47 +123,30 @@ def _picture_path(text: str) -> Path:
     return path
 
 
-def build_filter(args: argparse.Namespace) -> Filter:
-    """The filter that the options ask for."""
-    from nodescope.analysis.filter import Filter
+def given_filter(args: argparse.Namespace) -> SampleFilter:
+    """Return which samples the options ask for."""
+    words: dict[str, list[str]] = {}
+    for option in FILTER_OPTIONS:
+        given = getattr(args, option.name, None)
+        if given is not None:
+            words[option.name] = given if isinstance(given, list) else [given]
+    return parse_filter(words)
 
-    return Filter(
-        cpus=None if args.cpu is None else frozenset(args.cpu),
-        pids=frozenset(pid for pids in args.pid for pid in pids) if args.pid else None,
-        comms=tuple(args.comm),
-        cgroups=tuple(args.cgroup),
-        kernel=None if args.mode is None else args.mode == "kernel",
-        frame=_pattern("--frame", args.frame),
-        without_frame=_pattern("--no-frame", args.no_frame),
-    )
+
+def build_filter(args: argparse.Namespace) -> Filter:
+    """Return the filter that the options ask for, ready to be applied."""
+    from nodescope.analysis.filter import compile_filter
+
+    return compile_filter(given_filter(args))
 
 
 def describe_filter(args: argparse.Namespace) -> str:
-    """The filter in words, for a picture's heading."""
-    said = []
-    for name in ("cpu", "comm", "pid", "cgroup", "mode", "frame", "no_frame"):
-        value = getattr(args, name, None)
-        if value:
-            if name == "cpu":
-                value = format_cpu_list(value)
-            elif name == "pid":
-                value = ",".join(str(pid) for pids in value for pid in pids)
-            elif isinstance(value, list):
-                value = " or ".join(value)
-            said.append(f"{name.replace('_', ' ')} {value}")
-    return ", ".join(said)
-
-
-def _pattern(option: str, text: str | None) -> re.Pattern[str] | None:
-    if text is None:
-        return None
-    try:
-        return re.compile(text)
-    except (re.error, OverflowError, RecursionError) as error:
-        raise UsageError(
-            f"{option}: not a regular expression: {text!r}: {error}",
-            hint="escape characters that mean themselves, as in `operator\\(\\)`",
-        ) from error
+    """Return the filter in words, for a picture's heading."""
+    said: dict[str, list[str]] = {}
+    for name, text in given_filter(args).words():
+        said.setdefault(name, []).append(text)
+    return ", ".join(f"{name.replace('_', ' ')} {' or '.join(texts)}"
+                     for name, texts in said.items())  # fmt: skip
 
 
 # -- the window ---------------------------------------------------------------
@@ -219,13 +183,8 @@ def _days(extent: TimeExtent, *, local: bool) -> Iterator[str]:
         yield (last.date() - timedelta(days=back)).isoformat()
 
 
-def choose_window(
-    args: argparse.Namespace, extent: TimeExtent, now_ns: int, since_ns: int | None = None
-) -> Window:
-    """The window that the options ask for, cut to what was recorded, or from `since_ns` on."""
-    from nodescope.recording.window import Window
-
-    first_ns = extent.from_ns if since_ns is None else since_ns
+def given_when(args: argparse.Namespace, extent: TimeExtent, now_ns: int) -> When | None:
+    """Return the time that the options ask for; None for the whole recording."""
     kinds = [args.at is not None, args.last is not None, bool(args.start or args.end)]
     if sum(kinds) > 1:
         raise UsageError(
@@ -234,21 +193,22 @@ def choose_window(
     if args.around is not None and args.at is None:
         raise UsageError("--around needs --at", hint="as in --at 12:00:05 --around 5s")
     if args.at is not None:
-        at_ns = parse_time_ns(args.at, extent, now_ns)
-        around_ns = DEFAULT_AROUND_NS if args.around is None else args.around
-        asked = Window(at_ns - around_ns, at_ns + around_ns)
-    elif args.last is not None:
-        asked = Window(extent.to_ns - args.last, extent.to_ns)
-    else:
-        start_ns = parse_time_ns(args.start, extent, now_ns) if args.start else first_ns
-        asked = Window(
-            start_ns, parse_time_ns(args.end, extent, now_ns) if args.end else extent.to_ns
-        )
-        if args.start and args.end and asked.to_ns <= asked.from_ns:
-            raise UsageError(
-                f"the window ends before it starts: {args.start!r} to {args.end!r}",
-                hint="--from is the earlier one",
-            )
+        return Moment(parse_time_ns(args.at, extent, now_ns), args.around)
+    if args.last is not None:
+        return Last(args.last)
+    ends = [parse_time_ns(text, extent, now_ns) if text else None
+            for text in (args.start, args.end)]  # fmt: skip
+    return Span(*ends) if any(kinds) else None
+
+
+def choose_window(
+    args: argparse.Namespace, extent: TimeExtent, now_ns: int, since_ns: int | None = None
+) -> Window:
+    """Return the window that the options ask for, cut to what was recorded, or from `since_ns`."""
+    from nodescope.recording.window import Window, window_of
+
+    asked = window_of(given_when(args, extent, now_ns), extent, since_ns)
+    first_ns = extent.from_ns if since_ns is None else since_ns
     window = Window(max(asked.from_ns, first_ns), extent.clip(asked).to_ns)
     if window.to_ns <= window.from_ns:
         covered = f"{format_moment(first_ns)} to {format_moment(extent.to_ns)}"
@@ -271,14 +231,18 @@ def _moment(moment_ns: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class OpenedView:
     """A recording, the window on it, and where to show it."""
 
-    node: str
-    segments: list[Segment]
+    recording: Recording
     window: Window
     terminal: Terminal
     filter: str
+
+    @property
+    def node(self) -> str:
+        """What the node is called."""
+        return self.recording.node_name
 
     def heading(self, what: str, samples: int | None = None) -> str:
         """What is shown, of which node, when, and of what."""
@@ -292,20 +256,18 @@ class View:
 
     def parts(self) -> Iterator[SampleColumns]:
         """Samples by segment, with a progress bar if it takes long."""
-        from nodescope.recording.window import overlapping, read_parts
-
-        count = len(overlapping(self.segments, self.window))
-        return with_progress(read_parts(self.segments, self.window), count)
+        count = len(self.recording.overlapping(self.window))
+        return with_progress(self.recording.samples(self.window), count)
 
 
-def open_view(args: argparse.Namespace, *, history: bool = False) -> View:
+def open_view(args: argparse.Namespace, *, history: bool = False) -> OpenedView:
     """Open the archive and choose the window; with events of the time before it, if asked."""
     import os
 
     from nodescope.archive.memory import keep_memory
     from nodescope.archive.reader import Archive
     from nodescope.pictures.terminal import detect_terminal
-    from nodescope.recording.window import TimeExtent, find_history
+    from nodescope.recording.recording import Recording
 
     keep_memory()
     if isinstance(sys.stdout, io.TextIOWrapper):
@@ -315,15 +277,14 @@ def open_view(args: argparse.Namespace, *, history: bool = False) -> View:
     listing = archive.listing()
     for error in listing.damaged:
         print(f"nodescope: left out: {error}", file=sys.stderr)
-    segments = listing.segments
-    if not segments:
-        raise ArchiveError(path, "nothing is recorded in it", hint="see `nodescope status`")
-    extent = TimeExtent(segments)
-    since_ns = find_history(segments).from_ns if history else None
-    return View(
-        node=str(archive.info.node.get("name") or "node"),
-        segments=segments,
-        window=choose_window(args, extent, time.time_ns(), since_ns),
+    recording = Recording(listing.segments, archive.info.node)
+    if not recording.parts:
+        status = options.status_command(args)
+        raise ArchiveError(path, "nothing is recorded in it", hint=f"see `{status}`")
+    since_ns = recording.history.from_ns if history else None
+    return OpenedView(
+        recording,
+        window=choose_window(args, recording.extent, time.time_ns(), since_ns),
         terminal=detect_terminal(sys.stdout, os.environ),
         filter=describe_filter(args),
     )
@@ -331,31 +292,34 @@ def open_view(args: argparse.Namespace, *, history: bool = False) -> View:
 
 def open_moment(args: argparse.Namespace) -> tuple[Case, int]:
     """The recording, to be asked for what was known at `--at`."""
-    from nodescope.archive.reader import Archive
     from nodescope.diagnosis.case import Case
-    from nodescope.recording.window import TimeExtent, Window
+    from nodescope.recording.recording import Recording
+    from nodescope.recording.window import Window
 
     path = options.archive_path(args)
-    segments = Archive.open(path).segments()
-    if not segments:
-        raise ArchiveError(path, "nothing is recorded in it", hint="see `nodescope status`")
-    at_ns = parse_time_ns(args.at, TimeExtent(segments), time.time_ns())
-    return Case(segments, Window(at_ns, at_ns + 1)), at_ns
+    recording = Recording.open(path)
+    if not recording.parts:
+        status = options.status_command(args)
+        raise ArchiveError(path, "nothing is recorded in it", hint=f"see `{status}`")
+    at_ns = parse_time_ns(args.at, recording.extent, time.time_ns())
+    return Case(recording, Window(at_ns, at_ns + 1)), at_ns
 
 
-def open_glance(args: argparse.Namespace, path: Path) -> tuple[View, Glance]:
+def open_glance(args: argparse.Namespace, path: Path) -> tuple[OpenedView, Glance]:
     """Look at a capture without importing it, and choose the window."""
     import os
 
     from nodescope.exchange.glance import read_glance
     from nodescope.pictures.terminal import detect_terminal
+    from nodescope.recording.recording import Recording
     from nodescope.recording.window import TimeExtent
 
     glance = read_glance(path)
     note(glance.stopped)
     window = choose_window(args, TimeExtent([glance]), time.time_ns())
     terminal = detect_terminal(sys.stdout, os.environ)
-    return View(glance.node or "node", [], window, terminal, describe_filter(args)), glance
+    recording = Recording([], {"name": glance.node})
+    return OpenedView(recording, window, terminal, describe_filter(args)), glance
 
 
 def with_progress(parts: Iterable[_T], count: int) -> Iterator[_T]:

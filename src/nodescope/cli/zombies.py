@@ -140,7 +140,7 @@ def _show_recorded(args: argparse.Namespace) -> int:
     if found is None:
         raise UsageError(
             f"no memory cgroups were recorded up to {args.at!r}",
-            hint="see `nodescope status` for what was",
+            hint=f"see `{options.status_command(args)}` for what was",
         )
     if args.json:
         options.print_json(found)
@@ -152,13 +152,13 @@ def _show_recorded(args: argparse.Namespace) -> int:
 def _history(args: argparse.Namespace) -> History | None:
     if not args.trend and args.archive is None:
         return None
-    from nodescope.archive.reader import Archive
     from nodescope.judgement.zombie_history import read_history
+    from nodescope.recording.recording import Recording
     from nodescope.recording.window import Window
 
     now = time.time_ns()
-    archive = Archive.open(options.archive_path(args))
-    return read_history(archive.segments(), Window(now - _HOUR_NS, now))
+    recording = Recording.open(options.archive_path(args))
+    return read_history(recording, Window(now - _HOUR_NS, now))
 
 
 def _watch(

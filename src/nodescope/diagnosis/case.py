@@ -7,26 +7,20 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
 
 from nodescope.analysis.cores import F64, CoreShares, derive_shares
 from nodescope.analysis.stack_rows import I64
-from nodescope.archive.reader import Segment
 from nodescope.archive.stack_tree import find_callers
 from nodescope.recording.core_readings import STATES, CoreReadings
+from nodescope.recording.events import Event
+from nodescope.recording.recording import Recording
 from nodescope.recording.sample_columns import SampleColumns
-from nodescope.recording.window import (
-    SECOND_NS,
-    Event,
-    TimeExtent,
-    Window,
-    overlapping,
-    read_cores,
-    read_events,
-    read_parts,
-)
+from nodescope.recording.window import SECOND_NS, Window
+from nodescope.records.table import RowType
 
 NEARLY = 0.8
 LOOKBACK_NS = 3600 * SECOND_NS  # what makes trouble lies before it, also before the window
@@ -60,11 +54,11 @@ class Stack:
 class Case:
     """One recording, one window. Symptoms are of the window; their causes may lie before it."""
 
-    def __init__(self, segments: Sequence[Segment], window: Window) -> None:
-        self.segments = segments
+    def __init__(self, recording: Recording, window: Window) -> None:
+        self.recording = recording
         self.window = window
         # Not what logs remember of the time before: nobody looked at the node then.
-        self._start_ns = TimeExtent(segments).from_ns if segments else window.from_ns
+        self._start_ns = recording.extent.from_ns if recording.parts else window.from_ns
         start_ns = max(window.from_ns - LOOKBACK_NS, min(window.from_ns, self._start_ns))
         self.reach = Window(start_ns, window.to_ns + LOOKAHEAD_NS)
 
@@ -75,8 +69,7 @@ class Case:
 
     @cached_property
     def _events_in_reach(self) -> list[Event]:
-        found = read_events(self.segments, self.reach)
-        return sorted(found, key=lambda event: event.time_ns)
+        return self.recording.events(self.reach)
 
     def events_of(self, *kinds: str, within: Window | None = None) -> list[Event]:
         """Events of some kinds, of the window or `within` another in reach."""
@@ -90,63 +83,33 @@ class Case:
     # -- tables ------------------------------------------------------------
 
     def recorded(self, table: str) -> bool:
-        """Whether the window has any row of a table."""
-        return self._holds(table, self.window)
+        """Decide whether the window has any row of a table."""
+        return self.recording.has(table, self.window)
 
     def observed(self, table: str) -> bool:
-        """Whether anybody looked: an observer that had nothing to tell is not missing."""
-        return table in self._observers or self._holds(table, self.reach)
+        """Decide whether anybody looked: an observer that had nothing to tell is not missing."""
+        return bool(self.recording.coverage(table, self.reach))
 
-    def _holds(self, table: str, window: Window) -> bool:
-        return any(table in s.description.tables for s in overlapping(self.segments, window))
+    def rows(self, kind: type[RowType], window: Window) -> list[RowType]:
+        """Return the typed rows of a window, in the order of time."""
+        rows = self.recording.rows(kind, window)
+        return sorted(rows, key=attrgetter("time_ns"))
 
-    @cached_property
-    def _observers(self) -> frozenset[str]:
-        """Those that were asked: each says what it cost, once a minute."""
-        return frozenset(row["source"] for row in self.rows("source_costs", self.reach))
-
-    def rows(self, table: str, window: Window) -> list[dict[str, Any]]:
-        """Rows of a table in a window, with their wall time as `time_ns`."""
-        return [row for part in self._parts(table, window) for row in part]
-
-    def _parts(self, table: str, window: Window) -> Iterator[list[dict[str, Any]]]:
-        for segment in overlapping(self.segments, window):
-            if table not in segment.description.tables:
-                continue
-            content = segment.read(table)
-            times = segment.wall_ns(content.column("time_ns").to_numpy())
-            inside = np.flatnonzero((times >= window.from_ns) & (times < window.to_ns))
-            listed = content.take(inside.tolist()).to_pylist() if len(inside) else []
-            for row, at in zip(listed, inside.tolist(), strict=True):
-                row["time_ns"] = int(times[at])
-            yield listed
-
-    def state(self, table: str, keys: Sequence[str], at_ns: int) -> list[dict[str, Any]]:
-        """The last row of each subject before a moment, of the segment that moment lies in.
-
-        A segment says everything once at its start, so none before it is needed; if
-        it is too young to have done so, the one before is asked too.
-        """
-        for reach in (130, 600, 7200):
-            window = Window(at_ns - reach * SECOND_NS, at_ns + 1)
-            latest: dict[tuple[Any, ...], dict[str, Any]] = {}
-            for row in sorted(self.rows(table, window), key=lambda row: row["time_ns"]):
-                latest[tuple(row[key] for key in keys)] = row
-            if latest:
-                return list(latest.values())
-        return []
+    def state(self, kind: type[RowType], at_ns: int) -> list[RowType]:
+        """Return the last row of each subject at a moment."""
+        return self.recording.state(kind, at_ns)
 
     # -- cores -------------------------------------------------------------
 
     def shares(self, window: Window) -> CoreShares:
         """Each second of each core."""
-        readings = read_cores(self.segments, window)
+        readings = self.recording.core_readings(window)
         return derive_shares(readings, window.from_ns, window.to_ns, SECOND_NS)
 
     def held_cores(self, window: Window, least_s: float = 3.0, share: float = 0.9) -> list[Held]:
         """Cores that were in the kernel for at least that long without a pause."""
         found: list[Held] = []
-        for part in read_cores(self.segments, window):
+        for part in self.recording.core_readings(window):
             same, ratio = _kernel_shares(part)
             found += _runs(part.cpu[same], part.time_ns[same], part.time_ns[same + 1], ratio)
         joined = _join(sorted(found, key=lambda each: (each.cpu, each.from_ns)))
@@ -162,7 +125,7 @@ class Case:
         """Second by second the share in the kernel: of the busiest core, and of all."""
         length = max(1, window.length_ns // SECOND_NS)
         most, total, count = np.full(length, np.nan), np.zeros(length), np.zeros(length)
-        for part in read_cores(self.segments, window):
+        for part in self.recording.core_readings(window):
             same, ratio = _kernel_shares(part)
             second = (part.time_ns[same + 1] - window.from_ns) // SECOND_NS
             inside = (second >= 0) & (second < length)
@@ -177,7 +140,7 @@ class Case:
     def stacks(self, window: Window, cpu: int | None = None) -> list[Stack]:
         """Samples by comm and kernel stack, of one core or of all."""
         counts: Counter[tuple[str, bool, tuple[str, ...]]] = Counter()
-        for part in read_parts(self.segments, window):
+        for part in self.recording.samples(window):
             profile = part.profile if cpu is None else part.profile[part.cpu == cpu]
             for key, samples in _count_stacks(part, profile):
                 counts[key] += samples
@@ -186,7 +149,7 @@ class Case:
     def cgroups(self, window: Window, cpu: int, comm: str) -> Counter[str]:
         """Samples of a comm on a core by the path of their cgroup; `""` where it is not known."""
         counts: Counter[str] = Counter()
-        for part in read_parts(self.segments, window):
+        for part in self.recording.samples(window):
             if comm not in part.comms:
                 continue
             code = part.comms.index(comm)
@@ -199,7 +162,7 @@ class Case:
     def cores_of(self, window: Window, comm: str) -> Counter[int]:
         """The samples of a comm by core."""
         counts: Counter[int] = Counter()
-        for part in read_parts(self.segments, window):
+        for part in self.recording.samples(window):
             if comm in part.comms:
                 mine = part.profile_comm[part.profile] == part.comms.index(comm)
                 cpus, samples = np.unique(part.cpu[mine], return_counts=True)
@@ -208,7 +171,7 @@ class Case:
 
     def busy_share(self, window: Window, cpu: int | None = None) -> float | None:
         """How busy the node was on average, or one core."""
-        readings = read_cores(self.segments, window)
+        readings = self.recording.core_readings(window)
         only = None if cpu is None else (cpu,)
         busy = derive_shares(readings, window.from_ns, window.to_ns, SECOND_NS, only).busy
         return None if np.isnan(busy).all() else float(np.nanmean(busy))

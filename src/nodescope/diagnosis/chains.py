@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from nodescope.analysis.compare import Change, Comparison
 from nodescope.diagnosis.case import Case, Held
+from nodescope.diagnosis.evidence_views import view_cores, view_flame, view_top
 from nodescope.diagnosis.finding import Chain, Link, Root, RuledOut, exclude_each_other
 from nodescope.diagnosis.links.baseline import change_of, compare_before, describe_change, rose
 from nodescope.diagnosis.links.kernel_work import add_mechanism
@@ -26,12 +27,13 @@ from nodescope.diagnosis.links.states import (
 )
 from nodescope.diagnosis.proposals import is_blamed, propose
 from nodescope.diagnosis.rules.mechanism import load_mechanisms
-from nodescope.diagnosis.showing import between
 from nodescope.diagnosis.story import Story
 from nodescope.diagnosis.symptoms.incidents import Incident
 from nodescope.diagnosis.symptoms.moments import Standing
 from nodescope.pictures.text import clock
-from nodescope.recording.window import SECOND_NS, Window, overlapping
+from nodescope.recording.window import SECOND_NS, Window
+from nodescope.records.action import TargetName, with_names
+from nodescope.records.view import Span, View
 
 IN_KERNEL = 0.5  # of a busy core's samples: less is no matter of the kernel
 
@@ -91,8 +93,23 @@ def _make_chain(
     steps = propose(case, links, root, at_ns)
     if of is None:
         return Chain(links, root, arithmetic=arithmetic, steps=steps)
-    fixes = of.fix if is_blamed(links) or not of.stop else (of.stop, *of.fix)
-    return Chain(links, root, of.name, fixes, arithmetic, of.meaning, of.check, steps)
+    proposed = of.fix if is_blamed(links) or of.stop is None else (of.stop, *of.fix)
+    names = _known_names(story, links)
+    fixes = tuple(with_names(action, names) for action in proposed)
+    shown = [action.view for action in fixes]
+    check = tuple(view for view in of.check if view not in shown)
+    return Chain(links, root, of.name, fixes, arithmetic, of.meaning, check, steps)
+
+
+def _known_names(story: Story, links: tuple[Link, ...]) -> dict[TargetName, str]:
+    """Return by kind what is known by name: the process, and the cgroup at its limit."""
+    names: dict[TargetName, str] = {}
+    if story.comm:
+        names["process"] = story.comm
+    for link in links:
+        if link.kind == "state" and link.subject.startswith("/"):
+            names["cgroup"] = link.subject
+    return names
 
 
 def _to_owner(case: Case, story: Story) -> list[Chain]:
@@ -103,7 +120,7 @@ def _to_owner(case: Case, story: Story) -> list[Chain]:
     links, root = owner
     story.links += links
     if root.kind == "unit" and not case.observed("units"):
-        story.lacks("units", f"why {root.name} runs is not known", "`nodescope doctor`")
+        story.lacks("units", f"why {root.name} runs is not known", show=View("doctor"))
     return _chain(case, story, root)
 
 
@@ -120,7 +137,7 @@ def _task_link(case: Case, story: Story, found: Comparison | None) -> bool:
     if not total:
         story.lacks(
             "samples", f"nobody knows who was on core {held.cpu}",
-            "`nodescope doctor` says why no samples are taken",
+            "see why no samples were taken", View("doctor"),
         )  # fmt: skip
         return False
     by: Counter[str] = Counter()
@@ -131,7 +148,7 @@ def _task_link(case: Case, story: Story, found: Comparison | None) -> bool:
     if share < 0.5:
         story.lacks(
             "one process", f"core {held.cpu} was shared by many: {', '.join(list(by)[:4])}",
-            f"nodescope flame --cpu {held.cpu} {between(held.from_ns, held.to_ns)}",
+            show=view_flame(held),
         )  # fmt: skip
         return False
     story.comm = comm
@@ -149,7 +166,7 @@ def _task_link(case: Case, story: Story, found: Comparison | None) -> bool:
             "task", comm,
             f"{comm} had {share:.0%} of core {held.cpu}'s samples in those seconds{against}",
             strength,
-            f"nodescope top --by comm --cpu {held.cpu} {between(held.from_ns, held.to_ns)}",
+            view_top(held, "comm"),
             f"{comm} as busy in the kernel at other times without harm",
         )
     )  # fmt: skip
@@ -180,7 +197,7 @@ def _standing_link(case: Case, standing: Standing, held: Held) -> Link:
     return Link(
         "core", f"cpu{held.cpu}",
         f"core {held.cpu} was {said}{node_average(case, held)}{usual}", strength,
-        f"nodescope cores {between(held.from_ns - 5 * SECOND_NS, held.to_ns)}",
+        view_cores(held.from_ns, held.to_ns),
         "cores that are so at other times without harm",
     )  # fmt: skip
 
@@ -194,7 +211,7 @@ def _grown_link(standing: Standing) -> Link:
     assert change is not None
     return Link(
         "task", comm, f"{comm} had {describe_change(found, change)}", 0.5 + _surprise(change),
-        f"nodescope compare {between(standing.span.from_ns, standing.span.to_ns)}",
+        View("compare", Span(standing.span.from_ns, standing.span.to_ns)),
         f"{comm} as busy at other times without harm",
     )  # fmt: skip
 
@@ -235,7 +252,7 @@ def _with_state(case: Case, story: Story) -> list[Chain]:
         if not case.observed(table):
             story.lacks(
                 table, "part of where the zombies come from is not known",
-                f"record with the observer that fills `{table}`; `nodescope doctor`",
+                f"record with the observer that fills `{table}`", View("doctor"),
             )  # fmt: skip
     if not origins:
         return _chain(case, story, Root("state", "zombie memory cgroups"))
@@ -270,7 +287,7 @@ def _without_zombies(case: Case, story: Story, dying: int) -> list[Chain]:
 
 def _uptime(case: Case, at_ns: int) -> float | None:
     """How long the node had been up: the monotonic clock starts with it."""
-    for segment in overlapping(case.segments, Window(at_ns - SECOND_NS, at_ns)):
+    for segment in case.recording.overlapping(Window(at_ns - SECOND_NS, at_ns)):
         start = segment.description.start
         return (start.monotonic_ns + at_ns - start.wall_ns) / SECOND_NS
     return None

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from nodescope.archive.reader import Segment
 from nodescope.diagnosis.case import Case
 from nodescope.diagnosis.chains import build, build_moment
 from nodescope.diagnosis.finding import Chain, Diagnosis, Finding, Missing
 from nodescope.diagnosis.rules.suspects import with_show
-from nodescope.diagnosis.showing import between
 from nodescope.diagnosis.story import Story
 from nodescope.diagnosis.symptoms.incidents import Incident, find_incidents
 from nodescope.diagnosis.symptoms.moments import find_standing
 from nodescope.diagnosis.symptoms.recurrence import describe_recurrence
 from nodescope.pictures.text import iso
-from nodescope.recording.window import SECOND_NS, Window, find_history, read_events
+from nodescope.recording.recording import Recording
+from nodescope.recording.window import SECOND_NS, Window
 from nodescope.records import EVENT_KINDS
+from nodescope.records.view import Span, View
 
 BEFORE = "the time before the recording"
 IN_FULL = 3  # incidents that are compared with a baseline, the dearest part
@@ -32,13 +32,13 @@ _UNSEEN = {
 
 
 def diagnose(
-    segments: Sequence[Segment],
+    recording: Recording,
     window: Window,
     at_ns: int | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Diagnosis:
     """Everything that went wrong in the window, or near one moment of it."""
-    case = Case(segments, window)
+    case = Case(recording, window)
     incidents = find_incidents(case, at_ns)
     result = Diagnosis(window.from_ns, window.to_ns)
     followed, left = _choose(incidents)
@@ -83,7 +83,7 @@ def _count(result: Diagnosis, left: Sequence[Incident], total: int) -> None:
             f"{len(left)} of {total} incidents",
             f"not followed, so nothing is known of their causes: {named}, from {iso(min(times))} "
             f"to {iso(max(times))}",
-            f"nodescope diagnose {between(min(times) - SECOND_NS, max(times) + SECOND_NS)}",
+            show=View("diagnose", Span(min(times) - SECOND_NS, max(times) + SECOND_NS)),
         )
     )
 
@@ -134,12 +134,12 @@ def _key(finding: Finding) -> tuple[object, ...] | None:
 
 def _older(case: Case) -> list[Missing]:
     """What the kernel's log remembers of the time before the recording; nothing else does."""
-    before = find_history(case.segments)
+    before = case.recording.history
     if case.window.from_ns > before.to_ns:
         return []
     unfollowed = Window(before.from_ns, min(before.to_ns, case.reach.from_ns))
     serious = Counter(
-        event.kind for event in read_events(case.segments, unfollowed)
+        event.kind for event in case.recording.events(unfollowed)
         if event.kind in EVENT_KINDS and EVENT_KINDS[event.kind].serious
     )  # fmt: skip
     if not serious:
@@ -148,7 +148,7 @@ def _older(case: Case) -> list[Missing]:
     return [
         Missing(
             BEFORE, f"the kernel's log tells of {named} in it; nothing else was recorded then",
-            f"`nodescope events --serious --to {iso(unfollowed.to_ns)}`",
+            show=View("events", Span(to_ns=unfollowed.to_ns), serious=True),
         )
     ]  # fmt: skip
 
@@ -165,7 +165,7 @@ def _missing_tables(case: Case, result: Diagnosis) -> list[Missing]:
     }
     told = {each.what for each in result.missing}
     return [
-        Missing(what, _UNSEEN[what], "`nodescope doctor`")
+        Missing(what, _UNSEEN[what], show=View("doctor"))
         for what, there in seen.items()
         if not there and what not in told
     ]

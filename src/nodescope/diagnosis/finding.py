@@ -10,9 +10,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from nodescope.diagnosis.rules.calibration import calibrated
+from nodescope.records.action import Action
+from nodescope.records.view import View
 
 SURE = 6.0  # nats: nothing of this is surer than 400 to 1
 
@@ -38,7 +41,7 @@ class Link:
     subject: str
     statement: str
     strength: float
-    show: str  # a command
+    show: View
     refute: str = ""  # what would speak against it
 
     @property
@@ -65,25 +68,17 @@ class Root:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """Something that helps: in words, and as a command where there is one. It is not run."""
-
-    statement: str
-    command: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Chain:
     """From the symptom to what is behind it."""
 
     links: tuple[Link, ...]
     root: Root
     mechanism: str | None = None
-    fixes: tuple[str, ...] = ()
+    fixes: tuple[Action, ...] = ()
     arithmetic: str | None = None
     meaning: str = ""  # of the mechanism
-    check: tuple[str, ...] = ()  # commands that look for it elsewhere
-    steps: tuple[Step, ...] = ()  # what to do about the root, before `fixes`
+    check: tuple[View, ...] = ()  # that look for it elsewhere
+    steps: tuple[Action, ...] = ()  # what to do about the root, before `fixes`
     share: float = 1.0  # less where others that exclude it are as likely
 
     @property
@@ -118,16 +113,17 @@ class RuledOut:
 
     name: str
     statement: str
-    show: str = ""  # a command; `suspects` gives it
+    show: View | None = None  # `suspects` gives it
 
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """What was not recorded, and what would have told it."""
+    """What was not recorded or not followed, and what to do about it."""
 
     what: str
     consequence: str
-    hint: str
+    advice: str = ""  # in words
+    show: View | None = None  # where to look
 
 
 @dataclass(slots=True)
@@ -154,3 +150,4 @@ class Diagnosis:
     to_ns: int
     findings: list[Finding] = field(default_factory=list)
     missing: list[Missing] = field(default_factory=list)
+    archive: Path | None = None  # the recording; None is the one that commands read by default

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from nodescope.diagnosis.case import Held
 from nodescope.diagnosis.finding import Link, Missing, RuledOut
 from nodescope.diagnosis.rules.mechanism import Mechanism
+from nodescope.records.view import View
 
 
 @dataclass(slots=True)
@@ -22,7 +23,9 @@ class Story:
     p: float | None = None
     compared: bool = True  # with the time before: that is not done for every incident
 
-    def lacks(self, what: str, consequence: str, hint: str) -> None:
+    def lacks(
+        self, what: str, consequence: str, advice: str = "", show: View | None = None
+    ) -> None:
         """Name what is missing, once."""
         if all(each.what != what for each in self.missing):
-            self.missing.append(Missing(what, consequence, hint))
+            self.missing.append(Missing(what, consequence, advice, show))

@@ -20,6 +20,8 @@ import numpy.typing as npt
 
 from nodescope.errors import MalformedSource, source_error
 from nodescope.ingest.sink import ImportReport, Sink
+from nodescope.records.view import View
+from nodescope.records.view_forms import render_command
 
 HEAD_BYTES = 64 << 10
 I64 = npt.NDArray[np.int64]
@@ -79,7 +81,7 @@ def find_format(path: Path) -> ImportFormat:
         if known.detect(head, path):
             return known
     if head.startswith(b"PK\x03\x04"):
-        hint = f"a bundle is read as it is: nodescope diagnose --archive {path}"
+        hint = f"a bundle is read as it is: `{render_command(View('diagnose'), path)}`"
         raise MalformedSource(path, "not a capture but a zip file", hint=hint)
     expected = ", ".join(known.name for known in all_formats())
     begins = "it is empty" if not head else f"it begins with {head[:16]!r}"

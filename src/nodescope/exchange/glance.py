@@ -6,6 +6,7 @@ read: no names, no stacks, no archive. What needs those is asked of an import.
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,6 +28,7 @@ _CPU = np.uint64(0xFFFFFFFF)
 class Glance:
     """The samples of a capture, in file order; `cpu` is -1 where the file does not tell."""
 
+    path: Path
     node: str | None
     time_ns: I64  # of the wall
     cpu: I64
@@ -73,6 +75,7 @@ def read_glance(path: Path) -> Glance:
     if records.stopped_at is not None:
         stopped = f"{path} is whole up to byte {records.stopped_at}: {records.stopped_why}"
     return Glance(
+        path,
         header.hostname or (named.host if named else None),
         chosen.time_ns + clock.offset_ns,
         cpu,
@@ -82,12 +85,18 @@ def read_glance(path: Path) -> Glance:
     )
 
 
+def _import_command(path: Path) -> str:
+    """Return the command that imports a file into an archive beside it."""
+    archive = path.with_name(f"{path.name}.archive").absolute()
+    return shlex.join(["nodescope", "import", str(path.absolute()), "--archive", str(archive)])
+
+
 def choose_glanced(glance: Glance, chosen: Filter, from_ns: int, to_ns: int) -> I64:
     """When the samples of a file were taken that pass; refuses what only an import can tell."""
     if chosen != Filter(cpus=chosen.cpus, pids=chosen.pids, kernel=chosen.kernel):
         raise UsageError(
             "a file that is not imported has no names, cgroups or functions to choose by",
-            hint="first run `nodescope import FILE --archive DIR`",
+            hint=f"import it first: `{_import_command(glance.path)}`",
         )
     passing = (glance.time_ns >= from_ns) & (glance.time_ns < to_ns)
     if chosen.cpus is not None:

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from nodescope.archive.reader import Segment
 from nodescope.judgement.container_loops import (
     LOOK_BACK_NS,
     MINUTE_NS,
@@ -16,7 +15,9 @@ from nodescope.judgement.container_loops import (
     find_loops,
 )
 from nodescope.quantities import format_duration
-from nodescope.recording.window import Event, Window, read_events
+from nodescope.recording.events import Event
+from nodescope.recording.recording import Recording
+from nodescope.recording.window import Window
 from nodescope.sources.containers.container import Container, ContainerHappening, HappeningKind
 
 STEADY_NS = 10 * MINUTE_NS  # a run this long is a success of its kind
@@ -39,9 +40,9 @@ class ContainerVerdict:
     kind: str = "container"
 
 
-def read_happenings(segments: Sequence[Segment], wall_ns: int) -> list[ContainerHappening]:
+def read_happenings(recording: Recording, wall_ns: int) -> list[ContainerHappening]:
     """What a recording has of containers, from the time that counts for loops."""
-    return happenings_of(read_events(segments, Window(wall_ns - LOOK_BACK_NS, wall_ns + 1)))
+    return happenings_of(recording.events(Window(wall_ns - LOOK_BACK_NS, wall_ns + 1)))
 
 
 def happenings_of(events: Iterable[Event]) -> list[ContainerHappening]:

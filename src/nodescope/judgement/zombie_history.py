@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from nodescope.archive.reader import Segment
 from nodescope.judgement.zombies import Nature, Trend, find_nature, find_trend
-from nodescope.recording.window import Window, overlapping
+from nodescope.recording.part import Part
+from nodescope.recording.recording import Recording
+from nodescope.recording.window import Window
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +32,12 @@ class History:
         return find_nature(self.times_ns, self.dying, self.removed, self.unreleased)
 
 
-def read_history(segments: Sequence[Segment], window: Window) -> History:
+def read_history(recording: Recording, window: Window) -> History:
     """Read what was recorded in a window."""
     looks: list[tuple[int, int]] = []
     removed = 0
     held: dict[tuple[str, str, str | None], int] = {}
-    for segment in overlapping(segments, window):
+    for segment in recording.overlapping(window):
         table = segment.read("memory_cgroups", ["time_ns", "dying"])
         times = segment.wall_ns(table.column("time_ns").to_numpy())
         values = table.column("dying").to_pylist()
@@ -56,9 +56,7 @@ def read_history(segments: Sequence[Segment], window: Window) -> History:
     )
 
 
-def _read_churn(
-    segment: Segment, window: Window, held: dict[tuple[str, str, str | None], int]
-) -> int:
+def _read_churn(segment: Part, window: Window, held: dict[tuple[str, str, str | None], int]) -> int:
     names = ["time_ns", "parent", "pattern", "maker", "removed", "unreleased"]
     table = segment.read("cgroup_churn", names)
     times = segment.wall_ns(table.column("time_ns").to_numpy())

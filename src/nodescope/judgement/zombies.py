@@ -13,6 +13,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from nodescope.records.view import View
+from nodescope.records.view_forms import render_command
+
 Level = Literal["healthy", "warn", "critical", "unknown"]
 Nature = Literal["leak", "cache", "unknown"]
 
@@ -170,7 +173,8 @@ def advise(
     `parents` are (path, held bytes by kind, directory); `reclaim_file` is the file
     by which a parent can be told to reclaim on this kernel, if there is one.
     """
-    advice = [Advice(None, True, "stop what makes them first: `nodescope zombies --watch 60s`")]
+    watch = render_command(View("zombies", watch_ns=60 * SECOND_NS))
+    advice = [Advice(None, True, "stop what makes them first; this says what does", watch)]
     kinds: set[str] = set()
     for path, amounts, directory in parents:
         least = _WORTH * sum(amounts.values())
@@ -178,7 +182,7 @@ def advise(
         kinds.update(held)
         if "shmem" in held:
             text = "delete the tmpfs files that pin them, or end who holds them open"
-            advice.append(Advice(path, True, text, "nodescope zombies --files"))
+            advice.append(Advice(path, True, text, render_command(View("zombies", files=True))))
         if "file" in held and reclaim_file is not None and path != "/":
             text = "reclaim the page cache below it, also what lives there uses (EAGAIN is fine)"
             amount = "0" if reclaim_file == "memory.force_empty" else str(held["file"])

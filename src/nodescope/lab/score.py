@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from nodescope.archive.reader import Archive
 from nodescope.diagnosis.diagnose import diagnose
 from nodescope.diagnosis.finding import Chain, Diagnosis
 from nodescope.lab.scenario import ZOMBIE_WALKS, Truth
-from nodescope.recording.window import TimeExtent, Window
+from nodescope.recording.recording import Recording
+from nodescope.recording.window import Window
 
 # What no decoy is of: zombies (a state), and those who run things.
 _OTHERS = ("unit", "container", "pod", "state")
@@ -26,9 +26,8 @@ class ScenarioVerdict:
 
 def solve(archive: Path) -> Diagnosis:
     """The diagnosis of a whole recording: a folder, or a bundle."""
-    segments = Archive.open(archive).segments()
-    extent = TimeExtent(segments)
-    return diagnose(segments, Window(extent.from_ns, extent.to_ns))
+    recording = Recording.open(archive)
+    return diagnose(recording, Window(recording.extent.from_ns, recording.extent.to_ns))
 
 
 def judge(truth: Truth, found: Diagnosis) -> ScenarioVerdict:

@@ -18,7 +18,8 @@ from nodescope.analysis.heatmap import Heatmap
 from nodescope.analysis.top import TopEntry
 from nodescope.pictures.text import LONGEST_NAME, iso
 from nodescope.recording.core_readings import STATES
-from nodescope.recording.window import SECOND_NS, Event
+from nodescope.recording.events import Event
+from nodescope.recording.window import SECOND_NS
 
 LARGEST = 2_000_000  # bytes
 HEATMAP_CELLS = 250_000  # of at most seven digits and a comma

@@ -25,8 +25,13 @@ def network_document(network: Network) -> Answer:
     }, said
 
 
-def render_network(network: Network, terminal: Terminal, limit: int) -> str:
-    """Devices with their queues, then the cores that had packet work, then what happened."""
+def render_network(
+    network: Network, terminal: Terminal, limit: int, events: str | None = None
+) -> str:
+    """Return devices with their queues, the cores that had packet work, and what happened.
+
+    `events` is the command that lists all of what happened.
+    """
     lines: list[str] = []
     for nic in network.nics:
         lines += _nic_lines(nic, terminal, limit)
@@ -39,7 +44,7 @@ def render_network(network: Network, terminal: Terminal, limit: int) -> str:
         lines.append(f"  {visible(event.subject)}: {visible(event.message)}")
     if len(network.events) > _EVENTS:
         earlier = len(network.events) - _EVENTS
-        lines.append(terminal.faint(f"  … {earlier:,} earlier: see `nodescope events`"))
+        lines.append(terminal.faint(f"  … {earlier:,} earlier{f': {events}' if events else ''}"))
     return "\n".join(lines)
 
 

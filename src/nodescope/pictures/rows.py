@@ -12,11 +12,12 @@ import numpy as np
 from nodescope.analysis.cores import CoreShares
 from nodescope.analysis.heatmap import Heatmap
 from nodescope.analysis.top import TopEntry
-from nodescope.archive.reader import Segment
-from nodescope.exchange.export.stacks import ExportedStacks, Part, count, label
+from nodescope.exchange.export.stacks import ChosenSamples, ExportedStacks, count, label
 from nodescope.pictures.text import iso
 from nodescope.recording.core_readings import STATES
-from nodescope.recording.window import Event, Window, overlapping
+from nodescope.recording.events import Event
+from nodescope.recording.recording import Recording
+from nodescope.recording.window import Window
 from nodescope.records import Table
 
 Batches = Iterable[dict[str, Any]]
@@ -98,14 +99,14 @@ def event_rows(events: Iterable[Event]) -> ViewRows:
 
 
 def table_rows(
-    segments: Sequence[Segment], window: Window, table: Table, where: Mapping[str, str]
+    recording: Recording, window: Window, table: Table, where: Mapping[str, str]
 ) -> ViewRows:
     """The rows of a table as recorded, on the wall clock; `where` says what columns must be."""
     others = [column for column in table.columns if column.name != "time_ns"]
     types = {column.name: "string" if column.type == "text" else column.type for column in others}
 
     def batches() -> Iterator[dict[str, Any]]:
-        for segment in overlapping(segments, window):
+        for segment in recording.overlapping(window):
             content = segment.read(table.name)
             times = segment.wall_ns(content.column("time_ns").to_numpy())
             inside = (times >= window.from_ns) & (times < window.to_ns)
@@ -124,7 +125,7 @@ def table_rows(
     return ViewRows({"time_ns": "int64", "time": "string", **types}, batches())
 
 
-def sample_rows(parts: Iterable[Part]) -> ViewRows:
+def sample_rows(parts: Iterable[ChosenSamples]) -> ViewRows:
     """One row per sample with its whole stack, outermost first; segment by segment."""
     schema = {
         "time_ns": "int64",

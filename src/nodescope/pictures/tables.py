@@ -9,7 +9,7 @@ from nodescope.analysis.top import TopEntry
 from nodescope.pictures.colour import NIGHT, one
 from nodescope.pictures.terminal import Terminal, bar
 from nodescope.pictures.text import columns_of, fit, fit_end, iso, pad, percent, visible
-from nodescope.recording.window import Event
+from nodescope.recording.events import Event
 
 
 def render_top(entries: Sequence[TopEntry], by: str, terminal: Terminal, left: int = 0) -> str:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 
-from nodescope.archive.description import Gap
 from nodescope.archive.gaps import merge_gaps
 from nodescope.recorder.observation import Event
 from nodescope.records import EVENT_KINDS
+from nodescope.records.recorder import Gap
 
 
 class EventLog:
@@ -33,7 +33,9 @@ class EventLog:
         loud: bool = False,
     ) -> None:
         """Something was not seen. Touching gaps of one kind become one."""
-        self._gaps.append(Gap(from_ns, to_ns, source, cpu, lost, reason))
+        self._gaps.append(
+            Gap(from_ns=from_ns, to_ns=to_ns, source=source, cpu=cpu, lost=lost, reason=reason)
+        )
         if loud:
             self._say(f"{source}: {reason}")
 
@@ -70,10 +72,7 @@ class EventLog:
         rows: dict[str, dict[str, list[object]]] = {}
         if self._gaps:
             gaps = merge_gaps(self._gaps)
-            rows["gaps"] = {
-                name: [getattr(gap, name) for gap in gaps]
-                for name in ("from_ns", "to_ns", "source", "cpu", "lost", "reason")
-            }
+            rows["gaps"] = {name: [getattr(gap, name) for gap in gaps] for name in Gap.names()}
         if self._events:
             rows["events"] = {
                 name: [getattr(event, name) for event in self._events]

@@ -14,7 +14,8 @@ from nodescope.analysis.network import Network, derive_network
 from nodescope.errors import SourceAbsent
 from nodescope.recorder.observation import SECOND_NS, Observer, Setting
 from nodescope.recorder.observers import nics, softnet
-from nodescope.recording.window import Event, Window
+from nodescope.recording.events import Event
+from nodescope.recording.window import Window
 from nodescope.records import TABLES
 from nodescope.sources.places import Places
 

@@ -338,7 +338,7 @@ class Recorder:
         if frozen > limit and not self._frozen_too_much:
             message = (
                 f"what is frozen takes {format_bytes(frozen)}, over --retention-size "
-                f"{format_bytes(limit)}, and is kept; `nodescope freeze --list` shows it"
+                f"{format_bytes(limit)}, and is kept until it is unfrozen"
             )
             self._log.event(now, "retention_exceeded", "archive", message, loud=True)
         self._frozen_too_much = frozen > limit

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from nodescope.recording.part import Part, Parts, overlapping, run_of
+from nodescope.recording.window import SECOND_NS, Window
+
 I64 = npt.NDArray[np.int64]
 STATES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
+NEIGHBOUR_NS = 10 * SECOND_NS  # a rate at the edge of a window needs the reading beyond it
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,3 +23,50 @@ class CoreReadings:
     cpu: I64
     time_ns: I64  # wall
     ticks: I64  # rows × STATES
+
+
+def read_core_readings(parts: Parts, window: Window) -> Iterator[CoreReadings]:
+    """Read what was recorded of core time, from the reading before the window to the one after.
+
+    Each part starts with the last reading of the part before, if the same run of
+    the recorder made both: a segment's end is no hole.
+    """
+    wide = window.widened(NEIGHBOUR_NS)
+    before: CoreReadings | None = None
+    run: tuple[str, int] | None = None
+    for part in overlapping(parts, wide):
+        same = run == run_of(part)
+        run = run_of(part)
+        readings = _read(part, wide)
+        if same and before is not None and len(before.cpu):
+            readings = _joined(before, readings)
+        if len(readings.cpu):
+            yield readings
+            last = np.flatnonzero(np.append(np.diff(readings.cpu) != 0, True))
+            before = CoreReadings(readings.cpu[last], readings.time_ns[last], readings.ticks[last])
+
+
+def count_cores(parts: Parts, window: Window) -> int:
+    """Return how many cores the window's first readings are of; 1 if there are none."""
+    for part in overlapping(parts, window):
+        cpu = part.read("cores", ["cpu"]).column("cpu").to_numpy()
+        if len(cpu):
+            return len(np.unique(cpu))
+    return 1
+
+
+def _read(part: Part, window: Window) -> CoreReadings:
+    table = part.read("cores", ["cpu", "time_ns", *STATES])
+    column = {name: table.column(name).to_numpy().astype(np.int64) for name in table.column_names}
+    time_ns = part.wall_ns(column["time_ns"])
+    inside = (time_ns >= window.from_ns) & (time_ns < window.to_ns)
+    ticks = np.stack([column[state][inside] for state in STATES], axis=1)
+    return CoreReadings(column["cpu"][inside], time_ns[inside], ticks)
+
+
+def _joined(before: CoreReadings, after: CoreReadings) -> CoreReadings:
+    cpu = np.concatenate((before.cpu, after.cpu))
+    time_ns = np.concatenate((before.time_ns, after.time_ns))
+    ticks = np.concatenate((before.ticks, after.ticks))
+    order = np.lexsort((time_ns, cpu))
+    return CoreReadings(cpu[order], time_ns[order], ticks[order])

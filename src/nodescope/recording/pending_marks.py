@@ -7,7 +7,8 @@ from pathlib import Path
 
 from nodescope.archive.marks import list_marks, read_mark
 from nodescope.errors import ArchiveError
-from nodescope.recording.window import Event, Window
+from nodescope.recording.events import Event
+from nodescope.recording.window import Window
 
 
 def read_waiting(root: Path) -> list[Event]:

@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from nodescope.archive.function_paths import FunctionPaths, Runs
-from nodescope.archive.reader import Segment
 from nodescope.archive.schema import text_indices
 from nodescope.errors import CorruptSegment
+from nodescope.recording.part import Part
 
 I64 = npt.NDArray[np.int64]
 U64 = npt.NDArray[np.uint64]
@@ -69,7 +69,7 @@ class WidePaths:
 class SampleColumns:
     """One segment between two wall times, the second excluded."""
 
-    def __init__(self, segment: Segment, from_ns: int | None = None, to_ns: int | None = None):
+    def __init__(self, segment: Part, from_ns: int | None = None, to_ns: int | None = None):
         self.segment = segment
         self.from_ns = from_ns
         self.to_ns = to_ns
@@ -300,7 +300,7 @@ class SampleColumns:
 
     def _checked_tree(self, depth: Small, table: str) -> Small:
         if len(depth) and not _is_tree(depth):
-            path = f"{self.segment.directory}/{table}.parquet"
+            path = self.segment.where(table)
             raise CorruptSegment(path, "its depths are not those of a tree")
         return depth
 
@@ -309,7 +309,7 @@ class SampleColumns:
         extent = self.segment.description.tables.get(table)
         count = 0 if extent is None else extent.rows
         if len(rows) and not (rows.min() >= 0 and rows.max() < count):
-            path = f"{self.segment.directory}/{referring}.parquet"
+            path = self.segment.where(referring)
             raise CorruptSegment(path, f"it refers to rows that {table} does not have")
         return rows
 

@@ -5,327 +5,415 @@ written when they changed, and whole at the start of each segment, so that a
 segment can be understood without those before it.
 """
 
-from __future__ import annotations
+from typing import Annotated
 
-from nodescope.records.table import Column, ColumnKind, Table
-
-_TIME = Column("time_ns", "int64", ColumnKind.TIME, "when it was read", "ns")
+from nodescope.records.table import Row, Table, Time, count, counter, gauge, key, label
 
 
-def _counter(name: str, meaning: str, unit: str = "") -> Column:
-    return Column(name, "int64", ColumnKind.COUNTER, meaning, unit, nullable=True)
+class MemoryCgroupsRow(
+    Row,
+    table="memory_cgroups",
+    help="How many memory cgroups the kernel tracks, and what it costs to walk them.",
+    sorted_by=("time_ns",),
+    observer="memory_cgroups",
+):
+    """Row of `memory_cgroups`."""
+
+    time_ns: Time
+    version: Annotated[str, key("hierarchy of the memory controller: `v1`, `v2` or `hybrid`")]
+    tracked: Annotated[int | None, gauge("memory cgroups the kernel knows")] = None
+    visible: Annotated[int | None, gauge("of them, those that have a directory")] = None
+    dying: Annotated[int | None, gauge("of them, those that were removed and are still held")] = (
+        None
+    )
+    walk_ns: Annotated[
+        int | None, gauge("CPU time to read `walk_file`; null when it was not read", "ns")
+    ] = None
+    walk_file: Annotated[str | None, label("the file read as the walk probe")] = None
 
 
-def _gauge(name: str, meaning: str, unit: str = "") -> Column:
-    return Column(name, "int64", ColumnKind.GAUGE, meaning, unit, nullable=True)
+class DyingParentRow(
+    Row,
+    table="dying_parents",
+    help="What removed memory cgroups still hold, by their parent and by kind of memory.",
+    sorted_by=("time_ns", "path"),
+    subject=("path", "kind"),
+    observer="memory_cgroups",
+):
+    """Row of `dying_parents`."""
 
-
-def _count(name: str, meaning: str) -> Column:
-    return Column(name, "int64", ColumnKind.COUNT, meaning)
-
-
-def _label(name: str, meaning: str) -> Column:
-    return Column(name, "text", ColumnKind.LABEL, meaning, nullable=True)
-
-
-def _key(name: str, meaning: str, type_: str = "text") -> Column:
-    return Column(name, type_, ColumnKind.KEY, meaning)
-
-
-MEMORY_CGROUPS = Table(
-    "memory_cgroups",
-    "How many memory cgroups the kernel tracks, and what it costs to walk them.",
-    (
-        _TIME,
-        _key("version", "hierarchy of the memory controller: `v1`, `v2` or `hybrid`"),
-        _gauge("tracked", "memory cgroups the kernel knows"),
-        _gauge("visible", "of them, those that have a directory"),
-        _gauge("dying", "of them, those that were removed and are still held"),
-        _gauge("walk_ns", "CPU time to read `walk_file`; null when it was not read", "ns"),
-        _label("walk_file", "the file read as the walk probe"),
-    ),
-    order=("time_ns",),
-)
-
-DYING_PARENTS = Table(
-    "dying_parents",
-    "What removed memory cgroups still hold, by their parent and by kind of memory.",
-    (
-        _TIME,
-        _key("path", "the parent, from the root of the memory hierarchy"),
-        _gauge(
-            "dying",
+    time_ns: Time
+    path: Annotated[str, key("the parent, from the root of the memory hierarchy")]
+    dying: Annotated[
+        int | None,
+        gauge(
             "removed children that are still held; v1 tells only how many there are in all, "
-            "shared out here; null where not known",
+            "shared out here; null where not known"
         ),
-        _label(
-            "kind",
-            "kind of memory held: `shmem` (tmpfs), `file` (page cache without it), `anon`, `swap`; "
-            "null: only counted",
+    ] = None
+    kind: Annotated[
+        str | None,
+        label(
+            "kind of memory held: `shmem` (tmpfs), `file` (page cache without it), `anon`, "
+            "`swap`; null: only counted"
         ),
-        _gauge("held_bytes", "how much of it", "bytes"),
-    ),
-    order=("time_ns", "path"),
-)
+    ] = None
+    held_bytes: Annotated[int | None, gauge("how much of it", "bytes")] = None
 
-CGROUP_CHURN = Table(
-    "cgroup_churn",
-    "Cgroups made and removed since the row before, by parent, pattern of name and maker.",
-    (
-        _TIME,
-        _key("parent", "path of the parent"),
-        _key("pattern", "names below it, what varies replaced by `*`"),
-        _label("maker", "comm of the process that made or removed them; null if not known"),
-        Column("maker_pid", "int32", ColumnKind.KEY, "its process id", nullable=True),
-        _label("workload", "comm of what was last attached; null if not known"),
-        _count("made", "mkdir"),
-        _count("removed", "rmdir"),
-        _count("released", "given up by the kernel"),
-        _count("attached", "tasks moved in"),
-        _gauge("unreleased", "removed over 15 s ago and not released, at this time"),
-        _label("way", "`tracepoints` or `scan`"),
-    ),
-    order=("time_ns", "parent"),
-)
 
-SOFTNET = Table(
-    "softnet",
-    "Packet work of each core: `/proc/net/softnet_stat` and `/proc/softirqs`.",
-    (
-        _TIME,
-        _key("cpu", "core", "int16"),
-        _counter("processed", "packets taken from queues"),
-        _counter("dropped", "packets dropped because the backlog was full"),
-        _counter("squeezed", "times there was work left when the time was up"),
-        _gauge("backlog", "packets that wait; null on kernels that do not tell"),
-        _counter("net_rx", "NET_RX soft interrupts served"),
-        _counter("net_tx", "NET_TX soft interrupts served"),
-        _counter("starved_ns", "time it was starved, since the recorder started", "ns"),
-    ),
-    order=("cpu", "time_ns"),
-)
+class CgroupChurnRow(
+    Row,
+    table="cgroup_churn",
+    help="Cgroups made and removed since the row before, by parent, pattern of name and maker.",
+    sorted_by=("time_ns", "parent"),
+    subject=("parent", "pattern", "maker", "maker_pid"),
+    observer="cgroup_churn",
+):
+    """Row of `cgroup_churn`."""
 
-INTERRUPTS = Table(
-    "interrupts",
-    "Interrupts of network devices by core; a row where the count moved.",
-    (
-        _TIME,
-        _key("irq", "number of the interrupt", "int32"),
-        _key("cpu", "core that served it", "int16"),
-        _counter("count", "times served since boot"),
-    ),
-    order=("irq", "cpu", "time_ns"),
-)
+    time_ns: Time
+    parent: Annotated[str, key("path of the parent")]
+    pattern: Annotated[str, key("names below it, what varies replaced by `*`")]
+    maker: Annotated[
+        str | None, label("comm of the process that made or removed them; null if not known")
+    ] = None
+    maker_pid: Annotated[int | None, key("its process id", type="int32")] = None
+    workload: Annotated[str | None, label("comm of what was last attached; null if not known")] = (
+        None
+    )
+    made: Annotated[int, count("mkdir")]
+    removed: Annotated[int, count("rmdir")]
+    released: Annotated[int, count("given up by the kernel")]
+    attached: Annotated[int, count("tasks moved in")]
+    unreleased: Annotated[
+        int | None, gauge("removed over 15 s ago and not released, at this time")
+    ] = None
+    way: Annotated[str | None, label("`tracepoints` or `scan`")] = None
 
-NICS = Table(
-    "nics",
-    "Network devices.",
-    (
-        _TIME,
-        _key("nic", "name of the interface"),
-        _label("driver", "driver"),
-        _label("version", "its version as the driver says it"),
-        _label("bus", "address of the device on its bus"),
-        Column("up", "bool", ColumnKind.GAUGE, "operational", nullable=True),
-        Column("carrier", "bool", ColumnKind.GAUGE, "has a link", nullable=True),
-        _counter("carrier_changes", "times the link came or went"),
-        _gauge("rx_queues", "receive queues"),
-        _gauge("tx_queues", "transmit queues"),
-        _counter("tx_timeouts", "transmit timeouts of all queues"),
-        _counter("rx_packets", "packets received"),
-        _counter("tx_packets", "packets sent"),
-        _counter("rx_dropped", "packets dropped on receiving"),
-        _counter("tx_errors", "errors on sending"),
-    ),
-    order=("nic", "time_ns"),
-)
 
-NIC_QUEUES = Table(
-    "nic_queues",
-    "Which interrupt and which cores serve which queue.",
-    (
-        _TIME,
-        _key("nic", "name of the interface"),
-        _key("queue", "number of the queue", "int32"),
-        _label("direction", "`rx`, `tx` or `rx+tx`"),
-        Column("irq", "int32", ColumnKind.KEY, "number of the interrupt", nullable=True),
-        _label("irq_name", "its name"),
-        _label("affinity", "cores it may go to, as in `0-5,39`"),
-        _label("effective", "cores it does go to"),
-        _counter("tx_timeouts", "transmit timeouts of this queue"),
-    ),
-    order=("nic", "queue", "time_ns"),
-)
+class SoftnetRow(
+    Row,
+    table="softnet",
+    help="Packet work of each core: `/proc/net/softnet_stat` and `/proc/softirqs`.",
+    sorted_by=("cpu", "time_ns"),
+    subject=("cpu",),
+    observer="softnet",
+):
+    """Row of `softnet`."""
 
-NIC_STATISTICS = Table(
-    "nic_statistics",
-    "What the driver counts (`ethtool -S`); a row where a value changed.",
-    (
-        _TIME,
-        _key("nic", "name of the interface"),
-        _key("name", "as the driver names it"),
-        _counter("value", "raw"),
-    ),
-    order=("nic", "name", "time_ns"),
-)
+    time_ns: Time
+    cpu: Annotated[int, key("core", type="int16")]
+    processed: Annotated[int | None, counter("packets taken from queues")] = None
+    dropped: Annotated[int | None, counter("packets dropped because the backlog was full")] = None
+    squeezed: Annotated[int | None, counter("times there was work left when the time was up")] = (
+        None
+    )
+    backlog: Annotated[int | None, gauge("packets that wait; null on kernels that do not tell")] = (
+        None
+    )
+    net_rx: Annotated[int | None, counter("NET_RX soft interrupts served")] = None
+    net_tx: Annotated[int | None, counter("NET_TX soft interrupts served")] = None
+    starved_ns: Annotated[
+        int | None, counter("time it was starved, since the recorder started", "ns")
+    ] = None
 
-PRESSURE = Table(
-    "pressure",
-    "Time lost for want of a resource: `/proc/pressure`, and per cgroup where there is one.",
-    (
-        _TIME,
-        _key("cgroup", "path of the cgroup; empty for the node"),
-        _key("resource", "`cpu`, `memory`, `io` or `irq`"),
-        _counter("some_us", "time in which at least one task waited", "µs"),
-        _counter("full_us", "time in which all waited", "µs"),
-    ),
-    order=("cgroup", "resource", "time_ns"),
-)
 
-MEMORY = Table(
-    "memory",
-    "Memory and reclaim of the node: `/proc/meminfo` in bytes, `/proc/vmstat` raw.",
-    (
-        _TIME,
-        _key("name", "as the file names it"),
-        Column("value", "int64", ColumnKind.GAUGE, "bytes (meminfo) or a counter (vmstat)"),
-    ),
-    order=("name", "time_ns"),
-)
+class InterruptRow(
+    Row,
+    table="interrupts",
+    help="Interrupts of network devices by core; a row where the count moved.",
+    sorted_by=("irq", "cpu", "time_ns"),
+    subject=("irq", "cpu"),
+    observer="softnet",
+):
+    """Row of `interrupts`."""
 
-CGROUPS = Table(
-    "cgroups",
-    "What each live cgroup uses.",
-    (
-        _TIME,
-        _key("cgroup", "path, as samples have it"),
-        _counter("usage_us", "CPU time used, by it and by cgroups below it", "µs"),
-        _counter("user_us", "of it in user mode", "µs"),
-        _counter("system_us", "of it in the kernel", "µs"),
-        _counter("periods", "periods in which its CPU limit applied"),
-        _counter("throttled", "periods in which it was throttled"),
-        _counter("throttled_us", "time it was throttled", "µs"),
-        _gauge("memory_bytes", "memory charged", "bytes"),
-        _gauge("memory_limit_bytes", "limit of memory; null if there is none", "bytes"),
-        _counter("memory_limit_hits", "times the limit was met (v1 failcnt, v2 events max)"),
-        _counter("oom_kills", "tasks killed for want of memory"),
-        _gauge("tasks", "tasks in it and below"),
-    ),
-    order=("cgroup", "time_ns"),
-)
+    time_ns: Time
+    irq: Annotated[int, key("number of the interrupt", type="int32")]
+    cpu: Annotated[int, key("core that served it", type="int16")]
+    count: Annotated[int | None, counter("times served since boot")] = None
 
-CGROUP_NAMES = Table(
-    "cgroup_names",
-    "Whose cgroup it is.",
-    (
-        _TIME,
-        _key("cgroup", "path, as samples have it"),
-        _label("kind", "`pod`, `container`, `unit`, `slice` or `session`"),
-        _label("runtime", "`containerd`, `docker`, `cri-o`, `podman`, `ecs`, `systemd`"),
-        _label("unit", "systemd unit"),
-        _label("namespace", "namespace of the pod"),
-        _label("pod", "name of the pod"),
-        _label("pod_uid", "its uid"),
-        _label("container", "name of the container"),
-        _label("container_id", "its id"),
-    ),
-    order=("cgroup", "time_ns"),
-)
 
-UNITS = Table(
-    "units",
-    "systemd units: a row whenever one changed.",
-    (
-        _TIME,
-        _key("unit", "name"),
-        _label("load", "LoadState"),
-        _label("active", "ActiveState"),
-        _label("sub", "SubState"),
-        _label("result", "Result"),
-        _counter("restarts", "NRestarts: 0 again after a manual start"),
-        Column("main_pid", "int32", ColumnKind.KEY, "MainPID; null if none", nullable=True),
-        _label("exit_code", "how the main process last ended: `exited`, `killed`, `dumped`"),
-        _gauge("exit_status", "its exit status or signal"),
-        _label("file_state", "UnitFileState: `enabled`, `disabled`, `static`, `masked`, …"),
-        _label("preset", "UnitFilePreset"),
-        _label("vendor", "package, vendor or administrator: where the unit file comes from"),
-        _label("wanted_by", "units that want or require it, separated by spaces"),
-        _label("why_not_started", "why an enabled unit does not run; `started` if it did"),
-        _label("cgroup", "its cgroup, as samples have it"),
-        _counter("starts", "starts seen since boot"),
-        _counter("failures", "failed ends seen since boot"),
-        _counter("successes", "successful ends seen since boot"),
-    ),
-    order=("unit", "time_ns"),
-)
+class NicRow(
+    Row,
+    table="nics",
+    help="Network devices.",
+    sorted_by=("nic", "time_ns"),
+    subject=("nic",),
+    observer="nics",
+):
+    """Row of `nics`."""
 
-CONTAINERS = Table(
-    "containers",
-    "Containers of docker, containerd, podman and pods: a row whenever one changed.",
-    (
-        _TIME,
-        _key("runtime", "who runs it"),
-        _key("id", "its id"),
-        _label("name", "its name, stable over ids"),
-        _label("image", "its image"),
-        _label("state", "`created`, `running`, `exited`, `removed`, …"),
-        Column("pid", "int32", ColumnKind.KEY, "its first process; null if none", nullable=True),
-        _gauge("exit_code", "of its last end"),
-        _counter("restarts", "as the runtime counts them: a new id starts at 0"),
-        _gauge("started_wall_ns", "wall time of its last start", "ns since the epoch"),
-        _gauge("finished_wall_ns", "wall time of its last end", "ns since the epoch"),
-        _label("cgroup", "its cgroup, as samples have it"),
-        _label("cgroup_parent", "the parent of it"),
-        _label("namespace", "namespace of its pod"),
-        _label("pod", "its pod"),
-    ),
-    order=("runtime", "name", "time_ns"),
-)
+    time_ns: Time
+    nic: Annotated[str, key("name of the interface")]
+    driver: Annotated[str | None, label("driver")] = None
+    version: Annotated[str | None, label("its version as the driver says it")] = None
+    bus: Annotated[str | None, label("address of the device on its bus")] = None
+    up: Annotated[bool | None, gauge("operational")] = None
+    carrier: Annotated[bool | None, gauge("has a link")] = None
+    carrier_changes: Annotated[int | None, counter("times the link came or went")] = None
+    rx_queues: Annotated[int | None, gauge("receive queues")] = None
+    tx_queues: Annotated[int | None, gauge("transmit queues")] = None
+    tx_timeouts: Annotated[int | None, counter("transmit timeouts of all queues")] = None
+    rx_packets: Annotated[int | None, counter("packets received")] = None
+    tx_packets: Annotated[int | None, counter("packets sent")] = None
+    rx_dropped: Annotated[int | None, counter("packets dropped on receiving")] = None
+    tx_errors: Annotated[int | None, counter("errors on sending")] = None
 
-SOURCE_COSTS = Table(
-    "source_costs",
-    "What each observer of the node cost the recorder.",
-    (
-        _TIME,
-        _key("source", "name of the observer"),
-        _counter("cpu_ns", "CPU time used since the recorder started", "ns"),
-        _counter("reads", "times it was asked"),
-        _counter("failures", "of them, those that failed"),
-        _gauge("interval_ns", "how often it is asked", "ns"),
-        _gauge("slowest_ns", "the longest it took since the row before", "ns"),
-    ),
-    order=("source", "time_ns"),
-)
 
-KERNEL_LOG = Table(
-    "kernel_log",
-    "The kernel's log, line by line, as `/dev/kmsg` gives it.",
-    (
-        _TIME,
-        Column("sequence", "int64", ColumnKind.KEY, "the kernel's own number of the record"),
-        Column("level", "int16", ColumnKind.KEY, "0 emergency … 7 debug"),
-        Column("facility", "int16", ColumnKind.KEY, "0 kernel, 1 user, …"),
-        Column("user", "bool", ColumnKind.KEY, "written by a user, not by the kernel"),
-        Column("text", "string", ColumnKind.LABEL, "the message"),
-    ),
-    order=("time_ns", "sequence"),
-)
+class NicQueueRow(
+    Row,
+    table="nic_queues",
+    help="Which interrupt and which cores serve which queue.",
+    sorted_by=("nic", "queue", "time_ns"),
+    subject=("nic", "queue", "direction", "irq"),
+    observer="nics",
+):
+    """Row of `nic_queues`."""
 
-NODE_TABLES = (
-    MEMORY_CGROUPS,
-    DYING_PARENTS,
-    CGROUP_CHURN,
-    SOFTNET,
-    INTERRUPTS,
-    NICS,
-    NIC_QUEUES,
-    NIC_STATISTICS,
-    PRESSURE,
-    MEMORY,
-    CGROUPS,
-    CGROUP_NAMES,
-    UNITS,
-    CONTAINERS,
-    SOURCE_COSTS,
-    KERNEL_LOG,
+    time_ns: Time
+    nic: Annotated[str, key("name of the interface")]
+    queue: Annotated[int, key("number of the queue", type="int32")]
+    direction: Annotated[str | None, label("`rx`, `tx` or `rx+tx`")] = None
+    irq: Annotated[int | None, key("number of the interrupt", type="int32")] = None
+    irq_name: Annotated[str | None, label("its name")] = None
+    affinity: Annotated[str | None, label("cores it may go to, as in `0-5,39`")] = None
+    effective: Annotated[str | None, label("cores it does go to")] = None
+    tx_timeouts: Annotated[int | None, counter("transmit timeouts of this queue")] = None
+
+
+class NicStatisticRow(
+    Row,
+    table="nic_statistics",
+    help="What the driver counts (`ethtool -S`); a row where a value changed.",
+    sorted_by=("nic", "name", "time_ns"),
+    subject=("nic", "name"),
+    observer="nics",
+):
+    """Row of `nic_statistics`."""
+
+    time_ns: Time
+    nic: Annotated[str, key("name of the interface")]
+    name: Annotated[str, key("as the driver names it")]
+    value: Annotated[int | None, counter("raw")] = None
+
+
+class PressureRow(
+    Row,
+    table="pressure",
+    help="Time lost for want of a resource: `/proc/pressure`, and per cgroup where there is one.",
+    sorted_by=("cgroup", "resource", "time_ns"),
+    subject=("cgroup", "resource"),
+    observer="pressure",
+):
+    """Row of `pressure`."""
+
+    time_ns: Time
+    cgroup: Annotated[str, key("path of the cgroup; empty for the node")]
+    resource: Annotated[str, key("`cpu`, `memory`, `io` or `irq`")]
+    some_us: Annotated[int | None, counter("time in which at least one task waited", "µs")] = None
+    full_us: Annotated[int | None, counter("time in which all waited", "µs")] = None
+
+
+class MemoryRow(
+    Row,
+    table="memory",
+    help="Memory and reclaim of the node: `/proc/meminfo` in bytes, `/proc/vmstat` raw.",
+    sorted_by=("name", "time_ns"),
+    subject=("name",),
+    observer="memory",
+):
+    """Row of `memory`."""
+
+    time_ns: Time
+    name: Annotated[str, key("as the file names it")]
+    value: Annotated[int, gauge("bytes (meminfo) or a counter (vmstat)")]
+
+
+class CgroupRow(
+    Row,
+    table="cgroups",
+    help="What each live cgroup uses.",
+    sorted_by=("cgroup", "time_ns"),
+    subject=("cgroup",),
+    observer="cgroups",
+):
+    """Row of `cgroups`."""
+
+    time_ns: Time
+    cgroup: Annotated[str, key("path, as samples have it")]
+    usage_us: Annotated[
+        int | None, counter("CPU time used, by it and by cgroups below it", "µs")
+    ] = None
+    user_us: Annotated[int | None, counter("of it in user mode", "µs")] = None
+    system_us: Annotated[int | None, counter("of it in the kernel", "µs")] = None
+    periods: Annotated[int | None, counter("periods in which its CPU limit applied")] = None
+    throttled: Annotated[int | None, counter("periods in which it was throttled")] = None
+    throttled_us: Annotated[int | None, counter("time it was throttled", "µs")] = None
+    memory_bytes: Annotated[int | None, gauge("memory charged", "bytes")] = None
+    memory_limit_bytes: Annotated[
+        int | None, gauge("limit of memory; null if there is none", "bytes")
+    ] = None
+    memory_limit_hits: Annotated[
+        int | None, counter("times the limit was met (v1 failcnt, v2 events max)")
+    ] = None
+    oom_kills: Annotated[int | None, counter("tasks killed for want of memory")] = None
+    tasks: Annotated[int | None, gauge("tasks in it and below")] = None
+
+
+class CgroupNameRow(
+    Row,
+    table="cgroup_names",
+    help="Whose cgroup it is.",
+    sorted_by=("cgroup", "time_ns"),
+    subject=("cgroup",),
+    observer="cgroup_names",
+):
+    """Row of `cgroup_names`."""
+
+    time_ns: Time
+    cgroup: Annotated[str, key("path, as samples have it")]
+    kind: Annotated[str | None, label("`pod`, `container`, `unit`, `slice` or `session`")] = None
+    runtime: Annotated[
+        str | None, label("`containerd`, `docker`, `cri-o`, `podman`, `ecs`, `systemd`")
+    ] = None
+    unit: Annotated[str | None, label("systemd unit")] = None
+    namespace: Annotated[str | None, label("namespace of the pod")] = None
+    pod: Annotated[str | None, label("name of the pod")] = None
+    pod_uid: Annotated[str | None, label("its uid")] = None
+    container: Annotated[str | None, label("name of the container")] = None
+    container_id: Annotated[str | None, label("its id")] = None
+
+
+class UnitRow(
+    Row,
+    table="units",
+    help="systemd units: a row whenever one changed.",
+    sorted_by=("unit", "time_ns"),
+    subject=("unit",),
+    observer="units",
+):
+    """Row of `units`."""
+
+    time_ns: Time
+    unit: Annotated[str, key("name")]
+    load: Annotated[str | None, label("LoadState")] = None
+    active: Annotated[str | None, label("ActiveState")] = None
+    sub: Annotated[str | None, label("SubState")] = None
+    result: Annotated[str | None, label("Result")] = None
+    restarts: Annotated[int | None, counter("NRestarts: 0 again after a manual start")] = None
+    main_pid: Annotated[int | None, key("MainPID; null if none", type="int32")] = None
+    exit_code: Annotated[
+        str | None,
+        label("how the main process last ended: `exited`, `killed`, `dumped`"),
+    ] = None
+    exit_status: Annotated[int | None, gauge("its exit status or signal")] = None
+    file_state: Annotated[
+        str | None, label("UnitFileState: `enabled`, `disabled`, `static`, `masked`, …")
+    ] = None
+    preset: Annotated[str | None, label("UnitFilePreset")] = None
+    vendor: Annotated[
+        str | None, label("package, vendor or administrator: where the unit file comes from")
+    ] = None
+    wanted_by: Annotated[
+        str | None, label("units that want or require it, separated by spaces")
+    ] = None
+    why_not_started: Annotated[
+        str | None, label("why an enabled unit does not run; `started` if it did")
+    ] = None
+    cgroup: Annotated[str | None, label("its cgroup, as samples have it")] = None
+    starts: Annotated[int | None, counter("starts seen since boot")] = None
+    failures: Annotated[int | None, counter("failed ends seen since boot")] = None
+    successes: Annotated[int | None, counter("successful ends seen since boot")] = None
+
+
+class ContainerRow(
+    Row,
+    table="containers",
+    help="Containers of docker, containerd, podman and pods: a row whenever one changed.",
+    sorted_by=("runtime", "name", "time_ns"),
+    subject=("runtime", "id"),
+    observer="containers",
+):
+    """Row of `containers`."""
+
+    time_ns: Time
+    runtime: Annotated[str, key("who runs it")]
+    id: Annotated[str, key("its id")]
+    name: Annotated[str | None, label("its name, stable over ids")] = None
+    image: Annotated[str | None, label("its image")] = None
+    state: Annotated[str | None, label("`created`, `running`, `exited`, `removed`, …")] = None
+    pid: Annotated[int | None, key("its first process; null if none", type="int32")] = None
+    exit_code: Annotated[int | None, gauge("of its last end")] = None
+    restarts: Annotated[int | None, counter("as the runtime counts them: a new id starts at 0")] = (
+        None
+    )
+    started_wall_ns: Annotated[
+        int | None, gauge("wall time of its last start", "ns since the epoch")
+    ] = None
+    finished_wall_ns: Annotated[
+        int | None, gauge("wall time of its last end", "ns since the epoch")
+    ] = None
+    cgroup: Annotated[str | None, label("its cgroup, as samples have it")] = None
+    cgroup_parent: Annotated[str | None, label("the parent of it")] = None
+    namespace: Annotated[str | None, label("namespace of its pod")] = None
+    pod: Annotated[str | None, label("its pod")] = None
+
+
+class SourceCostRow(
+    Row,
+    table="source_costs",
+    help="What each observer of the node cost the recorder.",
+    sorted_by=("source", "time_ns"),
+    subject=("source",),
+):
+    """Row of `source_costs`."""
+
+    time_ns: Time
+    source: Annotated[str, key("name of the observer")]
+    cpu_ns: Annotated[int | None, counter("CPU time used since the recorder started", "ns")] = None
+    reads: Annotated[int | None, counter("times it was asked")] = None
+    failures: Annotated[int | None, counter("of them, those that failed")] = None
+    interval_ns: Annotated[int | None, gauge("how often it is asked", "ns")] = None
+    slowest_ns: Annotated[int | None, gauge("the longest it took since the row before", "ns")] = (
+        None
+    )
+
+
+class KernelLogRow(
+    Row,
+    table="kernel_log",
+    help="The kernel's log, line by line, as `/dev/kmsg` gives it.",
+    sorted_by=("time_ns", "sequence"),
+    subject=("sequence",),
+    observer="kernel_log",
+):
+    """Row of `kernel_log`."""
+
+    time_ns: Time
+    sequence: Annotated[int, key("the kernel's own number of the record")]
+    level: Annotated[int, key("0 emergency … 7 debug", type="int16")]
+    facility: Annotated[int, key("0 kernel, 1 user, …", type="int16")]
+    user: Annotated[bool, key("written by a user, not by the kernel")]
+    text: Annotated[str, label("the message", type="string")]
+
+
+NODE_ROWS = (
+    MemoryCgroupsRow,
+    DyingParentRow,
+    CgroupChurnRow,
+    SoftnetRow,
+    InterruptRow,
+    NicRow,
+    NicQueueRow,
+    NicStatisticRow,
+    PressureRow,
+    MemoryRow,
+    CgroupRow,
+    CgroupNameRow,
+    UnitRow,
+    ContainerRow,
+    SourceCostRow,
+    KernelLogRow,
 )
+NODE_TABLES: tuple[Table, ...] = tuple(row.table() for row in NODE_ROWS)

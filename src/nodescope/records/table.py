@@ -1,9 +1,18 @@
-"""What a table and a column are, before any is declared."""
+"""Tables, columns and typed rows: what a declaration is, before any is made.
 
-from __future__ import annotations
+A table is declared once, in one of two forms. A table of samples is a `Table` with its
+columns: nobody handles its rows one by one. Every other table is a subclass of `Row` whose
+fields are annotated with their column (`Annotated[int, counter("…")]`): the same class is
+the archive's schema, the typed row that readers get and the typed row that observers write.
+"""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
+from typing import Annotated, Any, ClassVar, NamedTuple, TypeVar
+
+from nodescope.records.declared import Declared, Field
 
 
 class ColumnKind(StrEnum):
@@ -28,17 +37,123 @@ class Column:
     help: str
     unit: str = ""
     nullable: bool = False
+    formerly: str | None = None  # what older archives call it
 
 
-@dataclass(frozen=True, slots=True)
 class Table:
-    """One table; its rows are sorted by `order` in a sealed segment."""
+    """One table; its rows are sorted by `order` in a sealed segment.
 
-    name: str
-    help: str
-    columns: tuple[Column, ...]
-    order: tuple[str, ...] = ()
+    `subject` are the columns that say what a row is about: the last row of a subject
+    is its state. `observer` is the observer of the node that fills the table.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        help: str,  # noqa: A002 (a declaration's help is called so everywhere)
+        columns: tuple[Column, ...] | Callable[[], tuple[Column, ...]],
+        order: tuple[str, ...] = (),
+        subject: tuple[str, ...] = (),
+        observer: str | None = None,
+    ) -> None:
+        self.name = name
+        self.help = help
+        self._columns = columns
+        self.order = order
+        self.subject = subject
+        self.observer = observer
+
+    @cached_property
+    def columns(self) -> tuple[Column, ...]:
+        """The columns, in the order they are declared."""
+        return self._columns() if callable(self._columns) else self._columns
 
     def column(self, name: str) -> Column:
-        """The column of that name."""
+        """Return the column of that name."""
         return next(column for column in self.columns if column.name == name)
+
+
+class _Note(NamedTuple):
+    """What an annotation adds to a field's type."""
+
+    kind: ColumnKind
+    help: str
+    unit: str = ""
+    type: str | None = None
+    formerly: str | None = None
+
+
+def time(help: str, unit: str = "") -> _Note:  # noqa: A002
+    """Declare a column of times on the monotonic clock."""
+    return _Note(ColumnKind.TIME, help, unit)
+
+
+def key(help: str, *, type: str | None = None) -> _Note:  # noqa: A002
+    """Declare a column that says which thing the row is about."""
+    return _Note(ColumnKind.KEY, help, type=type)
+
+
+def label(help: str, *, type: str | None = None, formerly: str | None = None) -> _Note:  # noqa: A002
+    """Declare a column of names or texts."""
+    return _Note(ColumnKind.LABEL, help, type=type, formerly=formerly)
+
+
+def counter(help: str, unit: str = "") -> _Note:  # noqa: A002
+    """Declare a column of raw counters."""
+    return _Note(ColumnKind.COUNTER, help, unit)
+
+
+def gauge(
+    help: str,  # noqa: A002
+    unit: str = "",
+    *,
+    type: str | None = None,  # noqa: A002
+    formerly: str | None = None,
+) -> _Note:
+    """Declare a column of levels."""
+    return _Note(ColumnKind.GAUGE, help, unit, type, formerly)
+
+
+def count(help: str) -> _Note:  # noqa: A002
+    """Declare a column of numbers that may be summed."""
+    return _Note(ColumnKind.COUNT, help)
+
+
+Time = Annotated[int, time("when it was read", "ns")]
+
+_ARROW_TYPES = {int: "int64", str: "text", bool: "bool"}
+
+
+class Row(Declared):
+    """A typed row; a subclass names its table and what the table is."""
+
+    _table: ClassVar[Table]
+
+    def __init_subclass__(
+        cls,
+        *,
+        table: str,
+        help: str,  # noqa: A002
+        sorted_by: tuple[str, ...] = (),
+        subject: tuple[str, ...] = (),
+        observer: str | None = None,
+    ) -> None:
+        cls._table = Table(table, help, lambda: _columns(cls), sorted_by, subject, observer)
+
+    @classmethod
+    def table(cls) -> Table:
+        """Return the table whose rows these are."""
+        return cls._table
+
+
+RowType = TypeVar("RowType", bound=Row)
+
+
+def _columns(row: type[Row]) -> tuple[Column, ...]:
+    return tuple(_column(field) for field in row.fields())
+
+
+def _column(field: Field) -> Column:
+    note: Any = field.note
+    arrow = note.type or _ARROW_TYPES[field.type]
+    return Column(field.name, arrow, note.kind, note.help, note.unit, field.nullable, note.formerly)

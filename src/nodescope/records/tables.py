@@ -11,12 +11,8 @@ as the kernel gives them; rates are derived on reading. Missing is null, never 0
 from __future__ import annotations
 
 from nodescope.records.node import NODE_TABLES
+from nodescope.records.recorder import CoreRow, EventRow, Gap, HeartbeatRow
 from nodescope.records.table import Column, ColumnKind, Table
-
-
-def _cpu_state(name: str, meaning: str) -> Column:
-    return Column(name, "int64", ColumnKind.COUNTER, meaning, "ticks")
-
 
 SAMPLES = Table(
     "samples",
@@ -191,96 +187,6 @@ SECONDS = Table(
     order=("cpu", "second"),
 )
 
-CORES = Table(
-    "cores",
-    "Time each core spent in each state: `/proc/stat`, raw counters.",
-    (
-        Column("cpu", "int16", ColumnKind.KEY, "core"),
-        Column("time_ns", "int64", ColumnKind.TIME, "when `/proc/stat` was read", "ns"),
-        _cpu_state("user", "in user mode"),
-        _cpu_state("nice", "in user mode, niced"),
-        _cpu_state("system", "in the kernel"),
-        _cpu_state("idle", "idle"),
-        _cpu_state("iowait", "idle with I/O outstanding"),
-        _cpu_state("irq", "serving interrupts"),
-        _cpu_state("softirq", "serving soft interrupts"),
-        _cpu_state("steal", "taken by the hypervisor"),
-        _cpu_state("guest", "running a guest (also in user)"),
-        _cpu_state("guest_nice", "running a niced guest (also in nice)"),
-    ),
-    order=("cpu", "time_ns"),
-)
-
-HEARTBEATS = Table(
-    "heartbeats",
-    "The recorder about itself, with the pair of clocks that places the rest.",
-    (
-        Column("time_ns", "int64", ColumnKind.TIME, "monotonic time of the reading", "ns"),
-        Column(
-            "wall_ns", "int64", ColumnKind.GAUGE, "wall time at that moment", "ns since the epoch"
-        ),
-        Column("cpu_ns", "int64", ColumnKind.COUNTER, "CPU time the recorder has used", "ns"),
-        Column("rss_bytes", "int64", ColumnKind.GAUGE, "resident memory of the recorder", "bytes"),
-        Column(
-            "written_bytes", "int64", ColumnKind.COUNTER, "bytes handed to the archive", "bytes"
-        ),
-        Column("samples", "int64", ColumnKind.COUNTER, "samples taken since the recorder started"),
-        Column("lost", "int64", ColumnKind.COUNTER, "records lost in the rings since it started"),
-        Column(
-            "late_ns",
-            "int64",
-            ColumnKind.GAUGE,
-            "how late the latest reading of the sources was at worst",
-            "ns",
-        ),
-        Column("frequency_hz", "int32", ColumnKind.GAUGE, "sampling rate per core in force", "Hz"),
-        Column(
-            "unresolved",
-            "string",
-            ColumnKind.LABEL,
-            "why frames met since it started have no name: how many places by reason, as a JSON "
-            "object (each place in a binary, in JIT code and in the kernel counts once, a caller "
-            "in no mapping once per stack and segment); null if no sample was taken",
-            nullable=True,
-        ),
-    ),
-    order=("time_ns",),
-)
-
-GAPS = Table(
-    "gaps",
-    "What was not seen, from when to when, and why.",
-    (
-        Column("from_ns", "int64", ColumnKind.TIME, "start", "ns"),
-        Column("to_ns", "int64", ColumnKind.TIME, "end", "ns"),
-        Column("source", "text", ColumnKind.LABEL, "what is missing: `all`, or a table's name"),
-        Column("cpu", "int16", ColumnKind.KEY, "on which core; null means all", nullable=True),
-        Column("lost", "int64", ColumnKind.COUNT, "how many records, where known", nullable=True),
-        Column("reason", "string", ColumnKind.LABEL, "why"),
-    ),
-    order=("from_ns",),
-)
-
-EVENTS = Table(
-    "events",
-    "What happened, each at its time. The kinds are those of `records.events`.",
-    (
-        Column("time_ns", "int64", ColumnKind.TIME, "when", "ns"),
-        Column("kind", "text", ColumnKind.LABEL, "what kind of event"),
-        Column("subject", "text", ColumnKind.LABEL, "what it happened to"),
-        Column("message", "string", ColumnKind.LABEL, "one line for a person"),
-        Column("cpu", "int16", ColumnKind.KEY, "the core it is about; null if none", nullable=True),
-        Column(
-            "details",
-            "string",
-            ColumnKind.LABEL,
-            "what else is known of it, as a JSON object; null if nothing",
-            nullable=True,
-        ),
-    ),
-    order=("time_ns",),
-)
-
 TABLES: dict[str, Table] = {
     table.name: table
     for table in (
@@ -292,10 +198,10 @@ TABLES: dict[str, Table] = {
         *WIDE_PATHS,
         TRUNK,
         SECONDS,
-        CORES,
-        HEARTBEATS,
-        GAPS,
-        EVENTS,
+        CoreRow.table(),
+        HeartbeatRow.table(),
+        Gap.table(),
+        EventRow.table(),
         *NODE_TABLES,
     )
 }

@@ -19,7 +19,6 @@ from starlette.routing import Route as HttpRoute
 
 import nodescope
 from nodescope.errors import ArchiveError, NodescopeError, UsageError
-from nodescope.recording.window import overlapping
 from nodescope.web.answers.replies import json_reply
 from nodescope.web.cache import Cache
 from nodescope.web.declaration import Route
@@ -32,7 +31,7 @@ from nodescope.web.routes import ROUTES
 from nodescope.web.security import Guard, Safety
 from nodescope.web.server_sent_events import EVENT_STREAM, stream_task
 from nodescope.web.shelf import Shelf
-from nodescope.web.snapshot import Recording, Snapshot
+from nodescope.web.snapshot import ServedArchive, Snapshot
 from nodescope.web.work import PendingAnswer, TooBusy, Work
 
 KEPT_BYTES = 24 << 20
@@ -45,7 +44,7 @@ CLIENT_LEFT = 499  # as nginx says; nobody reads it
 class Server:
     """What the endpoints share."""
 
-    recording: Recording
+    recording: ServedArchive
     say: Callable[[str], None] = lambda line: None
     shelf: Shelf = field(default_factory=Shelf)
     work: Work = field(default_factory=Work)
@@ -91,7 +90,7 @@ class Server:
         if "from_ms" not in values:
             return snapshot, f"{snapshot.revision} {snapshot.live}", 1
         asked = Question(values, snapshot, self.shelf).asked
-        return snapshot, snapshot.revision_of(asked), len(overlapping(snapshot.segments, asked))
+        return snapshot, snapshot.revision_of(asked), len(snapshot.recording.overlapping(asked))
 
     def _begin(
         self, route: Route, values: dict[str, Any], snapshot: Snapshot, etag: str, *, slow: bool
@@ -157,7 +156,7 @@ class Server:
         else:
             kind = type(error).__name__
             message = f"a defect in Nodescope {nodescope.__version__}: {kind}: {error}"
-            hint = "please report it, with the log of `nodescope serve`"
+            hint = "please report it, with the server's log"
         if status >= 500:
             self.say(f"{request.method} {request.url.path}: {message}")
         reply = json_reply({"error": message[:2000], "hint": hint})

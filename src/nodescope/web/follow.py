@@ -11,7 +11,7 @@ from typing import Any
 from nodescope.errors import ArchiveError
 from nodescope.web.question import to_ms
 from nodescope.web.server_sent_events import HEARTBEAT, encode_event
-from nodescope.web.snapshot import Recording
+from nodescope.web.snapshot import ServedArchive
 from nodescope.web.work import Work
 
 LOOK_S = 0.5
@@ -19,7 +19,7 @@ HEARTBEAT_S = 10.0
 
 
 async def follow(
-    recording: Recording, work: Work, stopping: threading.Event
+    recording: ServedArchive, work: Work, stopping: threading.Event
 ) -> AsyncIterator[bytes]:
     """`recording` whenever it grew, `gone` when it is not there any more, comments else."""
     loop = asyncio.get_running_loop()
@@ -36,7 +36,7 @@ async def follow(
         await asyncio.sleep(LOOK_S)
 
 
-def _look(recording: Recording) -> dict[str, Any]:
+def _look(recording: ServedArchive) -> dict[str, Any]:
     try:
         snapshot = recording.snapshot()
         return {

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import importlib
 import re
+from contextlib import suppress
 from datetime import UTC, datetime
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 from nodescope.errors import UsageError
-from nodescope.quantities import parse_cpu_list
+from nodescope.records.sample_filter import FILTER_OPTIONS, SAMPLE_MODES, FilterOption, check_filter
 from nodescope.web.declaration import Parameter, choice, number, text
 from nodescope.web.snapshot import LATEST_NS
 
@@ -51,37 +53,15 @@ def parse_moment(given: str) -> int:
     return time_ns
 
 
-def parse_cpus(given: str) -> frozenset[int]:
-    """`0-5,39`."""
-    cpus = frozenset(parse_cpu_list(given))
-    if not cpus:
-        raise UsageError("no core named", hint="write it like 0-5,39")
-    return cpus
-
-
-def parse_pids(given: str) -> frozenset[int]:
-    """`812,4021`."""
-    numbers = given.split(",")
-    if not all(re.fullmatch(r"[0-9]{1,9}", each) for each in numbers):
-        raise UsageError(f"not process ids: {given!r:.80}", hint="write them like 812,4021")
-    return frozenset(map(int, numbers))
-
-
-def parse_names(given: str) -> tuple[str, ...]:
-    """One name; `*` matches anything."""
-    if given.count("*") > _MOST_STARS:
+def check_bounded(name: str, given: str) -> str:
+    """Return a filter's text if it makes sense, and cannot take for ever."""
+    if name in ("frame", "no_frame"):
+        # It runs over every function's name. One that is no expression is refused below.
+        with suppress(re.error, OverflowError, RecursionError):
+            _check_cost(parser.parse(given))
+    if name in ("comm", "cgroup") and given.count("*") > _MOST_STARS:
         raise UsageError("too many `*`", hint=f"give at most {_MOST_STARS}")
-    return (given,)
-
-
-def parse_pattern(given: str) -> re.Pattern[str]:
-    """A regular expression that cannot take for ever: it runs over every function's name."""
-    hint = "escape characters that mean themselves, as in `operator\\(\\)`"
-    try:
-        _check_cost(parser.parse(given))
-        return re.compile(given)
-    except (re.error, OverflowError, RecursionError) as error:
-        raise UsageError(f"not a regular expression: {given!r:.80}: {error}", hint=hint) from error
+    return check_filter(name, given)
 
 
 def _check_cost(parsed: Any) -> None:
@@ -129,14 +109,13 @@ WINDOW = (*FROM, *TO)
 AT = (*_time("at", "the moment"),)
 BASE = (*_time("base_from", "start of the window to compare with"),
         *_time("base_to", "its end"))  # fmt: skip
-FILTERS = (
-    text("cpu", "only these cores, as in 0-5,39", 2000, parse_cpus),
-    text("pid", "only these processes, as in 812,4021", 2000, parse_pids),
-    text("comm", "only threads of this name; `*` matches anything", 200, parse_names),
-    text("cgroup", "only cgroups with this in their path, or of the pod or container called so",
-         1000, parse_names),
-    choice("mode", "only kernel or only user", ("user", "kernel")),
-    text("frame", "only stacks with a function that matches this expression", 500, parse_pattern),
-    text("no_frame", "only stacks without a function that does", 500, parse_pattern),
-)  # fmt: skip
+
+
+def _filter(option: FilterOption) -> Parameter:
+    if option.name == "mode":
+        return choice(option.name, option.help, SAMPLE_MODES)
+    return text(option.name, option.help, option.longest, partial(check_bounded, option.name))
+
+
+FILTERS = tuple(_filter(option) for option in FILTER_OPTIONS)
 REVISION = text("revision", "ignored: tells caches apart", 64)

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from nodescope.analysis.filter import Filter
+from nodescope.analysis.filter import Filter, compile_filter
 from nodescope.archive.description import Description
-from nodescope.archive.reader import Segment
 from nodescope.errors import UsageError
+from nodescope.recording.part import Part
+from nodescope.recording.recording import Recording
 from nodescope.recording.sample_columns import SampleColumns
-from nodescope.recording.window import Window, overlapping, read_parts
+from nodescope.recording.window import Window, window_of
+from nodescope.records.sample_filter import FILTER_OPTIONS, SampleFilter, parse_filter
+from nodescope.records.view import Span
 from nodescope.web.shelf import Shelf
 from nodescope.web.snapshot import Snapshot
 
@@ -24,22 +27,46 @@ class Abandoned(Exception):
     """Nobody waits for the answer any more."""
 
 
-class WatchedColumns(Segment):
-    """A segment that asks, before each table is read, whether anybody still waits."""
+class WatchedPart:
+    """A part that asks, before each table is read, whether anybody still waits."""
 
-    def __init__(self, segment: Segment, check: Callable[[], None]) -> None:
-        self._segment = segment
+    def __init__(self, part: Part, check: Callable[[], None]) -> None:
+        self._part = part
         self._check = check
-        self.directory = segment.directory
-        self.is_open = segment.is_open
+
+    @property
+    def is_open(self) -> bool:
+        return self._part.is_open
+
+    @property
+    def name(self) -> str:
+        return self._part.name
 
     @property
     def description(self) -> Description:
-        return self._segment.description
+        return self._part.description
 
-    def _read(self, table: str, names: list[str]) -> Any:
+    @property
+    def tick_ns(self) -> int:
+        return self._part.tick_ns
+
+    @property
+    def wall_from_ns(self) -> int:
+        return self._part.wall_from_ns
+
+    @property
+    def wall_to_ns(self) -> int:
+        return self._part.wall_to_ns
+
+    def wall_ns(self, monotonic_ns: Any) -> Any:
+        return self._part.wall_ns(monotonic_ns)
+
+    def read(self, table: str, columns: Sequence[str] | None = None) -> Any:
         self._check()
-        return self._segment._read(table, names)
+        return self._part.read(table, columns)
+
+    def where(self, table: str) -> str:
+        return self._part.where(table)
 
 
 @dataclass
@@ -55,12 +82,8 @@ class Question:
     @cached_property
     def asked(self) -> Window:
         """The window asked for, recorded or not; all of the recording if none was."""
-        from_ns, to_ns = self.moment("from"), self.moment("to")
-        known = self.snapshot.window
-        window = Window(
-            known.from_ns if from_ns is None else from_ns, known.to_ns if to_ns is None else to_ns
-        )
-        if window.to_ns <= window.from_ns:
+        window = window_of(Span(self.moment("from"), self.moment("to")), self.snapshot.window)
+        if window.length_ns <= 0:
             raise UsageError("the window ends before it starts", hint="from is the earlier one")
         return window
 
@@ -79,35 +102,33 @@ class Question:
     @cached_property
     def filter(self) -> Filter:
         """Which samples it is about."""
-        values = self.values
-        return Filter(
-            cpus=values.get("cpu"),
-            pids=values.get("pid"),
-            comms=values.get("comm") or (),
-            cgroups=values.get("cgroup") or (),
-            kernel=None if values.get("mode") is None else values["mode"] == "kernel",
-            frame=values.get("frame"),
-            without_frame=values.get("no_frame"),
-        )
+        return compile_filter(self.samples)
 
     @cached_property
-    def segments(self) -> list[Segment]:
-        """All of the recording, reading only while somebody waits."""
-        return [WatchedColumns(segment, self.check) for segment in self.snapshot.segments]
+    def samples(self) -> SampleFilter:
+        """Which samples are asked for."""
+        given = {option.name: self.values.get(option.name) for option in FILTER_OPTIONS}
+        return parse_filter({name: [text] for name, text in given.items() if text is not None})
 
-    def overlapping(self, window: Window) -> list[Segment]:
-        """The segments of a window, as the shelf knows them."""
-        return overlapping(self.snapshot.segments, window)
+    @cached_property
+    def recording(self) -> Recording:
+        """All of the recording, read only while somebody waits."""
+        parts = [WatchedPart(part, self.check) for part in self.snapshot.segments]
+        return Recording(parts, self.snapshot.recording.node)
+
+    def overlapping(self, window: Window) -> list[Part]:
+        """Return the parts of a window as the shelf knows them."""
+        return self.snapshot.recording.overlapping(window)
 
     def parts(self) -> Iterator[SampleColumns]:
         """Samples of the window, segment by segment."""
         if self.window.length_ns:
-            yield from read_parts(self.segments, self.window)
+            yield from self.recording.samples(self.window)
 
     @property
     def node(self) -> str:
         """What the node is called."""
-        return str(self.snapshot.archive.info.node.get("name") or "node")
+        return self.recording.node_name
 
 
 @dataclass(frozen=True, slots=True)

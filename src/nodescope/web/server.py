@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ipaddress
+import shlex
 import signal
 import socket
 import ssl
@@ -19,7 +20,7 @@ from nodescope.archive.memory import share_heap
 from nodescope.errors import ArchiveError, UsageError
 from nodescope.web.app import Server, make_app
 from nodescope.web.security import LOOPBACK_NAMES, Safety
-from nodescope.web.snapshot import Recording
+from nodescope.web.snapshot import ServedArchive
 
 MOST_CONNECTIONS = 512
 MOST_HEADER = 128 << 10  # a path of a flame graph may be long
@@ -47,11 +48,14 @@ def read_token(path: Path) -> str:
         reason = error.strerror if isinstance(error, OSError) else "not text"
         raise UsageError(f"--token-file {path}: {reason}", hint="give a readable file") from error
     if stat.S_IMODE(mode) & 0o077:
-        raise UsageError(f"--token-file {path}: others may read it", hint=f"run `chmod 600 {path}`")
+        raise UsageError(
+            f"--token-file {path}: others may read it",
+            hint=f"run `chmod 600 {shlex.quote(str(path))}`",
+        )
     if len(token) < SHORTEST_TOKEN or not token.isascii() or not token.isprintable():
         raise UsageError(
             f"--token-file {path}: not a token of {SHORTEST_TOKEN} characters or more",
-            hint=f"make one with `umask 077; openssl rand -hex 32 > {path}`",
+            hint=f"make one with `umask 077; openssl rand -hex 32 > {shlex.quote(str(path))}`",
         )
     return token
 
@@ -142,7 +146,7 @@ def serve(
     """Serve one recording until a signal ends it; `ready` is told the link."""
     share_heap()
     safety = choose_safety(address)
-    recording = Recording(path)
+    recording = ServedArchive(path)
     recording.snapshot()  # says at once what is wrong with it
     server = Server(recording, say)
     config = uvicorn.Config(

@@ -15,10 +15,11 @@ import numpy as np
 from nodescope.analysis.core_strips import Strip, join_strips, make_strip
 from nodescope.analysis.tracks import Readings, read_tracks
 from nodescope.archive.memory import give_memory_back
-from nodescope.archive.reader import Segment
 from nodescope.errors import ArchiveError
 from nodescope.recording.core_readings import STATES
-from nodescope.recording.window import Event, Window, read_events
+from nodescope.recording.events import Event, read_events
+from nodescope.recording.part import Part
+from nodescope.recording.window import Window
 from nodescope.web.cache import Cache
 
 MOST_BYTES = 160 << 20
@@ -41,7 +42,7 @@ class Reduced:
         return self.strip.bytes + numbers + _EVENT_BYTES * len(self.events)
 
 
-def reduce_segment(segment: Segment) -> Reduced:
+def reduce_segment(segment: Part) -> Reduced:
     """Read what the timeline shows of a segment."""
     table = segment.read("cores", ["cpu", "time_ns", *STATES])
     if len(table):
@@ -71,23 +72,23 @@ class Shelf:
                 self._joints.clear()
                 self._of = identity
 
-    def has(self, segment: Segment) -> bool:
+    def has(self, segment: Part) -> bool:
         """Whether it is there already."""
         return segment.name in self._sealed
 
-    def take(self, segment: Segment) -> Reduced:
+    def take(self, segment: Part) -> Reduced:
         """A segment reduced."""
         if segment.is_open:
             # Kept on the segment itself: the next snapshot has a new one.
-            kept: Reduced | None = segment.__dict__.get("_reduced")
+            kept: Reduced | None = vars(segment).get("_reduced")
             if kept is None:
-                kept = segment.__dict__["_reduced"] = reduce_segment(segment)
+                kept = vars(segment)["_reduced"] = reduce_segment(segment)
             return kept
         return self._sealed.get(segment.name, lambda: reduce_segment(segment))
 
-    def strips(self, segments: Sequence[Segment]) -> Iterator[Strip]:
+    def strips(self, segments: Sequence[Part]) -> Iterator[Strip]:
         """Strips of neighbouring segments, with the readings between two of one run."""
-        before: Segment | None = None
+        before: Part | None = None
         for segment in segments:
             if before is not None and _one_run(before, segment):
                 joint = self._joint(before, segment)
@@ -96,7 +97,7 @@ class Shelf:
             yield self.take(segment).strip
             before = segment
 
-    def _joint(self, before: Segment, after: Segment) -> Strip | None:
+    def _joint(self, before: Part, after: Part) -> Strip | None:
         def make() -> tuple[Strip | None]:
             return (join_strips(self.take(before).strip, self.take(after).strip),)
 
@@ -106,7 +107,7 @@ class Shelf:
 
     def fill(
         self,
-        segments: Sequence[Segment],
+        segments: Sequence[Part],
         stopped: threading.Event,
         show: Callable[[int, int], None] = lambda done, total: None,
     ) -> None:
@@ -124,6 +125,6 @@ class Shelf:
         give_memory_back()
 
 
-def _one_run(before: Segment, after: Segment) -> bool:
+def _one_run(before: Part, after: Part) -> bool:
     first, second = before.description.start, after.description.start
     return (first.boot_id, first.run_ns) == (second.boot_id, second.run_ns)

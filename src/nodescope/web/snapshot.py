@@ -19,7 +19,10 @@ from nodescope.archive.layout import ARCHIVE_FILE, OPEN_DIRECTORY, SEALED_DIRECT
 from nodescope.archive.lock import find_holder
 from nodescope.archive.reader import Archive, Segment
 from nodescope.errors import ArchiveError
+from nodescope.recording.recording import Recording
 from nodescope.recording.window import TimeExtent, Window
+from nodescope.records.view import View
+from nodescope.records.view_forms import render_command
 
 LATEST_NS = 2**63 - 1  # in 2262
 FRESH_S = 0.5  # a recording that grows is looked at no more often
@@ -38,9 +41,14 @@ class Snapshot:
     revision: str
 
     @cached_property
+    def recording(self) -> Recording:
+        """What can be asked of it."""
+        return Recording(self.segments, self.archive.info.node)
+
+    @property
     def extent(self) -> TimeExtent:
         """From when to when it goes."""
-        return TimeExtent(self.segments)
+        return self.recording.extent
 
     @property
     def window(self) -> Window:
@@ -72,7 +80,7 @@ def _hash(texts: Iterable[str]) -> str:
 
 
 @dataclass
-class Recording:
+class ServedArchive:
     """One archive, folder or bundle, that may grow, vanish and come back."""
 
     path: Path
@@ -116,9 +124,8 @@ class Recording:
         archive = known.archive if known is not None and same else Archive.open(self.path)
         listing = archive.listing(sealed)
         if not listing.segments:
-            raise ArchiveError(
-                self.path, "nothing is recorded in it yet", hint="see `nodescope status`"
-            )
+            status = render_command(View("status"), self.path.absolute())
+            raise ArchiveError(self.path, "nothing is recorded in it yet", hint=f"see `{status}`")
         revision = _hash([str(identity), str(content)])
         return Snapshot(archive, listing.segments, listing.damaged, identity, revision)
 

@@ -11,6 +11,8 @@ from tests.diagnosis.made_node import NOW, SLICE, Node, churn, ends, said_by, un
 from nodescope.diagnosis.finding import Link, Root
 from nodescope.diagnosis.links.origins import Origin, find_origins
 from nodescope.recording.window import SECOND_NS
+from nodescope.records.node import CgroupChurnRow, ContainerRow
+from nodescope.records.view import View
 
 _DETAILS: dict[str, Any] = {
     "child": "worker",
@@ -48,7 +50,7 @@ def test_a_loop_inside_a_running_unit_explains_what_dies_below_it() -> None:
     assert "every 2 s" in _said(origin)
     assert origin.arithmetic is not None
     assert "are 9,000, against 9,500 zombies" in origin.arithmetic
-    assert "unit_hidden_loop" in _source(origin).show
+    assert _source(origin).show.kinds == ("unit_hidden_loop",)
 
 
 def test_a_unit_of_the_same_name_elsewhere_is_not_blamed() -> None:
@@ -99,7 +101,11 @@ def test_the_one_whose_cgroups_stay_is_named_and_the_other_ruled_out() -> None:
     assert innocent.name == f"unit {_INNOCENT}"
     assert "ended 1800 times" in innocent.statement
     assert "ruled out because none of its own cgroups stayed: all 1,800" in innocent.statement
-    assert "--table cgroup_churn --where pattern=innocent.service" in innocent.show
+    assert innocent.show is not None
+    assert (innocent.show.table, innocent.show.where) == (
+        "cgroup_churn",
+        (("pattern", "innocent.service"),),
+    )
 
 
 @pytest.mark.parametrize(
@@ -111,7 +117,7 @@ def test_the_one_whose_cgroups_stay_is_named_and_the_other_ruled_out() -> None:
     ],
     ids=["nobody looked", "directories were compared", "none is old enough"],
 )
-def test_those_that_cannot_be_told_apart_are_told_as_such(rows: list[dict[str, object]]) -> None:
+def test_those_that_cannot_be_told_apart_are_told_as_such(rows: list[CgroupChurnRow]) -> None:
     origins, ruled_out = find_origins(Node(_LOOPS, _UNITS, rows), NOW, 9100, 540_000.0)
     assert ruled_out == []
     assert {origin.root.name for origin in origins} == {_LEAKY, _INNOCENT}
@@ -133,8 +139,8 @@ def test_how_often_it_loops_does_not_tell_two_apart() -> None:
 
 def test_a_pattern_that_two_share_tells_nothing_of_either() -> None:
     containers = [
-        {"time_ns": NOW - 10, "name": name, "id": letter * 64, "cgroup_parent": SLICE,
-         "cgroup": f"{SLICE}/docker-{letter * 60}1234.scope"}
+        ContainerRow(time_ns=NOW - 10, runtime="docker", name=name, id=letter * 64,
+                     cgroup_parent=SLICE, cgroup=f"{SLICE}/docker-{letter * 60}1234.scope")
         for name, letter in (("web", "a"), ("db", "b"))
     ]  # fmt: skip
     events = [*ends("web", 60, "container_exit"), *ends("db", 60, "container_exit")]
@@ -180,8 +186,9 @@ def test_the_arithmetic_tells_two_apart_where_nothing_else_does() -> None:
 
 def test_a_place_inside_another_unit_is_not_a_containers() -> None:
     """Docker's parent is the slice: what lies in the slice beside it is not docker's."""
-    container = {"time_ns": NOW - 10, "name": "web", "id": "a1" * 32, "cgroup": None,
-                 "cgroup_parent": SLICE}  # fmt: skip
+    container = ContainerRow(
+        time_ns=NOW - 10, runtime="docker", name="web", id="a1" * 32, cgroup_parent=SLICE
+    )
     node = Node(ends("web", 60, "container_exit", cgroup_parent=SLICE), [], [], [container],
                 place=f"{SLICE}/other.service")  # fmt: skip
     assert [origin.root.kind for origin in _find(node)] == ["cgroup"]
@@ -191,7 +198,7 @@ def test_a_place_inside_another_unit_is_not_a_containers() -> None:
 
 
 def _link(kind: str, strength: float) -> Link:
-    return Link(kind, "x", "x", strength, "nodescope status")
+    return Link(kind, "x", "x", strength, View("status"))
 
 
 def test_the_links_that_decide_make_the_order_the_others_only_break_ties() -> None:

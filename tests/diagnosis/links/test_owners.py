@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -11,14 +10,15 @@ import pytest
 from nodescope.diagnosis.case import Case, Held
 from nodescope.diagnosis.links.owners import find_owner, why_link
 from nodescope.diagnosis.story import Story
+from nodescope.recording.memory import recording_of
 from nodescope.recording.window import Window
+from nodescope.records.node import CgroupNameRow, UnitRow
 
-_UNIT = {
-    "unit": "builder.service", "file_state": "enabled", "preset": "enabled",
-    "vendor": "package builder", "wanted_by": "multi-user.target", "successes": 1, "failures": 0,
-}  # fmt: skip
-_OTHER = _UNIT | {"unit": "other.service", "preset": "disabled"}
-_NONE = dict.fromkeys(("unit", "namespace", "pod", "container", "container_id"))
+_UNIT = UnitRow(
+    time_ns=1, unit="builder.service", file_state="enabled", preset="enabled",
+    vendor="package builder", wanted_by="multi-user.target", successes=1, failures=0,
+)  # fmt: skip
+_OTHER = _UNIT.replace(unit="other.service", preset="disabled")
 _BUILDER = "/system.slice/builder.service"
 
 
@@ -26,16 +26,13 @@ class _Recorded(Case):
     """What a recording would answer."""
 
     def __init__(self, cgroups: dict[str, int], names: dict[str, dict[str, Any]]) -> None:
-        super().__init__((), Window(0, 10))
+        rows = [CgroupNameRow(time_ns=1, cgroup=path, **row) for path, row in names.items()]
+        super().__init__(recording_of([*rows, _UNIT, _OTHER]), Window(0, 10))
         self._counts = Counter(cgroups)
-        self._names = [{**_NONE, "cgroup": path, **row} for path, row in names.items()]
 
     def cgroups(self, window: Window, cpu: int, comm: str) -> Counter[str]:
         assert (window, cpu, comm) == (Window(2, 8), 1, "make")
         return self._counts
-
-    def state(self, table: str, keys: Sequence[str], at_ns: int) -> list[dict[str, Any]]:
-        return {"cgroup_names": self._names, "units": [_UNIT, _OTHER]}[table]
 
 
 def _ask(cgroups: dict[str, int], names: dict[str, dict[str, Any]]) -> tuple[str, str] | None:
@@ -96,7 +93,7 @@ def test_a_cgroup_without_a_name_says_nothing() -> None:
 # -- why it is there -----------------------------------------------------------
 
 _DEFAULT = "nothing but a default asks for it"
-_IMAGE = _UNIT | {"vendor": "vendor"}
+_IMAGE = _UNIT.replace(vendor="vendor")
 _BY_PRESET = "enabled by the image's preset; from a package or the image; wanted by"
 
 
@@ -104,24 +101,24 @@ _BY_PRESET = "enabled by the image's preset; from a package or the image; wanted
     ("unit", "said"),
     [
         (_IMAGE, f"{_BY_PRESET} multi-user.target; {_DEFAULT}"),
-        (_IMAGE | {"wanted_by": "multi-user.target a.service"},
+        (_IMAGE.replace(wanted_by="multi-user.target a.service"),
          f"{_BY_PRESET} multi-user.target a.service"),
-        (_UNIT | {"vendor": "administrator"},
+        (_UNIT.replace(vendor="administrator"),
          "enabled; from the administrator; wanted by multi-user.target"),
-        (_IMAGE | {"preset": "disabled"},
+        (_IMAGE.replace(preset="disabled"),
          "enabled; from a package or the image; wanted by multi-user.target"),
-        (_IMAGE | {"file_state": "static"},
+        (_IMAGE.replace(file_state="static"),
          "static; from a package or the image; wanted by multi-user.target"),
     ],
     ids=["default", "wanted", "administrator", "enabled by somebody", "static"],
 )  # fmt: skip
 def test_a_default_is_blamed_only_for_what_the_image_brought_and_enabled(
-    unit: dict[str, Any], said: str
+    unit: UnitRow, said: str
 ) -> None:
     assert why_link(unit, [unit, _OTHER], 0).statement == f"builder.service: {said}"
 
 
 def test_without_a_preset_file_every_unit_reads_enabled_and_nothing_follows() -> None:
-    statement = why_link(_IMAGE, [_IMAGE, _IMAGE | {"unit": "other.service"}], 0).statement
+    statement = why_link(_IMAGE, [_IMAGE, _IMAGE.replace(unit="other.service")], 0).statement
     assert "preset" not in statement
     assert _DEFAULT not in statement

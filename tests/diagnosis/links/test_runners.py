@@ -9,7 +9,9 @@ from tests.diagnosis.made_node import NOW, Node, churn, ends, said_by, unit
 
 from nodescope.diagnosis.finding import Root
 from nodescope.diagnosis.links.origins import Origin, find_origins
-from nodescope.recording.window import SECOND_NS, Event
+from nodescope.recording.events import Event
+from nodescope.recording.window import SECOND_NS
+from nodescope.records.node import ContainerRow, UnitRow
 
 _ID = "3f2a" * 16
 _UNITS = [unit("shop.service", main_pid=901), unit("cron.service", main_pid=902)]
@@ -17,13 +19,15 @@ _UNITS = [unit("shop.service", main_pid=901), unit("cron.service", main_pid=902)
 
 def _origin(
     *events: Event,
-    units: list[dict[str, Any]] = _UNITS,
+    units: list[UnitRow] = _UNITS,
     cgroup: str = f"/docker/{_ID}",
     **made: Any,
 ) -> Origin:
     parent = cgroup.rpartition("/")[0]
-    container = {"time_ns": NOW - SECOND_NS, "name": "shop-cache", "id": _ID, "cgroup": cgroup,
-                 "cgroup_parent": parent}  # fmt: skip
+    container = ContainerRow(
+        time_ns=NOW - SECOND_NS, runtime="docker", name="shop-cache", id=_ID, cgroup=cgroup,
+        cgroup_parent=parent,
+    )  # fmt: skip
     node = Node(
         [*ends("shop-cache", 20, "container_exit"), *events], units,
         [churn("*", 40, 40, **{"parent": parent, "maker": "runc", "maker_pid": 4242, **made})],
@@ -105,7 +109,7 @@ def test_a_unit_whose_lines_name_the_id_runs_it() -> None:
     assert origin.root == Root("unit", "cron.service")
     assert "names the container's id and says `Agent exited with code 1`" in _why(origin)
     source = next(link for link in origin.links if link.kind == "source")
-    assert "--kind container_exit,unit_logs_ends" in source.show
+    assert source.show.kinds == ("container_exit", "unit_logs_ends")
     short = _origin(_logging("cron.service", f"container {_ID[:12]} is gone"))
     assert short.root == Root("unit", "cron.service")
     for line in ("Removing container ID: " + "0d" * 32, "Container name: /shop-cache", _ID[:11]):

@@ -2,34 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from nodescope.diagnosis.case import Case
 from nodescope.diagnosis.links.states import read_zombies, rule_out_rises, zombie_link
+from nodescope.recording.memory import recording_of
 from nodescope.recording.window import SECOND_NS, Window
+from nodescope.records.node import MemoryCgroupsRow, MemoryRow
 
 _START = 50_000 * SECOND_NS
 _HELD = Window(_START + 42 * SECOND_NS, _START + 48 * SECOND_NS)
 
 
-class _Recorded(Case):
+def _recorded(readings: dict[int, int], name: str = "pgfault") -> Case:
     """A counter as it was read: seconds since the start, and its value."""
-
-    def __init__(self, readings: dict[int, int], name: str = "pgfault") -> None:
-        super().__init__((), Window(_START, _START + 60 * SECOND_NS))
-        self._rows: list[dict[str, Any]] = [
-            {"time_ns": _START + second * SECOND_NS, "name": name, "value": value}
-            for second, value in readings.items()
-        ]
-
-    def rows(self, table: str, window: Window) -> list[dict[str, Any]]:
-        return [row for row in self._rows if window.from_ns <= row["time_ns"] < window.to_ns]
+    rows = [
+        MemoryRow(time_ns=_START + second * SECOND_NS, name=name, value=value)
+        for second, value in readings.items()
+    ]
+    return Case(recording_of(rows), Window(_START, _START + 60 * SECOND_NS))
 
 
 def _said(readings: dict[int, int], share: float = 0.0, name: str = "pgfault") -> list[str]:
-    found = rule_out_rises(_Recorded(readings, name), _HELD, {"page faults": share})
+    found = rule_out_rises(_recorded(readings, name), _HELD, {"page faults": share})
     return [each.statement for each in found]
 
 
@@ -65,24 +60,18 @@ def test_what_never_happened_is_not_spoken_of() -> None:
     assert _said({50: 3}) == []
 
 
-class _Counted(Case):
+def _counted(counts: dict[int, int]) -> Case:
     """Memory cgroups as they were counted: seconds since the start, and how many were dying."""
-
-    def __init__(self, counts: dict[int, int]) -> None:
-        super().__init__((), Window(_START, _START + 3600 * SECOND_NS))
-        self._rows: list[dict[str, Any]] = [
-            {"time_ns": _START + second * SECOND_NS, "version": "v1", "tracked": dying + 240,
-             "visible": 240, "dying": dying}
-            for second, dying in counts.items()
-        ]  # fmt: skip
-
-    def rows(self, table: str, window: Window) -> list[dict[str, Any]]:
-        assert table == "memory_cgroups"
-        return [row for row in self._rows if window.from_ns <= row["time_ns"] < window.to_ns]
+    rows = [
+        MemoryCgroupsRow(time_ns=_START + second * SECOND_NS, version="v1", tracked=dying + 240,
+                         visible=240, dying=dying)
+        for second, dying in counts.items()
+    ]  # fmt: skip
+    return Case(recording_of(rows), Window(_START, _START + 3600 * SECOND_NS))
 
 
 def test_zombies_are_those_of_the_moment_not_of_later() -> None:
-    case = _Counted({600: 68_439, 610: 68_440, 620: 68_444, 700: 69_000})
+    case = _counted({600: 68_439, 610: 68_440, 620: 68_444, 700: 69_000})
     zombies = read_zombies(case, _START + 615 * SECOND_NS)
     assert zombies is not None
     assert (zombies.tracked, zombies.visible, zombies.dying) == (68_680, 240, 68_440)
@@ -95,6 +84,6 @@ def test_zombies_are_those_of_the_moment_not_of_later() -> None:
 
 
 def test_a_count_of_long_before_says_so() -> None:
-    zombies = read_zombies(_Counted({0: 68_000}), _START + 600 * SECOND_NS)
+    zombies = read_zombies(_counted({0: 68_000}), _START + 600 * SECOND_NS)
     assert zombies is not None
     assert zombie_link(zombies).statement.endswith("still walked, as counted 10m before")

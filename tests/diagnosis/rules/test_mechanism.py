@@ -8,6 +8,9 @@ from nodescope.cli.main import build_parser
 from nodescope.diagnosis.links.kernel_work import _choose
 from nodescope.diagnosis.rules.mechanism import classify, load_mechanisms, parse_mechanism
 from nodescope.errors import NodescopeError
+from nodescope.records.action import with_names
+from nodescope.records.action_words import describe_action
+from nodescope.records.view_forms import render_command
 
 READ = ["do_syscall_64", "vfs_read", "seq_read", "memcg_numa_stat_show", "mem_cgroup_nr_lru_pages"]
 RECLAIM = [
@@ -126,10 +129,21 @@ def test_every_mechanism_has_a_stack() -> None:
 
 def test_what_to_check_is_a_command_of_ours() -> None:
     for mechanism in load_mechanisms():
-        for command in mechanism.check:
-            program, *arguments = shlex.split(command)
+        actions = [each.view for each in mechanism.fix if each.view is not None]
+        for view in (*mechanism.check, *actions):
+            program, *arguments = shlex.split(render_command(view))
             assert program == "nodescope"
             build_parser(arguments).parse_args(arguments)
+
+
+def test_what_helps_is_said_of_whom_it_is_about() -> None:
+    known = {each.name: each for each in load_mechanisms()}
+    raise_limit = known["direct_reclaim"].fix[0]
+    assert describe_action(raise_limit) == "raise the memory limit of the cgroup that reclaims"
+    named = with_names(raise_limit, {"cgroup": "/a.slice", "process": "java"})
+    assert describe_action(named) == "raise the memory limit of /a.slice"
+    keep = with_names(known["unmapping"].fix[0], {"process": "java"})
+    assert describe_action(keep) == "let java keep the memory it frees (malloc trimming)"
 
 
 def test_a_stack_of_no_family_has_no_mechanism() -> None:
@@ -148,6 +162,9 @@ def test_every_mechanism_says_what_it_means_and_what_helps() -> None:
         assert each.fix
 
 
+_SOUND = 'rank = 1\ntitle = "t"\nmeaning = "m"\nfunctions = ["f"]\n'
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
@@ -157,6 +174,13 @@ def test_every_mechanism_says_what_it_means_and_what_helps() -> None:
         ('rank = 1\ntitle = "t"\nmeaning = "m"\nfunctions = "f"', "functions is not a list"),
         ('rank = 1\ntitle = "t"\nmeaning = "m"\nfunctions = ["f"]\nwhy = 1', "unknown key 'why'"),
         ('rank = 1\nmeaning = "m"\nfunctions = ["f"]', "title"),
+        (f'{_SOUND}check = ["nodescope top"]', "check is not a list of tables"),
+        (f'{_SOUND}check = [{{ what = "tip" }}]', "no view 'tip'"),
+        (f'{_SOUND}check = [{{ what = "top", unit = "x" }}]', "the view top takes no unit"),
+        (f'{_SOUND}check = [{{ what = "top", filter = {{ frame = "(" }} }}]', "not a regular"),
+        (f'{_SOUND}fix = [{{ kind = "pray" }}]', "no action 'pray'"),
+        (f'{_SOUND}fix = [{{ kind = "reclaim", why = "" }}]', "an action has no 'why'"),
+        (f'{_SOUND}stop = {{ kind = "stop_unit", target = "cgroup" }}', "not for a cgroup"),
     ],
 )
 def test_a_wrong_file_is_refused_by_name(text: str, reason: str) -> None:

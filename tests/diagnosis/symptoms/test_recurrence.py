@@ -12,6 +12,7 @@ from nodescope.diagnosis.case import Case
 from nodescope.diagnosis.finding import Finding, Symptom
 from nodescope.diagnosis.symptoms import recurrence
 from nodescope.diagnosis.symptoms.recurrence import describe_recurrence
+from nodescope.recording.recording import Recording
 from nodescope.recording.window import SECOND_NS, Window
 
 START_NS = 1_700_000_000 * SECOND_NS
@@ -24,7 +25,7 @@ class _Recorded(Case):
     """A case of which only the kernel's time is known."""
 
     def __init__(self, length: int, busiest: F64) -> None:
-        super().__init__([], Window(START_NS, START_NS + length * SECOND_NS))
+        super().__init__(Recording([]), Window(START_NS, START_NS + length * SECOND_NS))
         self._busiest = busiest
 
     def kernel_seconds(self, window: Window) -> tuple[F64, F64]:

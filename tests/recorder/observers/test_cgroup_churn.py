@@ -13,7 +13,7 @@ from tests.waiting import wait_for
 from nodescope.errors import SourceAbsent, SourceDenied
 from nodescope.recorder.observation import SECOND_NS
 from nodescope.recorder.observers.cgroup_churn import ChurnObserver
-from nodescope.records.node import CGROUP_CHURN
+from nodescope.records import TABLES
 from nodescope.sources.cgroups.churn import ChurnEvent, Kind, Watch
 from nodescope.sources.cgroups.hierarchies import read_hierarchies
 from nodescope.sources.places import Places
@@ -65,7 +65,7 @@ def test_rows_come_every_ten_seconds_and_only_of_what_happened() -> None:
         "maker_pid": 5, "workload": None, "made": 1, "removed": 1, "released": 1,
         "attached": 0, "unreleased": 0, "way": "tracepoints",
     }  # fmt: skip
-    assert {column.name for column in CGROUP_CHURN.columns} == set(row)
+    assert {column.name for column in TABLES["cgroup_churn"].columns} == set(row)
     assert observer.observe(20 * SECOND_NS).empty
     observer.close()
     assert watch.closed

@@ -7,7 +7,7 @@ import pytest
 
 from nodescope.errors import SourceAbsent
 from nodescope.recorder.observers.cgroup_names import NamesObserver
-from nodescope.records.node import CGROUP_NAMES
+from nodescope.records import TABLES
 from nodescope.sources.places import Places
 
 ID = "3f2a" * 16
@@ -37,7 +37,9 @@ def node(tmp_path: Path) -> Path:
 
 def _rows(observer: NamesObserver) -> dict[str, dict[str, Any]]:
     rows = observer.observe(7).rows.get("cgroup_names", [])
-    assert all(set(row) <= {column.name for column in CGROUP_NAMES.columns} for row in rows)
+    assert all(
+        set(row) <= {column.name for column in TABLES["cgroup_names"].columns} for row in rows
+    )
     return {row["cgroup"]: dict(row) for row in rows}
 
 

@@ -17,7 +17,7 @@ from tests.waiting import wait_for
 from nodescope.errors import SourceAbsent
 from nodescope.recorder.observers import cgroups
 from nodescope.recorder.observers.cgroups import CgroupsObserver
-from nodescope.records.node import CGROUPS, PRESSURE
+from nodescope.records import TABLES
 from nodescope.sources.cgroups.hierarchies import read_hierarchies
 from nodescope.sources.places import Places
 
@@ -76,7 +76,7 @@ class Rounds:
         said = self.observer.observe(self.time_ns)
         self.pressure = said.rows.get("pressure", [])
         rows = said.rows.get("cgroups", [])
-        names = {column.name for column in CGROUPS.columns}
+        names = {column.name for column in TABLES["cgroups"].columns}
         assert all(set(row) <= names and row["time_ns"] == self.time_ns for row in rows)
         return {row["cgroup"]: row for row in rows}
 
@@ -188,7 +188,7 @@ def test_v2_tells_pressure_too(tmp_path: Path) -> None:
         for resource in ("cpu", "memory", "io")
         for file in [tmp_path / MOUNTS / path.lstrip("/") / f"{resource}.pressure"]
     }
-    assert {column.name for column in PRESSURE.columns} == set(mine[0])
+    assert {column.name for column in TABLES["pressure"].columns} == set(mine[0])
     rounds.next()
     assert rounds.pressure == []
 

@@ -8,8 +8,7 @@ import pytest
 
 from nodescope.errors import SourceAbsent, SourceError
 from nodescope.recorder.observers.containers import Containers
-from nodescope.records import EVENT_KINDS
-from nodescope.records.node import CONTAINERS
+from nodescope.records import EVENT_KINDS, TABLES
 from nodescope.sources.containers.container import Container, ContainerHappening, HappeningKind
 from nodescope.sources.containers.runtimes import Polled
 
@@ -65,7 +64,7 @@ def test_rows_when_something_changed_and_whole_in_a_new_segment() -> None:
     observer = make(said)
     (row,) = observer.observe(NOW).rows["containers"]
     assert (row["time_ns"], row["name"], row["cgroup_parent"]) == (NOW, "web", "/docker")
-    assert set(row) <= {column.name for column in CONTAINERS.columns}
+    assert set(row) <= {column.name for column in TABLES["containers"].columns}
     assert observer.observe(NOW + 1).empty
     said.containers["docker", "a1"] = replace(WEB, state="paused")
     assert len(observer.observe(NOW + 2).rows["containers"]) == 1

@@ -23,8 +23,9 @@ from nodescope.errors import ArchiveError
 from nodescope.recorder.observation import Event, Observation, Setting
 from nodescope.recorder.observers.catalogue import NAMES
 from nodescope.recorder.observers.containers import Containers, make
-from nodescope.recording.window import Event as RecordedEvent
-from nodescope.recording.window import Window, read_events
+from nodescope.recording.events import Event as RecordedEvent
+from nodescope.recording.events import read_events
+from nodescope.recording.window import Window
 from nodescope.sources.containers.runtimes import Runtimes
 
 pytestmark = [

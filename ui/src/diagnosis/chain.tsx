@@ -10,6 +10,7 @@ const followed = signal<Link | null>(null)
 
 export function ChainView({ chain, word }: { chain: Chain; word: string }) {
   const percent = Math.round(chain.confidence * 100)
+  const steps = [...chain.steps, ...chain.fix_steps]
   return (
     <div class="chain">
       <h3>
@@ -35,18 +36,15 @@ export function ChainView({ chain, word }: { chain: Chain; word: string }) {
           <b>Weakest: {chain.weakest}.</b> Would be refuted by {visible(chain.refute)}.
         </p>
       )}
-      {chain.steps.length + chain.fixes.length > 0 && (
+      {steps.length > 0 && (
         <>
           <h4>What helps</h4>
           <ul class="fixes">
-            {chain.steps.map((step) => (
+            {steps.map((step) => (
               <li key={step.statement}>
                 {visible(step.statement)}
                 {step.command && <Command text={step.command} />}
               </li>
-            ))}
-            {chain.fixes.map((fix) => (
-              <li key={fix}>{fix}</li>
             ))}
           </ul>
         </>

@@ -32,6 +32,8 @@ export type Link = {
   look?: Look | null
 }
 
+export type Step = { statement: string; command: string | null }
+
 export type Chain = {
   confidence: number
   root: { kind: string; name: string }
@@ -40,8 +42,8 @@ export type Chain = {
   weakest: string
   refute: string
   arithmetic: string | null
-  steps: { statement: string; command: string | null }[]
-  fixes: string[]
+  steps: Step[]
+  fix_steps: Step[]
 }
 
 export type Finding = {

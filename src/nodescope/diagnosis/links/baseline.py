@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 from nodescope.analysis.compare import Change, Comparison, compare
 from nodescope.analysis.filter import Filter
-from nodescope.archive.reader import Segment
 from nodescope.diagnosis.case import Case
 from nodescope.quantities import format_duration
+from nodescope.recording.part import Part
 from nodescope.recording.sample_columns import SampleColumns
-from nodescope.recording.window import SECOND_NS, Window, overlapping
+from nodescope.recording.window import SECOND_NS, Window
 
 BASELINE_NS = 1800 * SECOND_NS
 APART_NS = 2 * SECOND_NS  # what is asked about may have begun a little earlier than seen
@@ -20,18 +20,18 @@ FEWEST_WINDOWS = 6  # fewer are too little to call usual
 def compare_before(case: Case, span: Window) -> Comparison | None:
     """What changed against the half hour before, or what there is of it."""
     before = Window(span.from_ns - BASELINE_NS, span.from_ns - APART_NS)
-    baseline = overlapping(case.segments, before)
+    baseline = case.recording.overlapping(before)
     if not baseline:
         return None
     found = compare(
-        [_part(segment, span) for segment in overlapping(case.segments, span)],
+        [_part(segment, span) for segment in case.recording.overlapping(span)],
         [_part(segment, before) for segment in baseline],
         (span.from_ns, span.to_ns), (before.from_ns, before.to_ns), Filter(comms=()), listed=0,
     )  # fmt: skip
     return found if found.windows >= FEWEST_WINDOWS else None
 
 
-def _part(segment: Segment, span: Window) -> Callable[[], SampleColumns]:
+def _part(segment: Part, span: Window) -> Callable[[], SampleColumns]:
     return lambda: SampleColumns(segment, span.from_ns, span.to_ns)
 
 

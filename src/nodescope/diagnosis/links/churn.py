@@ -8,12 +8,12 @@ nobody hears of releases, and nothing is known of any.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from nodescope.diagnosis.case import LOOKBACK_NS, Case
 from nodescope.recording.window import SECOND_NS, Window
+from nodescope.records.node import CgroupChurnRow
 from nodescope.sources.cgroups.churn_ledger import GRACE_NS
 
 TOLD_NS = 10 * SECOND_NS  # the recorder tells of them so often
@@ -47,9 +47,9 @@ class Churn:
 def read_churn(case: Case, at_ns: int) -> list[Churn]:
     """What came and went in the hour before a moment; what leaves most behind first."""
     window = Window(at_ns - LOOKBACK_NS, at_ns + SECOND_NS)
-    grouped: defaultdict[tuple[str, str], list[Mapping[str, Any]]] = defaultdict(list)
-    for row in sorted(case.rows("cgroup_churn", window), key=lambda row: row["time_ns"]):
-        grouped[row["parent"], row["pattern"]].append(row)
+    grouped: defaultdict[tuple[str, str], list[CgroupChurnRow]] = defaultdict(list)
+    for row in case.rows(CgroupChurnRow, window):
+        grouped[row.parent, row.pattern].append(row)
     found = [_add_up(*key, rows, at_ns) for key, rows in grouped.items()]
     return sorted(found, key=_weight)
 
@@ -59,19 +59,19 @@ def _weight(churn: Churn) -> tuple[int, int, str, str]:
     return -(churn.unreleased or 0), -churn.made, churn.parent, churn.pattern
 
 
-def _add_up(parent: str, pattern: str, rows: Iterable[Mapping[str, Any]], at_ns: int) -> Churn:
+def _add_up(parent: str, pattern: str, rows: Iterable[CgroupChurnRow], at_ns: int) -> Churn:
     made = removed = settled = 0
     made_by: defaultdict[str | None, int] = defaultdict(int)
     unreleased: dict[str | None, int] = {}  # now, by maker: it is a running count
     pids: dict[str | None, int | None] = {}
     for row in rows:
-        made += row["made"]
-        removed += row["removed"]
-        settled += row["removed"] if row["time_ns"] <= at_ns - SETTLED_NS else 0
-        made_by[row["maker"]] += row["made"]
-        pids[row["maker"]] = row["maker_pid"] or pids.get(row["maker"])
-        if row["unreleased"] is not None:
-            unreleased[row["maker"]] = row["unreleased"]
+        made += row.made
+        removed += row.removed
+        settled += row.removed if row.time_ns <= at_ns - SETTLED_NS else 0
+        made_by[row.maker] += row.made
+        pids[row.maker] = row.maker_pid or pids.get(row.maker)
+        if row.unreleased is not None:
+            unreleased[row.maker] = row.unreleased
     maker = max(
         made_by, key=lambda each: (unreleased.get(each, 0), each is not None, made_by[each])
     )

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import Counter
 
 from nodescope.diagnosis.case import Case, Stack
+from nodescope.diagnosis.evidence_views import view_kernel_flame
 from nodescope.diagnosis.finding import Link, RuledOut
 from nodescope.diagnosis.links.states import rule_out_rises, rule_out_throttling
 from nodescope.diagnosis.rules.mechanism import Mechanism, classify, load_mechanisms
-from nodescope.diagnosis.showing import between
 from nodescope.diagnosis.story import Story
 from nodescope.recording.window import Window
+from nodescope.records.view import View
 
 LEAST_SHARE = 0.3  # of a held core's samples, for a mechanism to be the reason
 
@@ -25,7 +26,7 @@ def add_mechanism(case: Case, story: Story) -> bool:
     if not any(each.frames for each in stacks):
         story.lacks(
             "kernel functions", "the mechanism has no name",
-            "kallsyms must be readable: `nodescope doctor`",
+            "kallsyms must be readable", View("doctor"),
         )  # fmt: skip
         return False
     shares = _mechanism_shares(stacks, total)
@@ -33,7 +34,7 @@ def add_mechanism(case: Case, story: Story) -> bool:
     if best is None:
         story.lacks(
             "a known mechanism", "the kernel functions are of no family we know",
-            f"nodescope flame --cpu {held.cpu} --mode kernel {between(held.from_ns, held.to_ns)}",
+            show=view_kernel_flame(held),
         )  # fmt: skip
         return False
     share, mechanism = shares[best]
@@ -90,6 +91,6 @@ def _named(story: Story, mechanism: Mechanism, share: float, leaf: str) -> Link:
         "mechanism", mechanism.name,
         f"{comm} was {mechanism.title}: {share:.0%} of the kernel samples, most in {leaf}",
         1.0 + 4.0 * share,
-        f"nodescope flame --cpu {held.cpu} --mode kernel {between(held.from_ns, held.to_ns)}",
+        view_kernel_flame(held),
         "another family of functions in those seconds",
     )  # fmt: skip

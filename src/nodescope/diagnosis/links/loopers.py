@@ -7,12 +7,13 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any
 
 from nodescope.diagnosis.case import LOOKAHEAD_NS, LOOKBACK_NS, Case
 from nodescope.diagnosis.links.churn import Churn, lies_in
 from nodescope.quantities import format_duration
-from nodescope.recording.window import SECOND_NS, Event, Window
+from nodescope.recording.events import Event
+from nodescope.recording.window import SECOND_NS, Window
+from nodescope.records.node import ContainerRow, UnitRow
 from nodescope.sources.cgroups.name_pattern import name_pattern, split_path
 
 LEAST_LOOPS = 3
@@ -116,10 +117,10 @@ def find_loopers(case: Case, at_ns: int) -> list[Looper]:
     for event in case.events_of(*hidden, within=Window(since, at_ns + LOOKAHEAD_NS)):
         _add_inside(looper("unit", event.subject), event)
     _add_container_rows(case, since, at_ns, looper)
-    for row in case.state("units", ["unit"], at_ns):
-        mine = found.get(("unit", row["unit"]))
+    for row in case.state(UnitRow, at_ns):
+        mine = found.get(("unit", row.unit))
         if mine is not None and is_of(row, mine):
-            mine.lies(row["cgroup"])
+            mine.lies(row.cgroup)
     return [each for each in found.values() if each.loops]
 
 
@@ -169,27 +170,27 @@ def read_inside(event: Event) -> ChildLoop | None:
     )
 
 
-def is_of(row: Mapping[str, Any], looper: Looper) -> bool:
+def is_of(row: UnitRow, looper: Looper) -> bool:
     """Whether a row of `units` is of the unit that loops, not of one of the same name."""
     told = looper.inside.cgroup if looper.inside is not None else None
-    return not told or not row["cgroup"] or row["cgroup"] == told
+    return not told or not row.cgroup or row.cgroup == told
 
 
 def _add_container_rows(
     case: Case, since: int, at_ns: int, looper: Callable[[str, str], Looper]
 ) -> None:
     """Ids that churn under one name are a loop even where no event was seen."""
-    rows = case.rows("containers", Window(since, at_ns + SECOND_NS))
+    rows = case.rows(ContainerRow, Window(since, at_ns + SECOND_NS))
     first_seen: dict[tuple[str, str], int] = {}
-    for row in sorted(rows, key=lambda row: row["time_ns"]):
-        if not row["name"]:
+    for row in sorted(rows, key=lambda row: row.time_ns):
+        if not row.name:
             continue
-        each = looper("container", row["name"])
-        each.ids.add(row["id"])
-        first_seen.setdefault((row["name"], row["id"]), row["time_ns"])
-        each.lies(row["cgroup"])
-        if row["cgroup_parent"]:
-            each.parents.add(row["cgroup_parent"])
+        each = looper("container", row.name)
+        each.ids.add(row.id)
+        first_seen.setdefault((row.name, row.id), row.time_ns)
+        each.lies(row.cgroup)
+        if row.cgroup_parent:
+            each.parents.add(row.cgroup_parent)
     by_name: defaultdict[str, list[int]] = defaultdict(list)
     for (name, _), time_ns in first_seen.items():
         by_name[name].append(time_ns)

@@ -10,11 +10,9 @@ place is worth, by what speaks for each.
 from __future__ import annotations
 
 import math
-import shlex
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from nodescope.diagnosis.case import Case
 from nodescope.diagnosis.finding import Link, Root, RuledOut
@@ -28,7 +26,8 @@ from nodescope.diagnosis.links.loopers import (
 )
 from nodescope.diagnosis.links.owners import why_link
 from nodescope.diagnosis.links.runners import Runner, find_namesake, find_runner
-from nodescope.diagnosis.showing import around, moment
+from nodescope.records.node import DyingParentRow, UnitRow
+from nodescope.records.view import Moment, View, around
 
 MOST_PLACES = 5
 MOST_RULED_OUT = 3  # those that look worst; every timer's service may loop without harm
@@ -88,7 +87,7 @@ class _Suspect:
     @property
     def root(self) -> Root:
         if self.runner is not None:
-            return Root("unit", self.runner.unit["unit"])
+            return Root("unit", self.runner.unit.unit)
         return Root(self.looper.kind, self.looper.name)
 
     @property
@@ -109,7 +108,7 @@ def find_origins(
     """Explanations of the zombies, the best first; and what loops beside them in innocence."""
     churned = read_churn(case, at_ns)
     places, loopers = find_places(case, at_ns, churned), find_loopers(case, at_ns)
-    units = case.state("units", ["unit"], at_ns)
+    units = case.state(UnitRow, at_ns)
     origins: list[Origin] = []
     cleared: list[_Suspect] = []
     for place in places[:MOST_PLACES]:
@@ -140,12 +139,12 @@ def find_places(case: Case, at_ns: int, churned: Sequence[Churn]) -> list[Place]
     dying: dict[str, int | None] = {}
     held: Counter[str] = Counter()
     kinds: dict[str, list[str]] = defaultdict(list)
-    for row in case.state("dying_parents", ["path", "kind"], at_ns):
-        path = row["path"]
-        dying[path] = max(filter(None, (dying.get(path), row["dying"])), default=None)
-        held[path] += row["held_bytes"] or 0
-        if row["kind"] and row["held_bytes"]:
-            kinds[path].append(row["kind"])
+    for row in case.state(DyingParentRow, at_ns):
+        path = row.path
+        dying[path] = max(filter(None, (dying.get(path), row.dying)), default=None)
+        held[path] += row.held_bytes or 0
+        if row.kind and row.held_bytes:
+            kinds[path].append(row.kind)
     places = []
     for path in dying.keys() | {each.parent for each in churned}:
         here = tuple(each for each in churned if each.parent == path)
@@ -176,7 +175,7 @@ def _place_link(case: Case, at_ns: int, place: Place, dying: int) -> Link:
     strength = 1.0 + 3.0 * min(1.0, share) + (1.0 if place.unreleased else 0.0)
     return Link(
         "parent", place.path, "; ".join(parts) or f"dying cgroups under {place.path}", strength,
-        f"nodescope zombies --at {moment(at_ns)} --parents", "dying cgroups that grow elsewhere",
+        View("zombies", Moment(at_ns), parents=True), "dying cgroups that grow elsewhere",
     )  # fmt: skip
 
 
@@ -192,7 +191,7 @@ def _suspect(
     place: Place,
     looper: Looper,
     churned: Sequence[Churn],
-    units: Sequence[Mapping[str, Any]],
+    units: Sequence[UnitRow],
     dying: int,
     uptime_s: float | None,
 ) -> _Suspect:
@@ -236,7 +235,7 @@ def _explain(
     case: Case,
     suspect: _Suspect,
     rivals: Sequence[_Suspect],
-    units: Sequence[Mapping[str, Any]],
+    units: Sequence[UnitRow],
     dying: int,
 ) -> Origin:
     looper, place, runner = suspect.looper, suspect.place, suspect.runner
@@ -260,7 +259,7 @@ def _explain(
         said.append(f"perhaps run by {namesake} (by its name)")
     source = Link(
         "source", looper.name, "; ".join(said), _strength(suspect, rivals),
-        f"nodescope events {around(at_ns, 600)} --kind {_kinds_shown(suspect)}",
+        View("events", around(at_ns, 600), kinds=_kinds_shown(suspect)),
         f"zombies that go on growing while {looper.name} is stopped",
     )  # fmt: skip
     links = [_place_link(case, at_ns, place, dying), source]
@@ -281,27 +280,25 @@ def _stay(suspect: _Suspect) -> str:
     return f", where {stayed:,} of {settled:,} of its own stayed" if stayed else ""
 
 
-def _kinds_shown(suspect: _Suspect) -> str:
-    """Events that show the loop, and who runs what loops."""
+def _kinds_shown(suspect: _Suspect) -> tuple[str, ...]:
+    """Return the kinds of events that show the loop, and who runs what loops."""
     looper, runner = suspect.looper, suspect.runner
     if looper.kind == "container":
         told = runner.event if runner is not None else None
-        return ",".join(["container_exit", *([told] if told else [])])
-    return "unit_hidden_loop" if looper.inside and not looper.times else "unit_exit"
+        return ("container_exit", told) if told else ("container_exit",)
+    return ("unit_hidden_loop",) if looper.inside and not looper.times else ("unit_exit",)
 
 
 def _rule_out(case: Case, suspect: _Suspect) -> RuledOut:
     looper, path = suspect.looper, suspect.place.path
     released = sum(each.settled for each in suspect.own)
-    one = suspect.own[0]
-    where = shlex.quote(f"pattern={one.pattern}")
+    where = (("pattern", suspect.own[0].pattern),)
     return RuledOut(
         f"{looper.kind} {looper.name}",
         f"{looper.kind} {looper.name} {describe_ends(case, looper)}, in {path}, too; ruled out "
         f"because none of its own cgroups stayed: all {released:,} that were removed over "
         "15 s before were released",
-        f"nodescope export csv --output - --table cgroup_churn --where {where} "
-        f"{around(looper.at_ns, 900)}",
+        View("table", around(looper.at_ns, 900), table="cgroup_churn", where=where),
     )
 
 
@@ -314,7 +311,7 @@ def _arithmetic(
     """Whether the loops make as many zombies: those counted, else as many as the uptime holds."""
     if runner is not None and looper.kind == "unit" and looper.inside is None:
         # Ends were seen since the recorder or the journal began; systemd itself counts, too.
-        failures, restarts = runner.unit["failures"] or 0, runner.unit["restarts"] or 0
+        failures, restarts = runner.unit.failures or 0, runner.unit.restarts or 0
         counted = max(failures, restarts)
         often = f"systemd restarted it {counted:,} times"
         if failures >= restarts:

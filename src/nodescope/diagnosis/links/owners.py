@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 from nodescope.diagnosis.case import Case
+from nodescope.diagnosis.evidence_views import view_top
 from nodescope.diagnosis.finding import Link, Root
-from nodescope.diagnosis.showing import between, moment
 from nodescope.diagnosis.story import Story
 from nodescope.recording.window import Window
+from nodescope.records.node import CgroupNameRow, UnitRow
+from nodescope.records.view import Moment, View
 from nodescope.sources.cgroups.owner_by_path import find_owner as read_path
 
 LEAST_SHARE = 0.8  # of the process's samples on that core, in one cgroup
@@ -36,24 +36,24 @@ def find_owner(case: Case, story: Story) -> tuple[list[Link], Root] | None:
         "owner", root.name,
         f"{comm} is of {root.kind} {root.name}: {share:.0%} of its samples are in {path}",
         2.0 + 2.0 * share,
-        f"nodescope top --by cgroup --cpu {held.cpu} {between(held.from_ns, held.to_ns)}",
+        view_top(held, "cgroup"),
         f"{comm} running so elsewhere, too",
     )  # fmt: skip
     links = [link]
     if root.kind == "unit":
-        units = case.state("units", ["unit"], held.to_ns)
-        unit = next((each for each in units if each["unit"] == root.name), None)
+        units = case.state(UnitRow, held.to_ns)
+        unit = next((each for each in units if each.unit == root.name), None)
         if unit is not None:
             links.append(why_link(unit, units, held.to_ns))
     return links, root
 
 
-def _named(case: Case, path: str, at_ns: int) -> Mapping[str, Any] | None:
+def _named(case: Case, path: str, at_ns: int) -> CgroupNameRow | None:
     """What is known of a cgroup, or of the innermost above it that has a name.
 
     Names are looked up twice a minute: of a younger one its path alone tells.
     """
-    names = {row["cgroup"]: row for row in case.state("cgroup_names", ["cgroup"], at_ns)}
+    names = {row.cgroup: row for row in case.state(CgroupNameRow, at_ns)}
     above = path
     while above:
         if above in names and _root(names[above]) is not None:
@@ -62,24 +62,25 @@ def _named(case: Case, path: str, at_ns: int) -> Mapping[str, Any] | None:
     owner = read_path(path)
     if owner is None:
         return None
-    unknown = dict.fromkeys(("namespace", "pod", "container"))
-    return {**unknown, "unit": owner.unit, "container_id": owner.container_id}
+    return CgroupNameRow(
+        time_ns=at_ns, cgroup=path, unit=owner.unit, container_id=owner.container_id
+    )
 
 
-def _root(row: Mapping[str, Any]) -> Root | None:
-    if row["pod"]:
-        inside = f" ({row['container']})" if row["container"] else ""
-        return Root("pod", f"{row['namespace'] or 'default'}/{row['pod']}{inside}")
-    if row["container"] or row["container_id"]:
-        return Root("container", row["container"] or row["container_id"][:12])
-    if row["unit"] and row["unit"].endswith(".service"):
-        return Root("unit", row["unit"])
+def _root(row: CgroupNameRow) -> Root | None:
+    if row.pod:
+        inside = f" ({row.container})" if row.container else ""
+        return Root("pod", f"{row.namespace or 'default'}/{row.pod}{inside}")
+    if row.container or row.container_id:
+        return Root("container", row.container or (row.container_id or "")[:12])
+    if row.unit and row.unit.endswith(".service"):
+        return Root("unit", row.unit)
     return None  # a session, a slice: nobody's in particular
 
 
 def why_link(
-    unit: Mapping[str, Any],
-    units: Sequence[Mapping[str, Any]],
+    unit: UnitRow,
+    units: Sequence[UnitRow],
     at_ns: int,
     runs: str | None = None,
 ) -> Link:
@@ -89,26 +90,26 @@ def why_link(
     """
     by_preset = _is_by_preset(unit, units)
     facts: list[str] = []
-    if unit["file_state"]:
+    if unit.file_state:
         by = " by the image's preset" if by_preset else ""
-        facts.append(f"{unit['file_state']}{by}")
-    if unit["vendor"]:
-        facts.append(f"from {_FROM.get(unit['vendor'], unit['vendor'])}")
-    if unit["wanted_by"]:
-        facts.append(f"wanted by {unit['wanted_by']}")
-    if unit["successes"] == 0 and (unit["failures"] or 0) > 0:
+        facts.append(f"{unit.file_state}{by}")
+    if unit.vendor:
+        facts.append(f"from {_FROM.get(unit.vendor, unit.vendor)}")
+    if unit.wanted_by:
+        facts.append(f"wanted by {unit.wanted_by}")
+    if unit.successes == 0 and (unit.failures or 0) > 0:
         facts.append("never succeeded since boot")
     running = f", which runs {runs}" if runs else ""
-    targets = all(each.endswith(".target") for each in (unit["wanted_by"] or "").split())
+    targets = all(each.endswith(".target") for each in (unit.wanted_by or "").split())
     return Link(
         "why",
-        unit["unit"],
-        f"{unit['unit']}{running}: "
+        unit.unit,
+        f"{unit.unit}{running}: "
         + ("; ".join(facts) or "nothing is known of it")
         + ("; nothing but a default asks for it" if by_preset and targets else ""),
         2.5 if facts else 0.5,
-        f"nodescope audit --at {moment(at_ns)} --unit {shlex.quote(unit['unit'])}",
-        f"something that needs {unit['unit']}",
+        View("audit", Moment(at_ns), unit=unit.unit),
+        f"something that needs {unit.unit}",
     )
 
 
@@ -122,13 +123,13 @@ _FROM = {
 }
 
 
-def _is_by_preset(unit: Mapping[str, Any], units: Iterable[Mapping[str, Any]]) -> bool:
+def _is_by_preset(unit: UnitRow, units: Iterable[UnitRow]) -> bool:
     """Whether a default enabled it, and not somebody here.
 
     What the administrator wrote he wanted. And without any preset file systemd says
     `enabled` of every unit: only where it says otherwise of some does a preset speak.
     """
-    whose = (unit["vendor"] or "").split(" ")[0]
-    enabled = unit["file_state"] in ("enabled", "enabled-runtime") and unit["preset"] == "enabled"
-    there = any(each["preset"] == "disabled" for each in units)
+    whose = (unit.vendor or "").split(" ")[0]
+    enabled = unit.file_state in ("enabled", "enabled-runtime") and unit.preset == "enabled"
+    there = any(each.preset == "disabled" for each in units)
     return enabled and there and whose in ("vendor", "package", "image")

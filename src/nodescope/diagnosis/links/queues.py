@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from nodescope.diagnosis.case import Case, Held
 from nodescope.diagnosis.finding import Link, RuledOut, Symptom
-from nodescope.diagnosis.showing import moment
 from nodescope.diagnosis.story import Story
 from nodescope.diagnosis.symptoms.incidents import NIC_KINDS, Incident
 from nodescope.errors import UsageError
 from nodescope.quantities import parse_cpu_list
+from nodescope.records.node import NicQueueRow
+from nodescope.records.view import Moment, View
 
 
 def core_of_nic(
@@ -20,21 +19,21 @@ def core_of_nic(
     details = [each.details for each in incident.of(*NIC_KINDS)]
     queue = next((d["queue"] for d in details if d.get("queue") is not None), None)
     said = next((each.cpu for each in incident.of(*NIC_KINDS) if each.cpu is not None), None)
-    rows = case.state("nic_queues", ["nic", "queue", "irq"], nic.time_ns)
-    mine = [row for row in rows if row["nic"] == nic.subject or not nic.subject]
+    rows = case.state(NicQueueRow, nic.time_ns)
+    mine = [row for row in rows if row.nic == nic.subject or not nic.subject]
     serving = _serving(mine, queue)
     best = sorted(held, key=lambda each: -each.seconds)
     for each in best:
         if said == each.cpu or (queue is not None and each.cpu in serving):
             row = serving.get(each.cpu)
-            irq = f" (interrupt {row['irq']})" if row and row["irq"] is not None else ""
+            irq = f" (interrupt {row.irq})" if row and row.irq is not None else ""
             place = f"queue {queue}" if queue is not None else "the queue"
             by = "says the driver" if said == each.cpu else "says the interrupt's affinity"
             story.links.append(
                 Link(
                     "queue", nic.subject if queue is None else f"{nic.subject} queue {queue}",
                     f"{place} of {nic.subject} is served by core {each.cpu}{irq}, {by}", 4.0,
-                    f"nodescope network --at {moment(nic.time_ns)}",
+                    View("network", Moment(nic.time_ns)),
                     "packets of that queue served elsewhere meanwhile",
                 )
             )  # fmt: skip
@@ -45,9 +44,9 @@ def core_of_nic(
             story.links.append(
                 Link(
                     "queue", nic.subject,
-                    f"core {each.cpu} serves queue {serving_any[each.cpu]['queue']} of "
+                    f"core {each.cpu} serves queue {serving_any[each.cpu].queue} of "
                     f"{nic.subject}; which queue timed out was not said", 1.5,
-                    f"nodescope network --at {moment(nic.time_ns)}",
+                    View("network", Moment(nic.time_ns)),
                     "a time-out of a queue that another core serves",
                 )
             )  # fmt: skip
@@ -70,13 +69,13 @@ def core_of_nic(
     return None
 
 
-def _serving(rows: list[dict[str, Any]], queue: int | None) -> dict[int, dict[str, Any]]:
+def _serving(rows: list[NicQueueRow], queue: int | None) -> dict[int, NicQueueRow]:
     """Cores by which queues are served; of one queue, or of any."""
-    found: dict[int, dict[str, Any]] = {}
+    found: dict[int, NicQueueRow] = {}
     for row in rows:
-        if queue is not None and row["queue"] != queue:
+        if queue is not None and row.queue != queue:
             continue
-        for cpu in _cpus(row["effective"] or row["affinity"] or ""):
+        for cpu in _cpus(row.effective or row.affinity or ""):
             found.setdefault(cpu, row)
     return found
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from nodescope.diagnosis.case import Case, Held
+from nodescope.diagnosis.evidence_views import view_cores
 from nodescope.diagnosis.finding import Link, RuledOut, Symptom
 from nodescope.diagnosis.links.queues import core_of_nic
 from nodescope.diagnosis.report.summary import headline
-from nodescope.diagnosis.showing import around, between
 from nodescope.diagnosis.story import Story
 from nodescope.diagnosis.symptoms.incidents import NIC_KINDS, NOT_EVENTS, Incident
 from nodescope.diagnosis.symptoms.lags import (
@@ -27,6 +27,7 @@ from nodescope.diagnosis.symptoms.lags import (
     told_ns,
 )
 from nodescope.recording.window import SECOND_NS, Window
+from nodescope.records.view import View, around
 
 NEAR_NS = 60 * SECOND_NS  # held cores so close to a report are spoken of, if only to rule them out
 EDGE_NS = 2 * SECOND_NS
@@ -57,7 +58,7 @@ def add_report(story: Story, incident: Incident) -> Symptom | None:
     story.links.append(
         Link(
             "event", gravest.subject, statement, strength,
-            f"nodescope events {around(gravest.time_ns, 30)}", refute,
+            View("events", around(gravest.time_ns, 30)), refute,
         )
     )  # fmt: skip
     return min(events, key=told_ns)
@@ -80,7 +81,7 @@ def _add_job_of(story: Story, job: Symptom, event: Symptom) -> None:
 def _job_link(job: Symptom, said: str, strength: float, refute: str) -> Link:
     return Link(
         "job", job.subject, f"{job.statement}, {said}", strength,
-        f"nodescope events {around(job.time_ns, 60)}", refute,
+        View("events", around(job.time_ns, 60)), refute,
     )  # fmt: skip
 
 
@@ -92,7 +93,7 @@ def add_core(case: Case, story: Story, incident: Incident, report: Symptom | Non
     if not case.recorded("cores"):
         story.lacks(
             "per-core time", "without the time of each core none can be named",
-            "`nodescope record` reads it",
+            "the recorder always reads it; to an imported capture add what mpstat or sar wrote",
         )  # fmt: skip
         return False
     if report is None:
@@ -117,7 +118,7 @@ def add_core(case: Case, story: Story, incident: Incident, report: Symptom | Non
             f"core {chosen.cpu} was {chosen.share:.0%} in the kernel for {chosen.seconds:.0f} s"
             f"{said}{node_average(case, chosen)}",
             strength,
-            f"nodescope cores {between(chosen.from_ns - 5 * SECOND_NS, chosen.to_ns)}",
+            view_cores(chosen.from_ns, chosen.to_ns),
             "the same event while no core is held",
         )
     )  # fmt: skip
@@ -204,23 +205,23 @@ def _rule_out_by_time(held: Sequence[Held], report: Symptom) -> list[RuledOut]:
 
 def _held_then(core: Held, when: str, why: str, alike: Sequence[Held], report: Symptom) -> RuledOut:
     more = f" (and {len(alike) - 1} more times)" if len(alike) > 1 else ""
-    first = min(core.from_ns, told_ns(report)) - 5 * SECOND_NS
+    first = min(core.from_ns, told_ns(report))
     last = max(core.to_ns, told_ns(report)) + SECOND_NS
     return RuledOut(
         f"core {core.cpu}",
         f"core {core.cpu} was held for {core.seconds:.0f} s, {when}{more}; ruled out because {why}",
-        f"nodescope cores {between(first, last)}",
+        view_cores(first, last),
     )
 
 
 def _lacks_core(story: Story, report: Symptom) -> None:
     if report.kind in NIC_KINDS:
-        hint = "look at the device, its driver and the link: `nodescope network`"
+        advice, show = "look at the device, its driver and the link", View("network")
     else:
-        hint = f"look at what ran: `nodescope flame {around(report.time_ns)}`"
+        advice, show = "look at what ran", View("flame", around(report.time_ns))
     story.lacks(
         "a held core", "no core that explains it was held then or just before: the cause is "
-        "elsewhere", hint,
+        "elsewhere", advice, show,
     )  # fmt: skip
 
 

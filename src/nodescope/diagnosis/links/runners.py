@@ -11,26 +11,26 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from nodescope.diagnosis.case import LOOKAHEAD_NS, LOOKBACK_NS, Case
 from nodescope.diagnosis.links.churn import lies_in
 from nodescope.diagnosis.links.loopers import Looper, is_of, read_inside
 from nodescope.judgement.unit_insides import FOR_OTHERS
-from nodescope.recording.window import Event, Window
+from nodescope.recording.events import Event
+from nodescope.recording.window import Window
+from nodescope.records.node import UnitRow
 
 SHORT_ID = 12  # characters of a container's id that people and programs name it by
 AS_OFTEN = 1.5  # a rate that differs by less is the same
 _ID = re.compile(r"(?<![0-9a-f])[0-9a-f]{12,64}(?![0-9a-f])")
-
-Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Runner:
     """A unit, and what shows that it runs what loops; "": it is what loops."""
 
-    unit: Row
+    unit: UnitRow
     because: str = ""
     event: str | None = None  # the kind that shows it, if one does
 
@@ -45,24 +45,26 @@ class _Told(NamedTuple):
 
 
 def find_runner(
-    case: Case, looper: Looper, maker_pid: int | None, units: Sequence[Row]
+    case: Case, looper: Looper, maker_pid: int | None, units: Sequence[UnitRow]
 ) -> Runner | None:
     """The unit that loops, or of which there is evidence that it runs what loops."""
     if looper.kind == "unit":
-        rows = (row for row in units if row["unit"] == looper.name and is_of(row, looper))
+        rows = (row for row in units if row.unit == looper.name and is_of(row, looper))
         return next((Runner(row) for row in rows), None)
     # What runs everybody's containers runs this one, too: that explains nothing.
-    services = {row["unit"]: row for row in units if _may_run_its_own(row)}
+    services = {row.unit: row for row in units if _may_run_its_own(row)}
     for row in services.values():
-        if row["cgroup"] and any(lies_in(each, row["cgroup"]) for each in looper.cgroups):
-            return Runner(row, f"its cgroup lies in {row['cgroup']}")
-        if maker_pid and row["main_pid"] == maker_pid:
+        if row.cgroup and any(lies_in(each, row.cgroup) for each in looper.cgroups):
+            return Runner(row, f"its cgroup lies in {row.cgroup}")
+        if maker_pid and row.main_pid == maker_pid:
             return Runner(row, f"its process {maker_pid} makes the cgroups")
     return _best_told([each for each in _told_by_units(case, looper) if each.unit in services],
                       looper, services)  # fmt: skip
 
 
-def _best_told(told: Sequence[_Told], looper: Looper, services: Mapping[str, Row]) -> Runner | None:
+def _best_told(
+    told: Sequence[_Told], looper: Looper, services: Mapping[str, UnitRow]
+) -> Runner | None:
     """The one that fits best; of several alike the one of a like name, else none of them."""
     words = _parts(looper.name)
     ranks = [(each.fit, bool(words & _parts(each.unit))) for each in told]
@@ -72,11 +74,11 @@ def _best_told(told: Sequence[_Told], looper: Looper, services: Mapping[str, Row
     return Runner(services[best[0].unit], best[0].because, best[0].event)
 
 
-def find_namesake(looper: Looper, units: Sequence[Row]) -> str | None:
+def find_namesake(looper: Looper, units: Sequence[UnitRow]) -> str | None:
     """A service whose name shares a word with a container's: a hint, and no more."""
     words = _parts(looper.name)
     shared = {
-        row["unit"]: len(words & _parts(row["unit"]))
+        row.unit: len(words & _parts(row.unit))
         for row in units
         if looper.kind == "container" and _may_run_its_own(row)
     }
@@ -84,8 +86,8 @@ def find_namesake(looper: Looper, units: Sequence[Row]) -> str | None:
     return best if best is not None and shared[best] else None
 
 
-def _may_run_its_own(row: Row) -> bool:
-    return str(row["unit"]).endswith(".service") and row["unit"] not in FOR_OTHERS
+def _may_run_its_own(row: UnitRow) -> bool:
+    return str(row.unit).endswith(".service") and row.unit not in FOR_OTHERS
 
 
 def _told_by_units(case: Case, looper: Looper) -> Iterator[_Told]:

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 
 from nodescope.diagnosis.case import Case
 from nodescope.diagnosis.finding import Link, RuledOut
-from nodescope.diagnosis.showing import around, moment
 from nodescope.quantities import format_duration
 from nodescope.recording.window import SECOND_NS, Window
+from nodescope.records.node import CgroupRow, MemoryCgroupsRow, MemoryRow
+from nodescope.records.sample_filter import SampleFilter
+from nodescope.records.view import Moment, View, around
 
 FEW_ZOMBIES = 300  # every machine has some; nobody pays for them
 OLD_NS = 60 * SECOND_NS  # a count that is older is not of that moment, and says so
@@ -46,12 +48,11 @@ class Rise:
 
 def read_zombies(case: Case, at_ns: int) -> Zombies | None:
     """How many there were at that moment, as last counted; None if that was not recorded."""
-    rows = [row for row in case.state("memory_cgroups", ["version"], at_ns) if row["tracked"]]
-    if not rows:
+    row = next((row for row in case.state(MemoryCgroupsRow, at_ns) if row.tracked), None)
+    if row is None or not row.tracked:
         return None
-    row = max(rows, key=lambda row: row["time_ns"])
-    dying = row["dying"] if row["dying"] is not None else row["tracked"] - (row["visible"] or 0)
-    return Zombies(row["tracked"], row["visible"] or 0, dying, at_ns, row["time_ns"])
+    dying = row.dying if row.dying is not None else row.tracked - (row.visible or 0)
+    return Zombies(row.tracked, row.visible or 0, dying, at_ns, row.time_ns)
 
 
 def zombie_link(zombies: Zombies) -> Link:
@@ -64,7 +65,7 @@ def zombie_link(zombies: Zombies) -> Link:
         f"the kernel tracks {zombies.tracked:,} memory cgroups, of which {zombies.visible:,} "
         f"exist: {zombies.dying:,} were removed and are still walked{counted}",
         min(5.5, 1.0 + math.log(max(1.0, zombies.dying / FEW_ZOMBIES)) * 1.5),
-        f"nodescope zombies --at {moment(zombies.at_ns)}",
+        View("zombies", Moment(zombies.at_ns)),
         "a walk that stays as slow after they were freed",
     )
 
@@ -90,7 +91,7 @@ def pressure_link(case: Case, at_ns: int) -> Link | None:
         subject, strength = "memory of the node", 2.0
     return Link(
         "state", subject, statement, strength,
-        f"nodescope top --by cgroup --frame try_to_free {around(at_ns)}",
+        View("top", around(at_ns), SampleFilter(frame="try_to_free"), by="cgroup"),
         "no reclaim of that cgroup at that time",
     )  # fmt: skip
 
@@ -99,10 +100,10 @@ def _limit_hits(case: Case, at_ns: int) -> list[tuple[str, int]]:
     window = Window(at_ns - NEAR_S * SECOND_NS, at_ns + 10 * SECOND_NS)
     first: dict[str, int] = {}
     last: dict[str, int] = {}
-    for row in sorted(case.rows("cgroups", window), key=lambda row: row["time_ns"]):
-        if row["memory_limit_hits"] is not None:
-            first.setdefault(row["cgroup"], row["memory_limit_hits"])
-            last[row["cgroup"]] = row["memory_limit_hits"]
+    for row in case.rows(CgroupRow, window):
+        if row.memory_limit_hits is not None:
+            first.setdefault(row.cgroup, row.memory_limit_hits)
+            last[row.cgroup] = row.memory_limit_hits
     grown = [(path, last[path] - first[path]) for path in first if last[path] > first[path]]
     return sorted(grown, key=lambda each: (-each[1], each[0]))
 
@@ -130,9 +131,9 @@ def read_rises(case: Case, span: Window) -> list[Rise]:
 def _read_counters(case: Case, window: Window) -> dict[str, Readings]:
     """Readings by counter; gauges of meminfo are capitalised."""
     found: dict[str, Readings] = {}
-    for row in case.rows("memory", window):
-        if not row["name"][0].isupper():
-            found.setdefault(row["name"], []).append((row["time_ns"], row["value"]))
+    for row in case.rows(MemoryRow, window):
+        if not row.name[0].isupper():
+            found.setdefault(row.name, []).append((row.time_ns, row.value))
     return {name: sorted(listed) for name, listed in found.items()}
 
 
@@ -190,9 +191,9 @@ def rule_out_throttling(case: Case, at_ns: int) -> list[RuledOut]:
     """Cgroups that were throttled near the moment: a throttled task runs less, not more."""
     window = Window(at_ns - NEAR_S * SECOND_NS, at_ns + 10 * SECOND_NS)
     ends: dict[str, list[int]] = {}
-    for row in sorted(case.rows("cgroups", window), key=lambda row: row["time_ns"]):
-        if row["throttled_us"]:
-            ends.setdefault(row["cgroup"], []).append(row["throttled_us"])
+    for row in case.rows(CgroupRow, window):
+        if row.throttled_us:
+            ends.setdefault(row.cgroup, []).append(row.throttled_us)
     grown = {path: listed[-1] - listed[0] for path, listed in ends.items()}
     worst = max(grown.items(), key=lambda each: each[1], default=("", 0))
     if worst[1] <= 0:

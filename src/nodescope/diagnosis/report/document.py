@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from nodescope.diagnosis.finding import Chain, Diagnosis, Finding, Link, Missing, Symptom
+from nodescope.diagnosis.report.summary import hint_of
 from nodescope.pictures.text import iso
+from nodescope.records.action import Action, action_document
+from nodescope.records.action_words import describe_action, describe_step
+from nodescope.records.view import View
+from nodescope.records.view_forms import render_command, view_document
 
 MOST_ALSO = 20  # symptoms of one incident: a driver may repeat itself for long
 
@@ -17,31 +23,43 @@ def diagnosis_document(diagnosis: Diagnosis) -> dict[str, Any]:
         "from_ns": diagnosis.from_ns,
         "to": iso(diagnosis.to_ns),
         "to_ns": diagnosis.to_ns,
-        "findings": [_finding(each) for each in diagnosis.findings],
-        "missing": [_missing(each) for each in diagnosis.missing],
+        "findings": [_finding(each, diagnosis.archive) for each in diagnosis.findings],
+        "missing": [_missing(each, diagnosis.archive) for each in diagnosis.missing],
     }
 
 
-def _finding(finding: Finding) -> dict[str, Any]:
+def _finding(finding: Finding, archive: Path | None) -> dict[str, Any]:
     return {
         "symptom": _symptom(finding.symptom),
         "also": [_symptom(each) for each in finding.also[:MOST_ALSO]],
         "also_left_off": max(0, len(finding.also) - MOST_ALSO),
         "repeats": [iso(time_ns) for time_ns in finding.repeats],
         "unfollowed": finding.unfollowed,
-        "ends": None if finding.ends is None else _missing(finding.ends),
+        "ends": None if finding.ends is None else _missing(finding.ends, archive),
         "recurring": finding.recurring,
         "hidden": finding.hidden,
-        "chains": [_chain(each) for each in finding.chains],
+        "chains": [_chain(each, archive) for each in finding.chains],
         "ruled_out": [
-            {"name": each.name, "statement": each.statement, "show": each.show}
+            {"name": each.name, "statement": each.statement, **_shown(each.show, archive)}
             for each in finding.ruled_out
         ],
     }
 
 
-def _missing(missing: Missing) -> dict[str, Any]:
-    return {"what": missing.what, "consequence": missing.consequence, "hint": missing.hint}
+def _missing(missing: Missing, archive: Path | None) -> dict[str, Any]:
+    return {
+        "what": missing.what,
+        "consequence": missing.consequence,
+        "hint": hint_of(missing, archive),
+        "view": None if missing.show is None else view_document(missing.show),
+    }
+
+
+def _shown(view: View | None, archive: Path | None) -> dict[str, Any]:
+    """Return a view twice: as the command that shows it, and as data."""
+    if view is None:
+        return {"show": "", "view": None}
+    return {"show": render_command(view, archive), "view": view_document(view)}
 
 
 def _symptom(symptom: Symptom) -> dict[str, Any]:
@@ -55,28 +73,39 @@ def _symptom(symptom: Symptom) -> dict[str, Any]:
     }
 
 
-def _chain(chain: Chain) -> dict[str, Any]:
+def _chain(chain: Chain, archive: Path | None) -> dict[str, Any]:
     weakest = chain.weakest
     return {
         "confidence": round(chain.confidence, 3),
         "root": {"kind": chain.root.kind, "name": chain.root.name},
         "mechanism": chain.mechanism,
         "meaning": chain.meaning or None,
-        "links": [_link(each) for each in chain.links],
+        "links": [_link(each, archive) for each in chain.links],
         "weakest": weakest.kind,
         "refute": weakest.refute,
         "arithmetic": chain.arithmetic,
-        "steps": [{"statement": each.statement, "command": each.command} for each in chain.steps],
-        "check": list(chain.check),
-        "fixes": list(chain.fixes),
+        "steps": [_step(each, archive) for each in chain.steps],
+        "check": [render_command(each, archive) for each in chain.check],
+        "check_views": [view_document(each) for each in chain.check],
+        "fixes": [describe_action(each) for each in chain.fixes],
+        "fix_steps": [_step(each, archive) for each in chain.fixes],
     }
 
 
-def _link(link: Link) -> dict[str, Any]:
+def _step(action: Action, archive: Path | None) -> dict[str, Any]:
+    step = describe_step(action, archive)
+    return {
+        "statement": step.statement,
+        "command": step.command,
+        "action": action_document(action),
+    }
+
+
+def _link(link: Link, archive: Path | None) -> dict[str, Any]:
     return {
         "kind": link.kind,
         "subject": link.subject,
         "statement": link.statement,
         "strength": round(link.strength, 2),
-        "show": link.show,
+        **_shown(link.show, archive),
     }

@@ -27,7 +27,8 @@ from nodescope.pictures.flame_change import draw_flame_change, with_before
 from nodescope.pictures.heatmap import draw_heatmap
 from nodescope.pictures.text import clock, visible
 from nodescope.quantities import format_duration
-from nodescope.recording.window import SECOND_NS, Window, overlapping, read_parts
+from nodescope.recording.window import SECOND_NS, Window
+from nodescope.records.node import MemoryCgroupsRow
 
 AROUND_NS = 60 * SECOND_NS
 BEFORE_NS = 5 * SECOND_NS  # what of a moment no core was held for is looked at
@@ -112,7 +113,7 @@ def _core_strip(case: Case, window: Window) -> Iterator[Picture]:
 
 
 def _heatmap(case: Case, window: Window, focus: Focus) -> Picture:
-    parts = read_parts(case.segments, window)
+    parts = case.recording.samples(window)
     made = make_heatmap(parts, focus.filter, window.from_ns, window.to_ns, 50, 200)
     heading = f"Samples of {focus.place}, by second and offset"
     return Picture(
@@ -149,7 +150,7 @@ def _flame(case: Case, focus: Focus) -> Iterator[Picture]:
 def _before(case: Case, span: Window) -> Window | None:
     """The half hour before, from its first sample on: other tables may begin earlier."""
     asked = Window(span.from_ns - BASELINE_NS, span.from_ns)
-    sampled = (part.time_ns for part in read_parts(case.segments, asked))
+    sampled = (part.time_ns for part in case.recording.samples(asked))
     first = next((int(times.min()) for times in sampled if len(times)), span.from_ns)
     if span.from_ns - first < LEAST_BASELINE_NS:
         return None
@@ -159,8 +160,8 @@ def _before(case: Case, span: Window) -> Window | None:
 def _tree(case: Case, focus: Focus, window: Window) -> Node:
     names = FlameNames()
     rows = flame_of(
-        read_parts(case.segments, window), focus.filter, names,
-        count=len(overlapping(case.segments, window)),
+        case.recording.samples(window), focus.filter, names,
+        count=len(case.recording.overlapping(window)),
     )  # fmt: skip
     tree: Node = documents.flame_document(rows, names)[0]
     return tree
@@ -223,9 +224,9 @@ def _zombies(case: Case, at_ns: int) -> Iterator[Picture]:
     """Removed memory cgroups over the hours before."""
     window = Window(at_ns - TREND_NS, at_ns + AROUND_NS)
     rows = sorted(
-        (row["time_ns"], row["dying"])
-        for row in case.rows("memory_cgroups", window)
-        if row["dying"] is not None
+        (row.time_ns, row.dying)
+        for row in case.rows(MemoryCgroupsRow, window)
+        if row.dying is not None
     )
     if len(rows) < 2:
         return

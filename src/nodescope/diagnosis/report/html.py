@@ -4,23 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from html import escape
+from pathlib import Path
 
 from nodescope.diagnosis.case import Case
-from nodescope.diagnosis.finding import Chain, Diagnosis, Finding
+from nodescope.diagnosis.finding import Chain, Diagnosis, Finding, Missing
 from nodescope.diagnosis.report.evidence_pictures import Picture, draw_evidence
 from nodescope.diagnosis.report.summary import (
     PROPOSED,
     UNKNOWN,
     again,
-    further,
+    checks_of,
+    describe_missing,
     headline,
     path_of,
     sentence,
     silence,
+    steps_of,
 )
 from nodescope.pictures.pages import report_page
 from nodescope.pictures.svg import render_svg
 from nodescope.pictures.text import iso, visible
+from nodescope.records.view import View
+from nodescope.records.view_forms import render_command
 
 WITH_PICTURES = 3  # findings; the rest would tell the same
 
@@ -35,7 +40,7 @@ def render_page(diagnosis: Diagnosis, case: Case, node: str) -> str:
     if not diagnosis.findings:
         parts.append(f"<p>{_text(sentence(silence(diagnosis)))}</p>")
     for number, finding in enumerate(diagnosis.findings):
-        parts += _finding(number + 1, finding)
+        parts += _finding(number + 1, finding, diagnosis.archive)
         if number < WITH_PICTURES:
             parts += [_figure(each) for each in draw_evidence(case, finding)]
     if len(diagnosis.findings) > WITH_PICTURES:
@@ -43,7 +48,7 @@ def render_page(diagnosis: Diagnosis, case: Case, node: str) -> str:
     if diagnosis.missing:
         parts.append("<h2>Missing</h2><ul>")
         parts += [
-            f"<li><b>{_text(each.what)}</b>: {_text(each.consequence)}; {_text(each.hint)}</li>"
+            f"<li><b>{_text(each.what)}</b>: {_missing(each, diagnosis.archive)}</li>"
             for each in diagnosis.missing
         ]
         parts.append("</ul>")
@@ -59,19 +64,30 @@ def _text(text: str) -> str:
     return escape(visible(text, 4096))
 
 
-def _finding(number: int, finding: Finding) -> Iterator[str]:
+def _command(view: View | None, archive: Path | None) -> str:
+    if view is None:
+        return ""
+    return f"<br><code>{_text(render_command(view, archive))}</code>"
+
+
+def _missing(missing: Missing, archive: Path | None) -> str:
+    return f"{_text(describe_missing(missing))}{_command(missing.show, archive)}"
+
+
+def _finding(number: int, finding: Finding, archive: Path | None) -> Iterator[str]:
     symptom = finding.symptom
     yield f"<h2>{number}. {_text(headline(symptom))}</h2>"
     said = again(finding, len(finding.repeats))
     yield f"<p>At {iso(symptom.time_ns)}{f'; {_text(said)}' if said else ''}.</p>"
     best = finding.chains[0] if finding.chains else None
     if best is None or not best.explains:
-        yield f"<h3>Cause: {UNKNOWN}</h3><p>{_text(further(finding))}</p>"
+        further = "" if finding.ends is None else _missing(finding.ends, archive)
+        yield f"<h3>Cause: {UNKNOWN}</h3><p>{further}</p>"
     else:
         yield f"<h3>Cause: {_cause(best)}</h3><p>{_text(path_of(best))}</p>"
-        yield from _steps(best)
+        yield from _steps(best, archive)
     if best is not None:
-        yield from _evidence(best)
+        yield from _evidence(best, archive)
     for chain in finding.chains[1:]:
         yield f"<h3>Or: {_cause(chain)}</h3><p>{_text(chain.links[-1].statement)}</p>"
     if finding.recurring:
@@ -80,7 +96,7 @@ def _finding(number: int, finding: Finding) -> Iterator[str]:
     if finding.ruled_out:
         yield "<h3>Not it</h3><ul>"
         yield from (
-            f"<li>{_text(each.statement)}<br><code>{_text(each.show)}</code></li>"
+            f"<li>{_text(each.statement)}{_command(each.show, archive)}</li>"
             for each in finding.ruled_out
         )
         yield "</ul>"
@@ -90,19 +106,21 @@ def _cause(chain: Chain) -> str:
     return f"{_text(chain.root.title)} <small>confidence {chain.confidence:.0%}</small>"
 
 
-def _steps(chain: Chain) -> Iterator[str]:
+def _steps(chain: Chain, archive: Path | None) -> Iterator[str]:
     if not (chain.steps or chain.fixes or chain.check):
         return
     yield f"<h3>What helps <small>{PROPOSED}</small></h3><ol>"
-    for step in chain.steps:
+    for step in steps_of(chain, archive):
         command = f"<br><code>{_text(step.command)}</code>" if step.command else ""
         yield f"<li>{_text(step.statement)}{command}</li>"
-    yield from (f"<li>{_text(fix)}</li>" for fix in chain.fixes)
-    yield from (f"<li>check: <code>{_text(command)}</code></li>" for command in chain.check)
+    yield from (
+        f"<li>{where}: <code>{_text(command)}</code></li>"
+        for where, command in checks_of(chain, archive)
+    )
     yield "</ol>"
 
 
-def _evidence(chain: Chain) -> Iterator[str]:
+def _evidence(chain: Chain, archive: Path | None) -> Iterator[str]:
     yield "<h3>Evidence</h3>"
     yield "<table><thead><tr><th></th><th>what the recording shows</th><th>strength</th></tr>"
     yield "</thead><tbody>"
@@ -110,8 +128,8 @@ def _evidence(chain: Chain) -> Iterator[str]:
         meaning = chain.meaning if link.kind == "mechanism" else ""
         yield (
             f"<tr><th>{_text(link.kind)}</th><td>{_text(link.statement)}"
-            f"{f'<p>{_text(meaning)}</p>' if meaning else '<br>'}"
-            f"<code>{_text(link.show)}</code></td><td>{link.strength:.1f}</td></tr>"
+            f"{f'<p>{_text(meaning)}</p>' if meaning else ''}"
+            f"{_command(link.show, archive)}</td><td>{link.strength:.1f}</td></tr>"
         )
     yield "</tbody></table>"
     weakest = chain.weakest

@@ -6,12 +6,13 @@ Evidence must be seen as it was. What the machine says now is another day's.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from nodescope.diagnosis.case import Case
 from nodescope.pictures.text import columns_of, iso, pad, visible
 from nodescope.quantities import format_bytes
+from nodescope.records.node import DyingParentRow, MemoryCgroupsRow, UnitRow
 
 _FEW = 5
 _UNIT = (
@@ -28,25 +29,25 @@ Document = dict[str, Any]
 
 def read_recorded_zombies(case: Case, at_ns: int) -> Document | None:
     """Memory cgroups as last looked at before a moment; None if nobody did."""
-    looks = case.state("memory_cgroups", ["version"], at_ns)
+    looks = case.state(MemoryCgroupsRow, at_ns)
     if not looks:
         return None
-    last = max(looks, key=lambda row: row["time_ns"])
+    last = max(looks, key=lambda row: row.time_ns)
     return {
-        "at": iso(last["time_ns"]),
-        **{name: last[name] for name in ("version", "tracked", "visible", "dying")},
-        "parents": _parents(case.state("dying_parents", ["path", "kind"], at_ns)),
+        "at": iso(last.time_ns),
+        **{name: getattr(last, name) for name in ("version", "tracked", "visible", "dying")},
+        "parents": _parents(case.state(DyingParentRow, at_ns)),
     }
 
 
-def _parents(rows: Sequence[Mapping[str, Any]]) -> list[Document]:
+def _parents(rows: Sequence[DyingParentRow]) -> list[Document]:
     dying: dict[str, int | None] = {}
     held: dict[str, dict[str, int]] = defaultdict(dict)
     for row in rows:
-        path = row["path"]
-        dying[path] = max(filter(None, (dying.get(path), row["dying"])), default=None)
-        if row["kind"] and row["held_bytes"]:
-            held[path][row["kind"]] = row["held_bytes"]
+        path = row.path
+        dying[path] = max(filter(None, (dying.get(path), row.dying)), default=None)
+        if row.kind and row.held_bytes:
+            held[path][row.kind] = row.held_bytes
     parents = [
         {"path": path, "dying": number, "held": held[path]} for path, number in dying.items()
     ]
@@ -91,12 +92,10 @@ def _number(value: int | None) -> str:
 
 def read_recorded_units(case: Case, at_ns: int, names: Sequence[str]) -> list[Document]:
     """Units as last known before a moment, by name: those asked for, or all."""
-    rows = [
-        row for row in case.state("units", ["unit"], at_ns) if not names or row["unit"] in names
-    ]
+    rows = [row for row in case.state(UnitRow, at_ns) if not names or row.unit in names]
     return [
-        {"at": iso(row["time_ns"]), **{name: row[name] for name in _UNIT}}
-        for row in sorted(rows, key=lambda row: str(row["unit"]))
+        {"at": iso(row.time_ns), **{name: getattr(row, name) for name in _UNIT}}
+        for row in sorted(rows, key=lambda row: str(row.unit))
     ]
 
 

@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
-from nodescope.diagnosis.finding import Chain, Diagnosis, Finding, Link, RuledOut, Symptom
+from nodescope.diagnosis.finding import (
+    Chain,
+    Diagnosis,
+    Finding,
+    Link,
+    Missing,
+    RuledOut,
+    Symptom,
+)
 from nodescope.diagnosis.rules.mechanism import load_mechanisms
 from nodescope.pictures.text import iso
+from nodescope.records.action_words import Step, describe_step
+from nodescope.records.view_forms import render_command
 
 UNKNOWN = "not shown by this recording"
 PROPOSED = "proposed; nothing of it was done"
@@ -55,9 +66,30 @@ def verdict(finding: Finding) -> str:
     return f"{chain.root.title} (confidence {chain.confidence:.0%})"
 
 
-def further(finding: Finding) -> str:
-    """Where to look if no cause is shown."""
-    return "" if finding.ends is None else f"{finding.ends.consequence}; {finding.ends.hint}"
+def describe_missing(missing: Missing) -> str:
+    """Return what follows from something missing, and what to do about it, in words."""
+    return "; ".join(filter(None, (missing.consequence, missing.advice)))
+
+
+def hint_of(missing: Missing, archive: Path | None) -> str:
+    """Return what to do about something missing, in words and with the command in one text."""
+    command = None if missing.show is None else render_command(missing.show, archive)
+    if command is None or not missing.advice:
+        return command or missing.advice
+    return f"{missing.advice}: `{command}`"
+
+
+def checks_of(chain: Chain, archive: Path | None) -> list[tuple[str, str]]:
+    """Return what looks for the mechanism elsewhere: where to run it, and the command."""
+    return [
+        ("check, on the node" if view.of_machine else "check", render_command(view, archive))
+        for view in chain.check
+    ]
+
+
+def steps_of(chain: Chain, archive: Path | None) -> list[Step]:
+    """Return everything that helps: about the root first, then about the mechanism."""
+    return [describe_step(action, archive) for action in (*chain.steps, *chain.fixes)]
 
 
 def path_of(chain: Chain) -> str:

@@ -9,21 +9,26 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator
+from pathlib import Path
 
 from nodescope.diagnosis.finding import Chain, Diagnosis, Finding, Missing
 from nodescope.diagnosis.report.summary import (
     PROPOSED,
     UNKNOWN,
     again,
-    further,
+    checks_of,
+    describe_missing,
     headline,
     path_of,
     sentence,
     silence,
+    steps_of,
     together,
     verdict,
 )
 from nodescope.pictures.text import iso, visible
+from nodescope.records.view import View
+from nodescope.records.view_forms import render_command
 
 LABELS = {"parent": "where"}  # of links that are not called what they are
 MOST_TIMES = 4
@@ -40,21 +45,25 @@ def render_text(diagnosis: Diagnosis, width: int = 100) -> str:
     for number, finding in enumerate(diagnosis.findings, 1):
         if number > 1:
             lines.append("")
-        lines += _text_finding(number, finding, width)
+        lines += _text_finding(number, finding, width, diagnosis.archive)
     told = [finding.ends for finding in diagnosis.findings]
     missing = [each for each in diagnosis.missing if each not in told]
     if missing:
         lines += ["", "missing:"]
         for each in missing:
-            lines += _text_missing(each, width)
+            lines += _text_missing(each, width, diagnosis.archive)
     return "\n".join(lines)
 
 
-def _text_missing(missing: Missing, width: int) -> list[str]:
-    said = f"{missing.what}: {missing.consequence}"
-    if missing.hint.startswith("nodescope "):  # to be copied whole
-        return [*_wrapped(said, width, "  "), f"    $ {visible(missing.hint, LONGEST)}"]
-    return _wrapped(f"{said}; {missing.hint}", width, "  ")
+def _text_missing(missing: Missing, width: int, archive: Path | None) -> Iterator[str]:
+    yield from _wrapped(f"{missing.what}: {describe_missing(missing)}", width, "  ")
+    if missing.show is not None:
+        yield _command_line(missing.show, archive, 4)
+
+
+def _command_line(view: View, archive: Path | None, indent: int) -> str:
+    """Return the command that shows it on a line of its own, to be copied whole."""
+    return f"{' ' * indent}$ {visible(render_command(view, archive), LONGEST)}"
 
 
 def _overview(diagnosis: Diagnosis, width: int) -> Iterator[str]:
@@ -64,7 +73,7 @@ def _overview(diagnosis: Diagnosis, width: int) -> Iterator[str]:
         yield from _wrapped(said, width, "  ")
 
 
-def _text_finding(number: int, finding: Finding, width: int) -> Iterator[str]:
+def _text_finding(number: int, finding: Finding, width: int, archive: Path | None) -> Iterator[str]:
     symptom = finding.symptom
     yield from _wrapped(f"{number}. {iso(symptom.time_ns)}  {headline(symptom)}", width, "")
     if said := again(finding, MOST_TIMES):
@@ -73,12 +82,15 @@ def _text_finding(number: int, finding: Finding, width: int) -> Iterator[str]:
     best = finding.chains[0] if finding.chains else None
     if best is not None and best.explains:
         yield from _wrapped(f"how:   {path_of(best)}", width, "   ", " " * 10)
-        yield from _text_steps(best, width)
-    elif next_step := further(finding):
-        yield from _wrapped(f"next:  {next_step}", width, "   ", " " * 10)
+        yield from _text_steps(best, width, archive)
+    elif finding.ends is not None:
+        said = f"next:  {describe_missing(finding.ends)}"
+        yield from _wrapped(said, width, "   ", " " * 10)
+        if finding.ends.show is not None:
+            yield _command_line(finding.ends.show, archive, 10)
     if best is not None:
         yield ""
-        yield from _text_evidence(best, width)
+        yield from _text_evidence(best, width, archive)
     for chain in finding.chains[1:]:
         said = f"or: {chain.root.title}  (confidence {chain.confidence:.0%})"
         yield from ("", *_wrapped(said, width, "   "))
@@ -93,27 +105,26 @@ def _text_finding(number: int, finding: Finding, width: int) -> Iterator[str]:
             yield from _wrapped(f"- {line}", width, "     ")
 
 
-def _text_steps(chain: Chain, width: int) -> Iterator[str]:
+def _text_steps(chain: Chain, width: int, archive: Path | None) -> Iterator[str]:
     if not (chain.steps or chain.fixes or chain.check):
         return
     yield f"   what helps ({PROPOSED}):"
-    steps = [(step.statement, step.command) for step in chain.steps]
-    steps += [(fix, None) for fix in chain.fixes]
-    for number, (statement, command) in enumerate(steps, 1):
-        yield from _wrapped(f"{number}. {statement}", width, "     ", " " * 8)
-        if command is not None:
-            yield f"{' ' * 8}$ {visible(command, LONGEST)}"
-    yield from (f"     check: $ {command}" for command in chain.check)
+    for number, step in enumerate(steps_of(chain, archive), 1):
+        yield from _wrapped(f"{number}. {step.statement}", width, "     ", " " * 8)
+        if step.command is not None:
+            yield f"{' ' * 8}$ {visible(step.command, LONGEST)}"
+    for where, command in checks_of(chain, archive):
+        yield f"     {where}: $ {visible(command, LONGEST)}"
 
 
-def _text_evidence(chain: Chain, width: int) -> Iterator[str]:
+def _text_evidence(chain: Chain, width: int, archive: Path | None) -> Iterator[str]:
     yield "   evidence:"
     for link in chain.links:
         label = LABELS.get(link.kind, link.kind)
         yield from _wrapped(f"{label:<10}{link.statement}", width, "     ", " " * 15)
         if link.kind == "mechanism" and chain.meaning:
             yield from _wrapped(chain.meaning, width, " " * 15, " " * 15)
-        yield f"{' ' * 15}$ {visible(link.show, LONGEST)}"
+        yield _command_line(link.show, archive, 15)
     if len(chain.links) == 1:
         return
     weakest = chain.weakest
@@ -142,30 +153,36 @@ def render_markdown(diagnosis: Diagnosis) -> str:
     if not diagnosis.findings:
         lines += [_plain(sentence(silence(diagnosis))), ""]
     for number, finding in enumerate(diagnosis.findings, 1):
-        lines += _markdown_finding(number, finding)
+        lines += _markdown_finding(number, finding, diagnosis.archive)
     if diagnosis.missing:
         lines += ["## Missing", ""]
         lines += [
-            f"- **{_plain(each.what)}**: {_plain(each.consequence)}; {_plain(each.hint)}"
+            f"- **{_plain(each.what)}**: {_markdown_missing(each, diagnosis.archive)}"
             for each in diagnosis.missing
         ]
         lines.append("")
     return "\n".join(lines)
 
 
-def _markdown_finding(number: int, finding: Finding) -> Iterator[str]:
+def _markdown_missing(missing: Missing, archive: Path | None) -> str:
+    said = _plain(describe_missing(missing))
+    return said if missing.show is None else f"{said}: {_command(missing.show, archive)}"
+
+
+def _markdown_finding(number: int, finding: Finding, archive: Path | None) -> Iterator[str]:
     symptom = finding.symptom
     yield from (f"## {number}. {_plain(headline(symptom))}", "")
     said = again(finding, len(finding.repeats))
     yield from (f"At {iso(symptom.time_ns)}{f'; {said}' if said else ''}.", "")
     best = finding.chains[0] if finding.chains else None
     if best is None or not best.explains:
-        yield from (f"**Cause: {UNKNOWN}.** {_plain(further(finding))}".rstrip(), "")
+        further = "" if finding.ends is None else _markdown_missing(finding.ends, archive)
+        yield from (f"**Cause: {UNKNOWN}.** {further}".rstrip(), "")
     else:
         yield from (f"**Cause: {_cause(best)}", "", f"How: {_plain(path_of(best))}", "")
-        yield from _markdown_steps(best)
+        yield from _markdown_steps(best, archive)
     if best is not None:
-        yield from _markdown_evidence(best)
+        yield from _markdown_evidence(best, archive)
     for chain in finding.chains[1:]:
         yield from (f"**Or: {_cause(chain)}", "", _plain(chain.links[-1].statement), "")
     if finding.recurring:
@@ -174,9 +191,9 @@ def _markdown_finding(number: int, finding: Finding) -> Iterator[str]:
         yield ""
     if finding.ruled_out:
         yield from ("Not it:", "")
-        yield from (
-            f"- {_plain(each.statement)} ({_code(each.show)})" for each in finding.ruled_out
-        )
+        for each in finding.ruled_out:
+            shown = "" if each.show is None else f" ({_command(each.show, archive)})"
+            yield f"- {_plain(each.statement)}{shown}"
         yield ""
 
 
@@ -184,22 +201,22 @@ def _cause(chain: Chain) -> str:
     return f"{_plain(chain.root.title)}** (confidence {chain.confidence:.0%})"
 
 
-def _markdown_steps(chain: Chain) -> Iterator[str]:
+def _markdown_steps(chain: Chain, archive: Path | None) -> Iterator[str]:
     if not (chain.steps or chain.fixes or chain.check):
         return
     yield from (f"What helps ({PROPOSED}):", "")
-    for step in chain.steps:
+    for step in steps_of(chain, archive):
         yield f"1. {_plain(step.statement)}" + (f": {_code(step.command)}" if step.command else "")
-    yield from (f"1. {_plain(fix)}" for fix in chain.fixes)
-    yield from (f"1. check: {_code(command)}" for command in chain.check)
+    for where, command in checks_of(chain, archive):
+        yield f"1. {where}: {_code(command)}"
     yield ""
 
 
-def _markdown_evidence(chain: Chain) -> Iterator[str]:
+def _markdown_evidence(chain: Chain, archive: Path | None) -> Iterator[str]:
     yield "| | what the recording shows | strength | shown by |"
     yield "|---|---|---|---|"
     for link in chain.links:
-        shown = _code(link.show).replace("|", "\\|")
+        shown = _command(link.show, archive).replace("|", "\\|")
         yield f"| {link.kind} | {_plain(link.statement)} | {link.strength:.1f} | {shown} |"
     yield ""
     if chain.meaning:
@@ -215,6 +232,10 @@ def _plain(text: str) -> str:
     for mark in "\\`*_[]<>|#":
         shown = shown.replace(mark, f"\\{mark}")
     return shown
+
+
+def _command(view: View, archive: Path | None) -> str:
+    return _code(render_command(view, archive))
 
 
 def _code(text: str) -> str:

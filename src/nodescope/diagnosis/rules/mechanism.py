@@ -16,7 +16,10 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from nodescope.errors import NodescopeError
+from nodescope.errors import NodescopeError, UsageError
+from nodescope.records.action import Action, parse_action
+from nodescope.records.view import View
+from nodescope.records.view_forms import parse_view
 
 STATES = ("zombies", "memory_pressure", "none")
 
@@ -36,9 +39,9 @@ class Mechanism:
     without: frozenset[str]
     needs: str  # the state that makes it costly
     entry: bool  # a way into the kernel: gives way to what is done there
-    check: tuple[str, ...]
-    stop: str  # what to do about the source where its name is not known
-    fix: tuple[str, ...]
+    check: tuple[View, ...]  # that look for it elsewhere
+    stop: Action | None  # what to do about the source where its name is not known
+    fix: tuple[Action, ...]
 
     def holds(self, frames: Sequence[str]) -> bool:
         """Whether a stack with these kernel functions, outermost first, belongs here."""
@@ -81,11 +84,11 @@ def parse_mechanism(name: str, text: str) -> Mechanism:
             frozenset(_texts(content, "without")),
             needs,
             content.get("entry") is True,
-            _texts(content, "check"),
-            str(content.get("stop", "")),
-            _texts(content, "fix"),
+            tuple(parse_view(each) for each in _tables(content, "check")),
+            parse_action(content["stop"]) if "stop" in content else None,
+            tuple(parse_action(each) for each in _tables(content, "fix")),
         )
-    except (tomllib.TOMLDecodeError, KeyError, TypeError, ValueError) as error:
+    except (tomllib.TOMLDecodeError, KeyError, TypeError, ValueError, UsageError) as error:
         raise NodescopeError(f"mechanism {name}: {error}") from error
 
 
@@ -94,6 +97,13 @@ def _texts(content: Mapping[str, Any], key: str) -> tuple[str, ...]:
     if not isinstance(values, list) or not all(isinstance(each, str) for each in values):
         raise TypeError(f"{key} is not a list of texts")
     return tuple(values)
+
+
+def _tables(content: Mapping[str, Any], key: str) -> list[Mapping[str, object]]:
+    values = content.get(key, [])
+    if not isinstance(values, list) or not all(isinstance(each, dict) for each in values):
+        raise TypeError(f"{key} is not a list of tables")
+    return values
 
 
 @cache

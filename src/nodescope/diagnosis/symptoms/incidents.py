@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from nodescope.diagnosis.case import Case, Held
 from nodescope.diagnosis.finding import Symptom
 from nodescope.diagnosis.symptoms.lags import JOB_EARLY_NS, explains
-from nodescope.recording.window import SECOND_NS, Event, Window
+from nodescope.recording.events import Event
+from nodescope.recording.window import SECOND_NS, Window
 
 # The first of an incident is what a person was paged for.
 ORDER = (

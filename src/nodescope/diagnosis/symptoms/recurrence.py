@@ -90,7 +90,7 @@ def _metrics(case: Case) -> Iterator[tuple[str, F64]]:
     yield _BUSIEST, most
     yield _NODE, mean
     if case.window.length_ns <= ALL_METRICS_NS:
-        yield from read_metrics(case.segments, case.window)
+        yield from read_metrics(case.recording, case.window)
 
 
 def _describe(shared: _Shared) -> list[str]:

@@ -18,8 +18,15 @@ from typing import IO, Any
 
 import numpy as np
 
-from nodescope.archive.reader import Segment
-from nodescope.exchange.export.stacks import SECOND_NS, ExportedStacks, Part, Parts, count, label
+from nodescope.exchange.export.stacks import (
+    SECOND_NS,
+    ChosenSamples,
+    ExportedStacks,
+    Parts,
+    count,
+    label,
+)
+from nodescope.recording.part import Part
 
 _DEFAULT_PERIOD_NS = 10_000_000
 _STATES = ("user", "nice", "system", "irq", "softirq", "steal", "iowait", "idle")
@@ -37,7 +44,7 @@ class _Open:
 
 def write_chrome(
     parts: Parts,
-    segments: Iterable[Segment],
+    segments: Iterable[Part],
     file: IO[bytes],
     from_ns: int,
     to_ns: int,
@@ -77,7 +84,9 @@ def _micro(time_ns: int) -> float:
     return round(time_ns / 1000, 3)
 
 
-def _part_events(part: Part, named: set[tuple[int, int]], from_ns: int) -> Iterator[dict[str, Any]]:
+def _part_events(
+    part: ChosenSamples, named: set[tuple[int, int]], from_ns: int
+) -> Iterator[dict[str, Any]]:
     stacks = ExportedStacks()
     (rows,), _ = count(part.row)
     paths = stacks.number_rows(part.columns, rows)
@@ -138,7 +147,7 @@ def _slices(
         yield names[slice_.frame], slice_, last + period
 
 
-def _core_events(segment: Segment, from_ns: int, to_ns: int) -> Iterator[dict[str, Any]]:
+def _core_events(segment: Part, from_ns: int, to_ns: int) -> Iterator[dict[str, Any]]:
     table = segment.read("cores", ["cpu", "time_ns", *_STATES])
     if len(table) < 2:
         return
@@ -160,7 +169,7 @@ def _core_events(segment: Segment, from_ns: int, to_ns: int) -> Iterator[dict[st
         }
 
 
-def _instants(segment: Segment, from_ns: int, to_ns: int) -> Iterator[dict[str, Any]]:
+def _instants(segment: Part, from_ns: int, to_ns: int) -> Iterator[dict[str, Any]]:
     for row in segment.read("events").to_pylist():
         time = int(segment.wall_ns(row["time_ns"]))
         if from_ns <= time < to_ns:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import gzip
 from typing import IO
 
-from nodescope.exchange.export.stacks import ExportedStacks, Part, Parts, count, label
+from nodescope.exchange.export.stacks import ChosenSamples, ExportedStacks, Parts, count, label
 from nodescope.exchange.export.wire import bytes_field, number_field, packed_field, varint
 
 # Fields of Profile.
@@ -56,7 +56,7 @@ def _value_type(strings: _Strings, kind: str, unit: str) -> bytes:
 
 
 def _write_samples(
-    part: Part, stacks: ExportedStacks, strings: _Strings, out: gzip.GzipFile
+    part: ChosenSamples, stacks: ExportedStacks, strings: _Strings, out: gzip.GzipFile
 ) -> int:
     (rows, pids, cpus), counts = count(part.row, part.pid, part.cpu)
     numbers = stacks.number_rows(part.columns, rows)

@@ -21,7 +21,7 @@ SECOND_NS = 1_000_000_000
 
 
 @dataclass(frozen=True)
-class Part:
+class ChosenSamples:
     """One segment's samples in a window; `chosen` None are all of them."""
 
     columns: SampleColumns
@@ -66,7 +66,7 @@ class Part:
         return self.columns.comms[int(self.columns.profile_comm[row])]
 
 
-Parts = Iterable[Part]
+Parts = Iterable[ChosenSamples]
 Frame = tuple[str, str, bool]  # module, name, kernel
 
 

@@ -25,7 +25,7 @@ class ObserverEntry:
 
 CATALOGUE: tuple[ObserverEntry, ...] = (
     ObserverEntry("kernel_log", ("kernel_log", "events"), "the kernel's log, classified"),
-    ObserverEntry("marks", ("events",), "moments marked by `nodescope mark`"),
+    ObserverEntry("marks", ("events",), "moments that somebody marked"),
     ObserverEntry("jobs", ("events",), "jobs of Ray that failed"),
     ObserverEntry("softnet", ("softnet", "interrupts", "events"),
           "packet work and device interrupts of each core, and its starvation"),

@@ -11,7 +11,7 @@ from nodescope.analysis.flame_rows import FlameNames, FlameRows, whole
 from nodescope.errors import UsageError
 from nodescope.pictures.compare import compare_document
 from nodescope.recording.sample_columns import SampleColumns
-from nodescope.recording.window import Window, overlapping, read_parts
+from nodescope.recording.window import Window
 from nodescope.web.answers.flame_difference import Difference
 from nodescope.web.answers.replies import LARGEST, fitting, json_reply
 from nodescope.web.question import Question, Reply, to_ms
@@ -43,7 +43,7 @@ def compare(question: Question) -> Reply:
     def parts(of: Window) -> list[functools.partial[SampleColumns]]:
         return [
             functools.partial(SampleColumns, segment, of.from_ns, of.to_ns)
-            for segment in overlapping(question.segments, of)
+            for segment in question.recording.overlapping(of)
             if of.length_ns
         ]
 
@@ -80,7 +80,7 @@ def compare_flame(question: Question) -> Reply:
         for each in (window, against)
     ]
     # Of many segments narrow paths are not summed: what is missing may be one of them.
-    hidden = NARROW * whole(before) if is_pruned(question.segments, against) else 0.0
+    hidden = NARROW * whole(before) if is_pruned(question.recording.overlapping(against)) else 0.0
     difference = Difference(now, before, spans[0] / spans[1], hidden)
     document = difference.document(names, question.values)
     document["baseline"] = {"from_ms": to_ms(against.from_ns), "to_ms": to_ms(against.to_ns)}
@@ -88,10 +88,10 @@ def compare_flame(question: Question) -> Reply:
 
 
 def _rows(question: Question, window: Window, names: FlameNames) -> FlameRows:
-    count = len(overlapping(question.segments, window)) if window.length_ns else 0
+    count = len(question.recording.overlapping(window)) if window.length_ns else 0
     group: Group = question.values["merge"]
     return flame_of(
-        read_parts(question.segments, window) if count else (),
+        question.recording.samples(window) if count else (),
         question.filter,
         names,
         inverted=question.values["inverted"],

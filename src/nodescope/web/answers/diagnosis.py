@@ -10,9 +10,9 @@ from nodescope.diagnosis.finding import Diagnosis, Finding
 from nodescope.diagnosis.report.document import diagnosis_document
 from nodescope.diagnosis.report.html import render_page
 from nodescope.diagnosis.report.text import render_markdown
-from nodescope.diagnosis.showing import with_archive
+from nodescope.records.view import Span, View
+from nodescope.records.view_forms import PAGE_MARGIN_NS, page_address, page_place
 from nodescope.web.answers.replies import LARGEST, json_reply
-from nodescope.web.looking import find_look
 from nodescope.web.question import Question, Reply, to_ms
 
 
@@ -29,8 +29,9 @@ def diagnosis(question: Question) -> Reply:
 def _diagnose(question: Question) -> Diagnosis:
     if not question.window.length_ns:
         return Diagnosis(question.window.from_ns, question.window.to_ns)
-    found = diagnose(question.segments, question.window, None, question.show)
-    return with_archive(found, question.snapshot.archive.root.absolute())
+    found = diagnose(question.recording, question.window, None, question.show)
+    found.archive = question.snapshot.archive.root.absolute()
+    return found
 
 
 def _document(found: Diagnosis) -> dict[str, Any]:
@@ -47,24 +48,21 @@ def _place(finding: Finding, told: dict[str, Any]) -> None:
         said["time_ms"] = to_ms(each.time_ns)
         if each.from_ns is not None:
             said["from_ms"] = to_ms(each.from_ns)
-        around = 15_000_000_000
         start = each.time_ns if each.from_ns is None else each.from_ns
-        said["look"] = {
-            "view": "timeline",
-            "from_ms": to_ms(max(0, start - around)),
-            "to_ms": to_ms(each.time_ns + around),
-        }
+        span = Span(max(0, start - PAGE_MARGIN_NS), each.time_ns + PAGE_MARGIN_NS)
+        said["look"] = page_place(View("cores", span), each.time_ns)
     told["repeats_ms"] = [to_ms(time_ns) for time_ns in finding.repeats]
     for chain, said in zip(finding.chains, told["chains"], strict=True):
         for link, shown in zip(chain.links, said["links"], strict=True):
             shown["refute"] = link.refute
-            shown["look"] = find_look(link.show, symptom.time_ns)
+            shown["look"] = page_place(link.show, symptom.time_ns)
+            shown["address"] = page_address(link.show, symptom.time_ns)
 
 
 def report_html(question: Question) -> Reply:
     """The report with its pictures, as one file."""
     found = _diagnose(question)
-    page = render_page(found, Case(question.segments, question.window), question.node)
+    page = render_page(found, Case(question.recording, question.window), question.node)
     return Reply(page.encode(), "text/html; charset=utf-8", "diagnosis.html")
 
 

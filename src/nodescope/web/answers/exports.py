@@ -13,9 +13,8 @@ from typing import IO, cast
 from nodescope.archive.bundle_writer import write_bundle
 from nodescope.errors import UsageError
 from nodescope.exchange.export import chrome, firefox, folded, pprof, speedscope
-from nodescope.exchange.export.stacks import Part
+from nodescope.exchange.export.stacks import ChosenSamples
 from nodescope.pictures.text import iso
-from nodescope.recording.window import overlapping
 from nodescope.web.question import Question, Reply
 
 _KINDS = {
@@ -59,7 +58,7 @@ class _Bounded:
         if self._room < 0:
             raise UsageError(
                 "the file would be larger than 256 MiB",
-                hint="choose a shorter window or a filter, or use `nodescope export`",
+                hint="choose a shorter window or a filter, or export it on the command line",
             )
         return self._file.write(data)
 
@@ -111,10 +110,10 @@ def _write(name: str, question: Question, file: IO[bytes]) -> None:
         firefox.write_firefox(parts, file, window.from_ns, title)
     else:
         about = {"node": question.node, "from_ns": window.from_ns, "to_ns": window.to_ns}
-        segments = overlapping(question.segments, window) if window.length_ns else []
+        segments = question.recording.overlapping(window) if window.length_ns else []
         chrome.write_chrome(parts, segments, file, window.from_ns, window.to_ns, about)
 
 
-def _parts(question: Question) -> Iterator[Part]:
+def _parts(question: Question) -> Iterator[ChosenSamples]:
     chosen = question.filter
-    return (Part(columns, chosen.samples(columns)) for columns in question.parts())
+    return (ChosenSamples(columns, chosen.samples(columns)) for columns in question.parts())

@@ -10,7 +10,9 @@ from nodescope.analysis.network import CoreReport, Network, NicReport, Queue, de
 from nodescope.diagnosis.case import Case
 from nodescope.errors import UsageError
 from nodescope.quantities import parse_cpu_list
-from nodescope.recording.window import SECOND_NS, Window, overlapping
+from nodescope.recording.window import SECOND_NS, Window
+from nodescope.records.node import ContainerRow, DyingParentRow, MemoryCgroupsRow, UnitRow
+from nodescope.records.table import Row
 from nodescope.web.answers.replies import LARGEST, cut, fitting, json_reply
 from nodescope.web.question import MS, Question, Reply, to_ms
 
@@ -33,20 +35,20 @@ def facts(question: Question) -> Reply:
     asked = question.moment("at")
     known = question.snapshot.window
     at_ns = known.to_ns if asked is None else min(max(asked, known.from_ns), known.to_ns)
-    case = Case(question.segments, Window(max(0, at_ns - RECENT_NS), at_ns + 1))
+    case = Case(question.recording, Window(max(0, at_ns - RECENT_NS), at_ns + 1))
     return json_reply(
         {
             "at_ms": to_ms(at_ns),
             "network": _network(question, case),
-            "units": _rows(case.state("units", ["unit"], at_ns), _UNIT),
-            "containers": _rows(case.state("containers", ["runtime", "id"], at_ns), _CONTAINER),
+            "units": _rows(case.state(UnitRow, at_ns), _UNIT),
+            "containers": _rows(case.state(ContainerRow, at_ns), _CONTAINER),
             "zombies": _zombies(case, at_ns),
         }
     )
 
 
-def _rows(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list[dict[str, Any]]:
-    return fitting([{name: _cut(row[name]) for name in names} for row in rows], _SHARE)
+def _rows(rows: Sequence[Row], names: Sequence[str]) -> list[dict[str, Any]]:
+    return fitting([{name: _cut(getattr(row, name)) for name in names} for row in rows], _SHARE)
 
 
 def _cut(value: Any) -> Any:
@@ -54,21 +56,21 @@ def _cut(value: Any) -> Any:
 
 
 def _zombies(case: Case, at_ns: int) -> dict[str, Any] | None:
-    looks = case.state("memory_cgroups", ["version"], at_ns)
+    looks = case.state(MemoryCgroupsRow, at_ns)
     if not looks:
         return None
-    last = max(looks, key=lambda row: row["time_ns"])
-    parents = case.state("dying_parents", ["path", "kind"], at_ns)
-    parents.sort(key=lambda row: (-(row["dying"] or 0), -(row["held_bytes"] or 0), row["path"]))
+    last = max(looks, key=lambda row: row.time_ns)
+    parents = case.state(DyingParentRow, at_ns)
+    parents.sort(key=lambda row: (-(row.dying or 0), -(row.held_bytes or 0), row.path))
     return {
-        **{name: last[name] for name in ("tracked", "visible", "dying", "version")},
-        "walk_ms": None if last["walk_ns"] is None else last["walk_ns"] / MS,
+        **{name: getattr(last, name) for name in ("tracked", "visible", "dying", "version")},
+        "walk_ms": None if last.walk_ns is None else last.walk_ns / MS,
         "parents": _rows(parents, _PARENT),
     }
 
 
 def _network(question: Question, case: Case) -> dict[str, Any] | None:
-    segments = overlapping(question.segments, case.window)
+    segments = question.recording.overlapping(case.window)
     if not any("nics" in segment.description.tables for segment in segments):
         return None
     tables = (SegmentTables(segment) for segment in segments)

@@ -6,7 +6,6 @@ from dataclasses import asdict
 from typing import Any
 
 from nodescope.analysis.quality import Quality, assess
-from nodescope.recording.window import overlapping, read_cores
 from nodescope.web.answers.replies import cut, json_reply
 from nodescope.web.question import MS, Question, Reply, to_ms
 
@@ -16,9 +15,13 @@ MOST = 1000  # gaps and clock steps listed
 def quality(question: Question) -> Reply:
     """What a window lacks: lost, unnamed, cut off, not seen."""
     window = question.window
-    segments = overlapping(question.segments, window) if window.length_ns else []
+    segments = question.recording.overlapping(window) if window.length_ns else []
     found = assess(
-        question.parts(), segments, read_cores(segments, window), window, question.filter
+        question.parts(),
+        segments,
+        question.recording.core_readings(window),
+        window,
+        question.filter,
     )
     return json_reply(
         {"from_ms": to_ms(window.from_ns), "to_ms": to_ms(window.to_ns), **_document(found)}

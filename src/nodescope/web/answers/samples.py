@@ -7,7 +7,6 @@ from nodescope.analysis.flame_rows import FlameNames, FlameRows, whole
 from nodescope.analysis.heatmap import make_split_heatmap
 from nodescope.analysis.top import rank
 from nodescope.pictures.documents import top_document
-from nodescope.recording.window import overlapping
 from nodescope.web.answers.flames import Forest, find_top, flame_document
 from nodescope.web.answers.replies import LARGEST, json_reply
 from nodescope.web.matrix import MEDIA_TYPE, encode_matrix, narrow
@@ -43,11 +42,11 @@ def heatmap(question: Question) -> Reply:
 def flame(question: Question) -> Reply:
     """Samples by path of functions; of one path, if it is named."""
     values, names = question.values, FlameNames()
-    count = len(overlapping(question.segments, question.window))
+    asked = question.recording.overlapping(question.window)
     rows = _rows(question, names, None)
     forest = Forest.of(rows)
     top = find_top(forest, names, values)
-    if top is not None and count <= _REFINED and is_pruned(question.segments, question.window):
+    if top is not None and len(asked) <= _REFINED and is_pruned(asked):
         # Narrow paths of the whole are wide ones of this one: sum these as well.
         rows = _rows(question, names, NARROW * int(rows.total[top]) / max(1, whole(rows)))
     return json_reply(flame_document(rows, names, values))
@@ -61,7 +60,7 @@ def _rows(question: Question, names: FlameNames, least: float | None) -> FlameRo
         names,
         inverted=question.values["inverted"],
         group=group,
-        count=len(overlapping(question.segments, question.window)),
+        count=len(question.recording.overlapping(question.window)),
         least=least,
     )
 

@@ -11,13 +11,16 @@ from typing import Any
 import nodescope
 from nodescope.analysis.core_strips import FULL, SHOWN, find_peaks
 from nodescope.analysis.tracks import TRACKS, draw_line, known_tracks
-from nodescope.archive.description import Gap
 from nodescope.archive.retention import read_frozen
 from nodescope.archive.status import find_gaps
 from nodescope.errors import ArchiveError
+from nodescope.recording.core_readings import NEIGHBOUR_NS
+from nodescope.recording.events import Event
+from nodescope.recording.part import may_hold_events
 from nodescope.recording.pending_marks import read_waiting, with_waiting
-from nodescope.recording.window import NEIGHBOUR_NS, Event, Window, may_tell
+from nodescope.recording.window import Window
 from nodescope.records import EVENT_KINDS
+from nodescope.records.recorder import Gap
 from nodescope.web.answers.replies import LARGEST, cut, fitting, json_reply
 from nodescope.web.matrix import MEDIA_TYPE, encode_matrix
 from nodescope.web.question import Question, Reply, to_ms
@@ -143,7 +146,7 @@ def cores(question: Question) -> Reply:
     strips = list(shelf.strips(ready[::-1]))
     state = question.values["state"]
     found = find_peaks(strips, state, columns.from_ns, columns.column_ns, columns.count)
-    chosen = question.values.get("cpu")
+    chosen = question.samples.cpus
     rows = [row for row, cpu in enumerate(found.cpus) if chosen is None or cpu in chosen]
     rows = rows[: _MOST_CELLS // columns.count]
     header = {
@@ -222,7 +225,7 @@ def _nullable(values: Any) -> list[float | None]:
 def events(question: Question) -> Reply:
     """What happened in the window: serious ones first to be kept, then the latest."""
     values = question.values
-    found = [event for event in _events(question) if _wanted(event, values)]
+    found = [event for event in _events(question) if _wanted(event, values, question.samples.cpus)]
     limit = values["limit"]
     order = sorted(range(len(found)), key=lambda at: (not _serious(found[at].kind), -at))
     kept = [found[at] for at in sorted(order[:limit])]
@@ -234,7 +237,7 @@ def _events(question: Question) -> list[Event]:
     window = question.asked
     found: list[Event] = []
     for segment in question.snapshot.segments:
-        if may_tell(segment, window):
+        if may_hold_events(segment, window):
             question.check()
             found += [
                 event
@@ -247,8 +250,8 @@ def _events(question: Question) -> list[Event]:
     return with_waiting(found, waiting, window, to_now=False)
 
 
-def _wanted(event: Event, values: Any) -> bool:
-    kinds, cpus = values["kinds"], values["cpu"]
+def _wanted(event: Event, values: Any, cpus: frozenset[int] | None) -> bool:
+    kinds = values["kinds"]
     if kinds is not None and event.kind not in kinds:
         return False
     if cpus is not None and event.cpu is not None and event.cpu not in cpus:

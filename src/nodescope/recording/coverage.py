@@ -1,0 +1,156 @@
+"""Which parts of a window were observed at all, for any table.
+
+What was not observed is never said to be absent. `Coverage` tells the spans in which a
+table was filled, or would have been had there been anything to tell; `NotObserved` is
+what a question answers when it could not be asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from nodescope.recording.gaps import read_part_gaps
+from nodescope.recording.part import Part, Parts, may_hold_events, overlapping, run_of
+from nodescope.recording.window import Window
+from nodescope.records import TABLES
+from nodescope.records.recorder import Gap
+
+_WITH_SAMPLES = ("samples", "frames", "stacks", "profile", "paths", "seconds")
+
+
+@dataclass(frozen=True, slots=True)
+class NotObserved:
+    """The answer to a question about something that nobody looked at."""
+
+    what: str
+    window: Window
+
+    def __bool__(self) -> bool:
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """The spans of a window in which a table was observed, in order, none touching another."""
+
+    window: Window
+    spans: tuple[Window, ...]
+
+    @property
+    def observed_ns(self) -> int:
+        """How much of the window was observed."""
+        return sum(span.length_ns for span in self.spans)
+
+    @property
+    def complete(self) -> bool:
+        """Whether all of the window was observed."""
+        return self.spans == (self.window,)
+
+    @property
+    def missing(self) -> tuple[Window, ...]:
+        """The spans that were not observed."""
+        return _subtract((self.window,), self.spans)
+
+    def holds(self, time_ns: int) -> bool:
+        """Decide whether a moment was observed."""
+        return any(span.holds(time_ns) for span in self.spans)
+
+    def __bool__(self) -> bool:
+        return bool(self.spans)
+
+
+def find_coverage(parts: Parts, table: str, window: Window) -> Coverage:
+    """Return which spans of a window a table was observed in."""
+    touched = overlapping(parts, window)
+    if table == "events":
+        touched = [part for part in parts if may_hold_events(part, window)]
+    asked = _observers_by_run(touched) if TABLES[table].observer else {}
+    observed = [part for part in touched if _observes(part, table, asked)]
+    spans = _join(_extent(part, table) for part in observed)
+    spans = _bridge(spans, observed)
+    gaps = [gap for part in touched for gap in read_part_gaps(part) if _blinds(gap, table)]
+    spans = _subtract(spans, [Window(gap.from_ns, gap.to_ns) for gap in gaps])
+    return Coverage(window, _clip(spans, window))
+
+
+def _extent(part: Part, table: str) -> Window:
+    """Return the time of a part; with events, also what logs remember of the time before."""
+    since = part.description.wall_history_ns if table == "events" else None
+    return Window(part.wall_from_ns if since is None else since, part.wall_to_ns + 1)
+
+
+def _observes(part: Part, table: str, asked: dict[tuple[str, int], frozenset[str]]) -> bool:
+    """Decide whether a part has the table, or its observer was asked and had nothing to tell."""
+    tables = part.description.tables
+    if table in tables or table == "events":
+        return True
+    if table in _WITH_SAMPLES:
+        # A recorder that samples an idle node has no sample; an import without any has no rate.
+        cost = part.description.cost
+        return "samples" in tables or bool(cost is not None and cost.frequency_hz)
+    observer = TABLES[table].observer
+    return observer is not None and observer in asked.get(run_of(part), ())
+
+
+def _observers_by_run(parts: Iterable[Part]) -> dict[tuple[str, int], frozenset[str]]:
+    """Return the observers that each run of a recorder asked: each tells what it cost."""
+    asked: dict[tuple[str, int], frozenset[str]] = {}
+    for part in parts:
+        if "source_costs" in part.description.tables:
+            names = part.read("source_costs", ["source"]).column("source").unique().to_pylist()
+            asked[run_of(part)] = asked.get(run_of(part), frozenset()) | frozenset(names)
+    return asked
+
+
+def _blinds(gap: Gap, table: str) -> bool:
+    """Decide whether a gap is of the whole table: one core of many is not."""
+    sources = {"all", table, TABLES[table].observer}
+    if table in _WITH_SAMPLES:
+        sources.add("samples")
+    return gap.cpu is None and gap.lost is None and gap.source in sources
+
+
+def _bridge(spans: tuple[Window, ...], parts: Sequence[Part]) -> tuple[Window, ...]:
+    """Join the spans of parts that one run of a recorder made: a segment's end is no hole."""
+    ordered = sorted(parts, key=lambda part: part.wall_from_ns)
+    joints = [
+        Window(before.wall_to_ns, after.wall_from_ns + 1)
+        for before, after in pairwise(ordered)
+        if run_of(before) == run_of(after) and before.wall_to_ns < after.wall_from_ns
+    ]
+    return _join([*spans, *joints])
+
+
+def _join(spans: Iterable[Window]) -> tuple[Window, ...]:
+    joined: list[Window] = []
+    for span in sorted(spans, key=lambda each: each.from_ns):
+        if joined and span.from_ns <= joined[-1].to_ns:
+            joined[-1] = Window(joined[-1].from_ns, max(joined[-1].to_ns, span.to_ns))
+        else:
+            joined.append(span)
+    return tuple(joined)
+
+
+def _subtract(spans: Iterable[Window], holes: Iterable[Window]) -> tuple[Window, ...]:
+    left = list(spans)
+    for hole in holes:
+        left = [
+            Window(from_ns, to_ns)
+            for span in left
+            for from_ns, to_ns in (
+                (span.from_ns, min(span.to_ns, hole.from_ns)),
+                (max(span.from_ns, hole.to_ns), span.to_ns),
+            )
+            if from_ns < to_ns
+        ]
+        left.sort(key=lambda each: each.from_ns)
+    return _join(left)
+
+
+def _clip(spans: Iterable[Window], window: Window) -> tuple[Window, ...]:
+    cut = (
+        Window(max(span.from_ns, window.from_ns), min(span.to_ns, window.to_ns)) for span in spans
+    )
+    return tuple(span for span in cut if span.from_ns < span.to_ns)

@@ -1,0 +1,100 @@
+"""A part of a recording: a stretch of time whose tables can be read by themselves.
+
+This is the small protocol behind every recording. A segment in a folder, a segment in a
+bundle (`nodescope.archive.reader`) and a part held in memory (`nodescope.recording.memory`)
+implement it; whoever reads sees no difference.
+"""
+
+from __future__ import annotations
+
+import calendar
+import time
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from nodescope.archive.description import Description
+from nodescope.recording.window import SECOND_NS, Window
+
+
+class Part(Protocol):
+    """A stretch of a recording: described at once, its tables read when asked for."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it still grows."""
+
+    @property
+    def name(self) -> str:
+        """What it is called; names of one recording differ, and sort as they were made."""
+
+    @property
+    def description(self) -> Description:
+        """What is known of it without reading a table."""
+
+    @property
+    def tick_ns(self) -> int:
+        """What one tick of `samples.tick` lasts."""
+
+    @property
+    def wall_from_ns(self) -> int:
+        """When it starts."""
+
+    @property
+    def wall_to_ns(self) -> int:
+        """The last moment of it."""
+
+    def wall_ns(self, monotonic_ns: Any) -> Any:
+        """Place monotonic times (one, or an array) on the wall clock."""
+
+    def read(self, table: str, columns: Sequence[str] | None = None) -> Any:
+        """Return a table as `pyarrow.Table`; `text` columns come dictionary-encoded."""
+
+    def where(self, table: str) -> str:
+        """Return where a table is kept, for messages."""
+
+
+Parts = Sequence[Part]
+
+
+def overlapping(parts: Parts, window: Window) -> list[Part]:
+    """Return the parts that may hold something of the window."""
+    return [part for part in parts if _overlaps(part, window)]
+
+
+def may_hold_events(part: Part, window: Window) -> bool:
+    """Decide whether a part may hold events of the window, also of before it was recorded."""
+    return _overlaps(part, window) or _remembers(part, window)
+
+
+def find_history(parts: Parts, from_ns: int) -> Window:
+    """Return the time before `from_ns` of which there are events: what logs remembered."""
+    since = (part.description.wall_history_ns for part in parts)
+    return Window(min([from_ns, *(each for each in since if each is not None)]), from_ns)
+
+
+def is_same_run(before: Part, after: Part) -> bool:
+    """Decide whether one run of a recorder made both parts."""
+    return run_of(before) == run_of(after)
+
+
+def run_of(part: Part) -> tuple[str, int]:
+    """Return what tells the runs of recorders apart."""
+    start = part.description.start
+    return start.boot_id, start.run_ns
+
+
+def _overlaps(part: Part, window: Window) -> bool:
+    if part.is_open and window.to_ns <= _named_ns(part.name):
+        return False  # known without reading it
+    return part.wall_from_ns < window.to_ns and part.wall_to_ns >= window.from_ns
+
+
+def _remembers(part: Part, window: Window) -> bool:
+    since = part.description.wall_history_ns
+    return since is not None and since < window.to_ns and window.from_ns < part.wall_from_ns
+
+
+def _named_ns(name: str) -> int:
+    """Return when a segment was opened, by its name."""
+    stamp = name.partition("-")[2]
+    return calendar.timegm(time.strptime(stamp, "%Y%m%dT%H%M%SZ")) * SECOND_NS

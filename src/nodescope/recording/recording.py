@@ -1,0 +1,103 @@
+"""A recording: the one typed way to ask what a node did.
+
+Every question names a window or a moment of wall time and costs by that time, not by the
+length of the recording. Parts are handed out one by one and forgotten, so that a window
+of twelve hours takes the memory of one segment. The open segment is computed when it is
+looked at; a window that ends before it started leaves it alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from pathlib import Path
+
+from nodescope.archive.reader import Archive
+from nodescope.recording.core_readings import CoreReadings, count_cores, read_core_readings
+from nodescope.recording.coverage import Coverage, find_coverage
+from nodescope.recording.events import Event, read_events
+from nodescope.recording.gaps import read_gaps
+from nodescope.recording.part import Part, Parts, find_history, overlapping
+from nodescope.recording.rows import read_rows, read_state
+from nodescope.recording.sample_columns import SampleColumns
+from nodescope.recording.window import TimeExtent, Window
+from nodescope.records.recorder import Gap
+from nodescope.records.table import RowType
+
+
+class Recording:
+    """The parts of one node's recording, and the questions that can be asked of them."""
+
+    def __init__(self, parts: Parts, node: Mapping[str, object] | None = None) -> None:
+        self.parts = parts
+        self.node = node or {}
+
+    @classmethod
+    def open(cls, path: str | Path) -> Recording:
+        """Open a folder or a bundle; damaged segments are left out."""
+        archive = Archive.open(path)
+        return cls(archive.segments(), archive.info.node)
+
+    @property
+    def node_name(self) -> str:
+        """What the node is called."""
+        return str(self.node.get("name") or "node")
+
+    # -- time --------------------------------------------------------------
+
+    @cached_property
+    def extent(self) -> TimeExtent:
+        """From when to when it goes."""
+        return TimeExtent(self.parts)
+
+    @property
+    def history(self) -> Window:
+        """The time before the recording of which it has events: what logs remembered."""
+        return find_history(self.parts, self.extent.from_ns)
+
+    def overlapping(self, window: Window) -> list[Part]:
+        """Return the parts that may hold something of the window."""
+        return overlapping(self.parts, window)
+
+    def coverage(self, table: str, window: Window) -> Coverage:
+        """Return in which spans of a window a table was observed."""
+        return find_coverage(self.parts, table, window)
+
+    def gaps(self, window: Window) -> list[Gap]:
+        """Return what was not seen in a window, and why."""
+        return read_gaps(self.parts, window)
+
+    # -- rows --------------------------------------------------------------
+
+    def has(self, table: str, window: Window) -> bool:
+        """Decide whether a part of the window has any row of a table."""
+        return any(table in part.description.tables for part in self.overlapping(window))
+
+    def rows(self, kind: type[RowType], window: Window) -> list[RowType]:
+        """Return the rows of a window, with wall times."""
+        return list(read_rows(self.parts, kind, window))
+
+    def state(self, kind: type[RowType], at_ns: int) -> list[RowType]:
+        """Return the last row of each subject at a moment; nothing if it was not observed."""
+        return read_state(self.parts, kind, at_ns)
+
+    def events(self, window: Window, *kinds: str) -> list[Event]:
+        """Return what happened in a window in the order of time; of some kinds, or all."""
+        found = read_events(self.parts, window)
+        chosen = [event for event in found if not kinds or event.kind in kinds]
+        return sorted(chosen, key=lambda event: event.time_ns)
+
+    # -- columns -----------------------------------------------------------
+
+    def core_readings(self, window: Window) -> Iterator[CoreReadings]:
+        """Read per-core time, from the reading before the window to the one after."""
+        return read_core_readings(self.parts, window)
+
+    def count_cores(self, window: Window) -> int:
+        """Return how many cores the window's first readings are of."""
+        return count_cores(self.parts, window)
+
+    def samples(self, window: Window) -> Iterator[SampleColumns]:
+        """Read the samples of a window, part by part."""
+        for part in self.overlapping(window):
+            yield SampleColumns(part, window.from_ns, window.to_ns)

@@ -1,0 +1,116 @@
+"""Immutable typed records whose fields carry what they mean, declared once as a class.
+
+A subclass of `Declared` reads like a frozen, keyword-only dataclass, and is one to type
+checkers. It is not made by `dataclasses`, which compiles each class anew at import: the
+fifty declarations of this package would be 40 ms of every command, a third of a flame
+graph. Annotations must be evaluated, so modules of declarations do without
+`from __future__ import annotations`.
+"""
+
+import inspect
+import types
+import typing
+from collections.abc import Mapping
+from typing import Any, ClassVar, NamedTuple, Self, dataclass_transform
+
+_MISSING: Any = object()
+
+
+class Field(NamedTuple):
+    """One field: its Python type without `None`, and what its annotation adds to that."""
+
+    name: str
+    type: type
+    nullable: bool
+    note: Any
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True)
+class _Declaring(type):
+    """Makes slots of annotations, and defaults of the values given with them."""
+
+    _defaults: Mapping[str, Any]
+
+    def __new__(
+        cls, name: str, bases: tuple[type, ...], content: dict[str, Any], **options: Any
+    ) -> Any:
+        own = [each for each in content.get("__annotations__", {}) if not each.startswith("_")]
+        defaults = {each: content.pop(each, _MISSING) for each in own}
+        made = super().__new__(cls, name, bases, {**content, "__slots__": tuple(own)}, **options)
+        above: Mapping[str, Any] = getattr(made, "_defaults", {})
+        made._defaults = {**above, **defaults}
+        return made
+
+
+class Declared(metaclass=_Declaring):
+    """Base of all declared records."""
+
+    _defaults: ClassVar[Mapping[str, Any]] = {}  # by field; _MISSING: it must be given
+
+    def __init__(self, **values: Any) -> None:
+        if values.keys() != self._defaults.keys():
+            values = {**self._defaults, **values}
+            wrong = [name for name in values if name not in self._defaults]
+            wrong += [name for name, value in values.items() if value is _MISSING]
+            if wrong:
+                raise TypeError(f"{type(self).__name__}: {', '.join(wrong)} unknown or missing")
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    @classmethod
+    def names(cls) -> tuple[str, ...]:
+        """Return the names of the fields, in the order they are declared."""
+        return tuple(cls._defaults)
+
+    @classmethod
+    def fields(cls) -> list[Field]:
+        """Return the declared fields with their types and notes."""
+        annotations: dict[str, Any] = {}
+        for each in reversed(cls.__mro__):
+            annotations |= inspect.get_annotations(each)
+        return [_field(name, annotations[name]) for name in cls._defaults]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the values by field."""
+        return {name: getattr(self, name) for name in self._defaults}
+
+    def replace(self, **changes: Any) -> Self:
+        """Return the same record with other values in some fields."""
+        return type(self)(**{**self.as_dict(), **changes})
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"{type(self).__name__} cannot be changed")
+
+    __delattr__ = None  # type: ignore[assignment]
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and self._values() == other._values()
+
+    def __hash__(self) -> int:
+        return hash(self._values())
+
+    def __repr__(self) -> str:
+        shown = (f"{name}={value!r}" for name, value in self.as_dict().items())
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+    def __reduce__(self) -> Any:
+        return _restore, (type(self), self.as_dict())
+
+    def _values(self) -> tuple[Any, ...]:
+        return tuple([getattr(self, name) for name in self._defaults])
+
+
+def _restore(kind: type[Declared], values: dict[str, Any]) -> Declared:
+    return kind(**values)
+
+
+def _field(name: str, annotation: Any) -> Field:
+    """Return what an annotation `T`, `T | None` or `Annotated[…, note]` says."""
+    note = None
+    if typing.get_origin(annotation) is typing.Annotated:
+        annotation, note = typing.get_args(annotation)
+    options = (
+        typing.get_args(annotation) if isinstance(annotation, types.UnionType) else (annotation,)
+    )
+    (plain,) = (option for option in options if option is not types.NoneType)
+    return Field(name, plain, types.NoneType in options, note)
