@@ -31,7 +31,7 @@ from nodescope.records import WIDE_PATHS
 Array = NDArray[Any]
 Int64 = NDArray[np.int64]
 NARROW = 1 / 8000  # of a segment's samples: paths with fewer are not rolled up
-MANY = 200_000  # samples; with fewer a roll-up would be no faster than the stacks
+MANY = 200_000  # samples; with fewer, and a small tree, stacks are read as fast
 LARGE_TREE = 500_000  # rows of `stacks`; with fewer they are read as fast as a trunk
 TRUNK_SAMPLES = 8  # the least a row of `trunk` has
 
@@ -52,16 +52,23 @@ class Counted:
     cgroup: Array
     cgroups: Sequence[str]
 
+    @property
+    def is_rolled_up(self) -> bool:
+        """Whether roll-ups pay: their size hardly depends on that of the segment."""
+        if len(self.depth) >= LARGE_TREE:
+            return len(self.profile) * NARROW >= TRUNK_SAMPLES
+        return len(self.profile) >= MANY
+
     @cached_property
     def trunk(self) -> Trunk | None:
         """The part of the tree that is worth reading alone; None if the tree is small."""
-        if len(self.profile) < MANY or len(self.depth) < LARGE_TREE:
+        if not self.is_rolled_up or len(self.depth) < LARGE_TREE:
             return None
         return cut_tree(self.depth, self.frame, self.stack, self.count, TRUNK_SAMPLES)
 
     def roll_up(self) -> dict[str, Any]:
         """Make all tables of wide paths; without rows where samples are few."""
-        if len(self.profile) < MANY:
+        if not self.is_rolled_up:
             return {table.name: empty_table(table.name) for table in WIDE_PATHS}
         comm, comms = indices_of(self.comm).astype(np.int64), self.comm.dictionary.to_pylist()
         roots, texts = identify_roots(comms), make_text(np.arange(len(comms)), comms)
