@@ -29,15 +29,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from benchmarks.diversity import Walks, build_program, read_functions, running
 from benchmarks.load import many_short_processes
 from nodescope.archive.layout import name_segment
+from nodescope.arrays import I64, U64, Bool
 from nodescope.exchange.perf_data.header import NRCPUS, SAMPLE_TIME
-
-U64 = npt.NDArray[np.uint64]
-I64 = npt.NDArray[np.int64]
+from nodescope.quantities import SECOND_NS
 
 CPUS, HZ, SECONDS = 96, 97, 120
 CAPTURE_HZ = 1997
@@ -193,7 +191,7 @@ class Captured:
         rows = np.flatnonzero(of_sample)
         self.samples = rows[np.argsort(self.time[rows], kind="stable")]
 
-    def keep_mostly(self, mine: npt.NDArray[np.bool_], others: float) -> None:
+    def keep_mostly(self, mine: Bool, others: float) -> None:
         """Leave out samples that are not `mine`, until they are `others` of all at most."""
         kept = mine.copy()
         rest = np.flatnonzero(~mine)
@@ -223,7 +221,7 @@ def _programs(source: Captured) -> list[str]:
     return [found[row] for row in source.samples.tolist()]
 
 
-def _walkers(source: Captured) -> npt.NDArray[np.bool_]:
+def _walkers(source: Captured) -> Bool:
     """Which samples are of the program of `diversity.py`."""
     return np.array([name.startswith("worker-") for name in _programs(source)], bool)
 
@@ -309,7 +307,7 @@ def write_large(
     )
     time_ns = np.concatenate((slots, times[others]))
     cpu = np.concatenate((slot_cpu, other_cpu))
-    turn = (time_ns - time_ns.min()) // (ROUND_S * 1_000_000_000)
+    turn = (time_ns - time_ns.min()) // (ROUND_S * SECOND_NS)
     order = np.lexsort((time_ns, cpu, turn))
     bounds = np.searchsorted(turn[order], np.arange(int(turn.max()) + 2))
     round_record = struct.pack("<IHH", FINISHED_ROUND, 0, 8)
@@ -406,7 +404,7 @@ class _Pool:
         )
 
     def lay(
-        self, source: Captured, part: I64, is_sample: npt.NDArray[np.bool_], others: I64
+        self, source: Captured, part: I64, is_sample: Bool, others: I64
     ) -> tuple[U64, I64, I64]:
         """Samples (by slot) and other records, one after the other; places and sizes."""
         first = source.layout.chain
@@ -456,7 +454,7 @@ def _lay_out(
 ) -> tuple[I64, I64, I64, I64]:
     """Times and cores of the new samples, which captured one each is, and all records' times."""
     captured_ns = source.time[source.samples]
-    period = 1_000_000_000 // HZ
+    period = SECOND_NS // HZ
     ticks = np.arange(seconds * HZ, dtype=np.int64) * period
     grid = (ticks[None, :] + chance.integers(0, period, cpus)[:, None]).ravel()
     grid = grid + chance.integers(-period // 50, period // 50, len(grid)) + int(captured_ns[0])
@@ -525,7 +523,7 @@ def repeat_archive(archives: list[Path], target: Path, copies: int, period_s: in
     made = 0
     for copy in range(copies):
         variant = described[copy % len(described)]
-        by_ns = start_ns - variant[0][1]["wall_from_ns"] + copy * period_s * 1_000_000_000
+        by_ns = start_ns - variant[0][1]["wall_from_ns"] + copy * period_s * SECOND_NS
         for folder, about in variant:
             moved = json.loads(json.dumps(about))
             made += 1

@@ -26,8 +26,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-U64 = npt.NDArray[np.uint64]
-I64 = npt.NDArray[np.int64]
+from nodescope.arrays import I16, I64, U64
 
 FUNCTIONS = 5900
 THREADS = 48
@@ -170,7 +169,7 @@ def _call_graph(functions: int, chance: np.random.Generator) -> I64:
 
 def _walk(
     graph: I64, roots: I64, count: int, chance: np.random.Generator
-) -> tuple[npt.NDArray[np.int16], npt.NDArray[np.int8], I64]:
+) -> tuple[I16, npt.NDArray[np.int8], I64]:
     """Functions and call sites of walks, outermost first, and how deep each goes."""
     weight = 1.0 / np.arange(1, CALL_SITES + 1) ** 0.9
     edges = np.cumsum(weight / weight.sum())
@@ -185,7 +184,7 @@ def _walk(
     return function, site, depth
 
 
-def _identify(function: npt.NDArray[np.int16], depth: I64) -> U64:
+def _identify(function: I16, depth: I64) -> U64:
     """A hash of each stack of functions."""
     ids = depth.astype(np.uint64)
     for level in range(function.shape[1]):
@@ -198,7 +197,7 @@ def _identify(function: npt.NDArray[np.int16], depth: I64) -> U64:
 
 def _to_chains(
     functions: I64,
-    function: npt.NDArray[np.int16],
+    function: I16,
     site: npt.NDArray[np.int8],
     depth: I64,
     chance: np.random.Generator,

@@ -34,6 +34,7 @@ from tests.symbols import test_perf_agreement as agreement
 
 from benchmarks.load import many_short_processes
 from benchmarks.measured import find_descendants
+from nodescope.arrays import I64, U64
 from nodescope.perf.decode import COMM, EXIT, FORK, MMAP2, SAMPLE, Chunk
 from nodescope.recorder.samples.profiler import Profiler
 from nodescope.recorder.samples.rings import Sampling
@@ -41,8 +42,6 @@ from nodescope.sources.node.identity import read_core_lives
 
 Mapping = tuple[int, int, int, tuple[int, int], int, str]
 Place = tuple[str, int]  # a file and an offset in it
-U64 = npt.NDArray[np.uint64]
-I64 = npt.NDArray[np.int64]
 
 LASTING = 96  # processes
 CAPTURE_HZ = 1997  # of the lasting ones

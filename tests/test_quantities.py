@@ -7,7 +7,9 @@ from hypothesis import strategies as st
 from nodescope.errors import UsageError
 from nodescope.quantities import (
     MAX_CPU,
+    SECOND_NS,
     format_bytes,
+    format_count,
     format_cpu_list,
     format_duration,
     parse_cpu_list,
@@ -15,24 +17,22 @@ from nodescope.quantities import (
     parse_size_bytes,
 )
 
-SECOND = 1_000_000_000
-
 
 @pytest.mark.parametrize(
     ("text", "nanoseconds"),
     [
-        ("30s", 30 * SECOND),
-        ("30", 30 * SECOND),
-        ("100ms", SECOND // 10),
+        ("30s", 30 * SECOND_NS),
+        ("30", 30 * SECOND_NS),
+        ("100ms", SECOND_NS // 10),
         ("250us", 250_000),
         ("250µs", 250_000),
         ("7ns", 7),
-        ("1h30m", 5400 * SECOND),
-        ("1h 30m", 5400 * SECOND),
-        ("2min", 120 * SECOND),
-        ("1.5h", 5400 * SECOND),
-        ("1d", 86400 * SECOND),
-        (" 2 S ", 2 * SECOND),
+        ("1h30m", 5400 * SECOND_NS),
+        ("1h 30m", 5400 * SECOND_NS),
+        ("2min", 120 * SECOND_NS),
+        ("1.5h", 5400 * SECOND_NS),
+        ("1d", 86400 * SECOND_NS),
+        (" 2 S ", 2 * SECOND_NS),
     ],
 )
 def test_durations(text: str, nanoseconds: int) -> None:
@@ -97,12 +97,12 @@ def test_a_formatted_duration_reads_back_close_to_itself(nanoseconds: int) -> No
     back = parse_duration_ns(format_duration(nanoseconds))
     # three digits below a minute, whole seconds below an hour, minutes below two days, then hours
     error = 0.005 * nanoseconds + 1
-    if nanoseconds >= 60 * SECOND:
-        error = max(error, SECOND)
-    if nanoseconds >= 3600 * SECOND:
-        error = 60 * SECOND
-    if nanoseconds >= 48 * 3600 * SECOND:
-        error = 3600 * SECOND
+    if nanoseconds >= 60 * SECOND_NS:
+        error = max(error, SECOND_NS)
+    if nanoseconds >= 3600 * SECOND_NS:
+        error = 60 * SECOND_NS
+    if nanoseconds >= 48 * 3600 * SECOND_NS:
+        error = 3600 * SECOND_NS
     assert abs(back - nanoseconds) <= error
 
 
@@ -119,3 +119,10 @@ def test_any_text_is_a_quantity_or_a_usage_error(text: str) -> None:
         except UsageError:
             continue
         assert isinstance(result, list) or result >= 0
+
+
+@pytest.mark.parametrize(
+    ("number", "text"), [(0, "0 gaps"), (1, "1 gap"), (2, "2 gaps"), (1204, "1,204 gaps")]
+)
+def test_counts_of_things(number: int, text: str) -> None:
+    assert format_count(number, "gap") == text

@@ -12,6 +12,8 @@ import time
 from dataclasses import dataclass
 from typing import Protocol
 
+CLOCK_STEP_NS = 50_000_000  # a wall clock that moves by more at once was set, not disciplined
+
 
 @dataclass(frozen=True, slots=True)
 class ClockPair:

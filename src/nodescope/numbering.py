@@ -17,9 +17,8 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-U64 = npt.NDArray[np.uint64]
-I64 = npt.NDArray[np.int64]
-I32 = npt.NDArray[np.int32]
+from nodescope.arrays import I32, I64, U64
+
 Rows = npt.NDArray[np.intp]
 
 _SPREAD = np.uint64(int.from_bytes(os.urandom(8), "little") | 1)

@@ -6,16 +6,22 @@ import re
 
 from nodescope.errors import UsageError
 
+MILLISECOND_NS = 1_000_000
+SECOND_NS = 1_000_000_000
+MINUTE_NS = 60 * SECOND_NS
+HOUR_NS = 60 * MINUTE_NS
+DAY_NS = 24 * HOUR_NS
+
 _DURATION_UNITS_NS = {
     "ns": 1,
     "us": 1_000,
     "µs": 1_000,
-    "ms": 1_000_000,
-    "s": 1_000_000_000,
-    "m": 60_000_000_000,
-    "min": 60_000_000_000,
-    "h": 3_600_000_000_000,
-    "d": 86_400_000_000_000,
+    "ms": MILLISECOND_NS,
+    "s": SECOND_NS,
+    "m": MINUTE_NS,
+    "min": MINUTE_NS,
+    "h": HOUR_NS,
+    "d": DAY_NS,
 }
 _SIZE_UNITS = {
     "": 1,
@@ -80,10 +86,10 @@ def _short(number: float) -> str:
 
 def format_duration(nanoseconds: int) -> str:
     """The shortest text that a person reads at a glance: `2h 5m`, `3.2 s`, `15 ms`."""
-    for unit, size in (("ns", 1), ("µs", 1_000), ("ms", 1_000_000)):
+    for unit, size in (("ns", 1), ("µs", 1_000), ("ms", MILLISECOND_NS)):
         if nanoseconds < 999.5 * size:
             return f"{_short(nanoseconds / size)} {unit}"
-    seconds = nanoseconds / 1e9
+    seconds = nanoseconds / SECOND_NS
     if seconds < 59.95:
         return f"{_short(seconds)} s"
     minutes, whole = divmod(round(seconds), 60)
@@ -102,6 +108,11 @@ def format_bytes(count: float) -> str:
             return f"{_short(count)} {unit}"
         count /= 1024
     return f"{_short(count)} TiB"
+
+
+def format_count(number: int, thing: str) -> str:
+    """Return `1 gap`, `1,204 gaps`."""
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"
 
 
 def format_cpu_list(cpus: list[int]) -> str:

@@ -14,21 +14,21 @@ from nodescope.archive.interning import Interner
 from nodescope.archive.reader import Archive
 from nodescope.archive.writer import ArchiveWriter
 from nodescope.numbering import Sequences
+from nodescope.quantities import SECOND_NS
 from nodescope.recording.sample_columns import SampleColumns
 
-SECOND = 1_000_000_000
-START = 1_700_000_000 * SECOND
+START = 1_700_000_000 * SECOND_NS
 
 
 @dataclass
 class HandClock:
-    now: int = 1_000 * SECOND
+    now: int = 1_000 * SECOND_NS
 
     def monotonic_ns(self) -> int:
         return self.now
 
     def wall_ns(self) -> int:
-        return START + self.now - 1_000 * SECOND
+        return START + self.now - 1_000 * SECOND_NS
 
 
 @dataclass(frozen=True)
@@ -67,11 +67,11 @@ def write_archive(
     with ArchiveWriter.open(path, node={"name": "hand", "boot_id": "b"}, clock=clock,
                             tick_ns=1000) as writer:  # fmt: skip
         for number, samples in enumerate(segments):
-            clock.now = (1_000 + 120 * number) * SECOND
+            clock.now = (1_000 + 120 * number) * SECOND_NS
             _append(writer, samples, clock.now)
             for table, columns in (beside or {}).items():
                 writer.append(table, columns)
-            clock.now += 120 * SECOND
+            clock.now += 120 * SECOND_NS
             writer.seal_segment()
     return Archive.open(path)
 
@@ -108,11 +108,11 @@ def _append(writer: ArchiveWriter, samples: Sequence[Sample], start: int) -> Non
         },
     )
     for second in (0, 119):
-        at = start + second * SECOND
+        at = start + second * SECOND_NS
         writer.append(
             "heartbeats",
             {
-                "time_ns": [at], "wall_ns": [START + at - 1_000 * SECOND], "cpu_ns": [0],
+                "time_ns": [at], "wall_ns": [START + at - 1_000 * SECOND_NS], "cpu_ns": [0],
                 "rss_bytes": [0], "written_bytes": [0], "samples": [0], "lost": [0],
                 "late_ns": [0], "frequency_hz": [97],
             },

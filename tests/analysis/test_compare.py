@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.analysis.conftest import SECOND, START, Sample, write_archive
+from tests.analysis.conftest import START, Sample, write_archive
 
 from nodescope.analysis.compare import (
     Change,
@@ -23,6 +23,7 @@ from nodescope.analysis.compare import (
 from nodescope.analysis.features import Block, Vocabulary, Windows
 from nodescope.analysis.filter import Filter
 from nodescope.archive.reader import Archive
+from nodescope.quantities import SECOND_NS
 from nodescope.recording.sample_columns import SampleColumns
 
 COMMS, FUNCTIONS, KUBELET = 60, 25, 12
@@ -92,7 +93,7 @@ def judge(counts: Array, window: Array) -> Comparison:
             by_window.sum(axis=(1, 2)).astype(np.int64), Vocabulary(comms, functions),
         )  # fmt: skip
 
-    windows = Windows(0, 5 * SECOND, np.ones(len(counts), bool))
+    windows = Windows(0, 5 * SECOND_NS, np.ones(len(counts), bool))
     return Evidence([block(window[np.newaxis])], [block(counts)], windows, 1.0).judge(200)
 
 
@@ -145,7 +146,7 @@ def run_compare(
     archive: Archive, span: tuple[float, float], against: tuple[float, float], **how: Any
 ) -> Comparison:
     def place(seconds: tuple[float, float]) -> tuple[int, int]:
-        return int(START + seconds[0] * SECOND), int(START + seconds[1] * SECOND)
+        return int(START + seconds[0] * SECOND_NS), int(START + seconds[1] * SECOND_NS)
 
     def parts(between: tuple[int, int]) -> list[functools.partial[SampleColumns]]:
         return [
@@ -175,7 +176,11 @@ def incident(tmp_path_factory: pytest.TempPathFactory) -> Archive:
 
 def test_a_brand_new_path_is_new_and_a_vanished_one_is_gone(incident: Archive) -> None:
     found = run_compare(incident, (200, 205), (0, 200))
-    assert (found.method, found.windows, found.window_ns) == ("negative binomial", 40, 5 * SECOND)
+    assert (found.method, found.windows, found.window_ns) == (
+        "negative binomial",
+        40,
+        5 * SECOND_NS,
+    )
     changes = by_name(found)
     for kind, name in [
         ("comm", "kubelet"),
@@ -261,7 +266,7 @@ def test_a_burst_that_a_short_baseline_has_too_is_not_flagged(tmp_path: Path) ->
 
 def test_a_short_recording_is_cut_into_more_windows(incident: Archive) -> None:
     found = run_compare(incident, (60, 70), (-1740, 60))
-    assert (found.window_ns, found.windows) == (2 * SECOND, 30)
+    assert (found.window_ns, found.windows) == (2 * SECOND_NS, 30)
     assert found.method == "negative binomial"
 
 
@@ -272,8 +277,8 @@ def test_a_filter_holds_in_window_and_baseline(incident: Archive) -> None:
 
 def test_time_that_was_not_recorded_is_no_baseline(incident: Archive) -> None:
     windows = lay_windows(
-        (START + 200 * SECOND, START + 205 * SECOND),
-        (START - 1600 * SECOND, START + 200 * SECOND),
+        (START + 200 * SECOND_NS, START + 205 * SECOND_NS),
+        (START - 1600 * SECOND_NS, START + 200 * SECOND_NS),
         incident.segments(),
     )
     assert len(windows) == 360

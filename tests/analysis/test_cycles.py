@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from nodescope.analysis.cycles import Cycle, find_cycle, find_untold
-from nodescope.analysis.epochs import F64, I64, Epoch, Ranked, average_epochs
+from nodescope.analysis.epochs import Epoch, Ranked, average_epochs
+from nodescope.arrays import F64, I64
 
 HOUR = 3600
 LENGTH = 12 * HOUR

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from nodescope.analysis.epochs import (
-    F64,
     LAGS,
     SPAN,
     Epoch,
@@ -14,6 +13,7 @@ from nodescope.analysis.epochs import (
     stouffer,
     whole_events,
 )
+from nodescope.arrays import F64
 
 SURELY = 0.05
 

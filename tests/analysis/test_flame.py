@@ -7,14 +7,15 @@ from collections import Counter
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.analysis.test_stack_rows import callers, trees
+from tests.analysis.test_call_tree import callers, trees
 
+from nodescope.analysis.call_tree import CallTree
 from nodescope.analysis.flame import _levels
 from nodescope.analysis.flame_rows import FlameRows, merge, widest
-from nodescope.analysis.stack_rows import I64, Tree
 from nodescope.analysis.top import function_totals
 from nodescope.archive.caller_paths import Level, to_depth_first, walk_up
 from nodescope.archive.function_paths import FunctionPaths, Runs, cut_tree, find_paths
+from nodescope.arrays import I64
 
 
 def paths_of(levels: list[Level]) -> Counter[tuple[int, ...]]:
@@ -47,19 +48,19 @@ def paths_laid_out(paths: FunctionPaths) -> Counter[tuple[int, ...]]:
     return found
 
 
-def _walk_up(tree: Tree, leaf: I64, number: I64, count: I64, fewest: int) -> list[Level]:
+def _walk_up(tree: CallTree, leaf: I64, number: I64, count: I64, fewest: int) -> list[Level]:
     runs = Runs(tree.depth.astype(np.int16))
     return walk_up(runs, tree.frame, leaf, number, count, fewest)
 
 
-def walk_down(tree: Tree, leaf: I64, number: I64, count: I64, fewest: int) -> list[Level]:
+def walk_down(tree: CallTree, leaf: I64, number: I64, count: I64, fewest: int) -> list[Level]:
     depth, frame = tree.depth.astype(np.int16), tree.frame.astype(np.int32)
     return _levels(find_paths(depth, frame, leaf, number, count, fewest))
 
 
 @given(trees(), st.data(), st.integers(1, 6), st.booleans())
 def test_walks_are_the_sums_of_the_slow_way(
-    tree: Tree, data: st.DataObject, fewest: int, up: bool
+    tree: CallTree, data: st.DataObject, fewest: int, up: bool
 ) -> None:
     leaves = st.tuples(st.integers(0, max(len(tree) - 1, 0)), st.integers(0, 3), st.integers(1, 5))
     rows = data.draw(st.lists(leaves, max_size=40)) if len(tree) else []
@@ -84,14 +85,14 @@ def test_walks_are_the_sums_of_the_slow_way(
         assert paths_of(walk_down(tree, leaf, number, count, 1)) == slow
 
 
-def _siblings_alike(tree: Tree) -> bool:
+def _siblings_alike(tree: CallTree) -> bool:
     """Whether a caller calls the same function in two rows."""
     pairs = list(zip(tree.parent.tolist(), tree.frame.tolist(), strict=True))
     return len(set(pairs)) < len(pairs)
 
 
 @given(trees(), st.integers(0, 2**32))
-def test_a_function_counts_once_per_stack(tree: Tree, seed: int) -> None:
+def test_a_function_counts_once_per_stack(tree: CallTree, seed: int) -> None:
     own = np.random.default_rng(seed).integers(0, 5, len(tree))
     slow: Counter[int] = Counter()
     for row in range(len(tree)):
@@ -120,7 +121,7 @@ def test_many_parts_sum_as_one() -> None:
 
 @given(trees(), st.data(), st.integers(1, 6))
 def test_a_trunk_has_what_is_wide_and_leads_every_leaf_to_it(
-    tree: Tree, data: st.DataObject, fewest: int
+    tree: CallTree, data: st.DataObject, fewest: int
 ) -> None:
     leaves = st.tuples(st.integers(0, max(len(tree) - 1, 0)), st.integers(1, 5))
     chosen = data.draw(st.lists(leaves, max_size=30)) if len(tree) else []

@@ -7,14 +7,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.analysis.conftest import SECOND, START, Sample, write_archive
+from tests.analysis.conftest import START, Sample, write_archive
 
-from nodescope.analysis.epochs import F64
 from nodescope.analysis.metrics import read_metrics
+from nodescope.arrays import F64
+from nodescope.quantities import SECOND_NS
 from nodescope.recording.recording import Recording
 from nodescope.recording.window import Window
 
-_BEGIN = 1_000 * SECOND  # of the monotonic clock: the first second of the window
+_BEGIN = 1_000 * SECOND_NS  # of the monotonic clock: the first second of the window
 _LENGTH = 120
 
 
@@ -24,12 +25,12 @@ def _read(path: Path, tables: Mapping[str, Sequence[Mapping[str, object]]]) -> d
         for table, rows in tables.items()
     }
     archive = write_archive(path, [[Sample(0, 0, 1, "a", "f")]], beside)
-    window = Window(START, START + _LENGTH * SECOND)
+    window = Window(START, START + _LENGTH * SECOND_NS)
     return dict(read_metrics(Recording(archive.segments()), window))
 
 
 def _at(second: int) -> int:
-    return _BEGIN + second * SECOND
+    return _BEGIN + second * SECOND_NS
 
 
 def _memory(name: str, *readings: tuple[int, int]) -> list[dict[str, object]]:
@@ -96,7 +97,7 @@ def test_what_no_segment_covers_is_not_known(tmp_path: Path) -> None:
     archive = write_archive(tmp_path, [[Sample(0, 0, 1, "a", "f")]], {
         "memory": {"time_ns": [_at(0), _at(10)], "name": ["MemFree"] * 2, "value": [1, 2]},
     })  # fmt: skip
-    window = Window(START - 100 * SECOND, START + 500 * SECOND)
+    window = Window(START - 100 * SECOND_NS, START + 500 * SECOND_NS)
     (found,) = [values for _, values in read_metrics(Recording(archive.segments()), window)]
     assert np.isnan(found[:99]).all()
     assert found[[100, 109, 110, 215]].tolist() == [1, 1, 2, 2]

@@ -3,11 +3,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.analysis.conftest import SAMPLES, SECOND, Sample, write_archive
+from tests.analysis.conftest import SAMPLES, Sample, write_archive
 
 from nodescope.analysis.filter import Filter
 from nodescope.analysis.names import find_named, is_within
 from nodescope.archive.reader import Archive
+from nodescope.quantities import SECOND_NS
 from nodescope.recording.sample_columns import SampleColumns
 
 POD = "/kubepods/burstable/pod1"
@@ -18,7 +19,7 @@ RAN = [
     Sample(4.0, 0, 4, "kubelet", "main", "/system.slice/kubelet.service"),
 ]
 NAMES: dict[str, list[object]] = {
-    "time_ns": [1_000 * SECOND] * 3,
+    "time_ns": [1_000 * SECOND_NS] * 3,
     "cgroup": [POD, f"{POD}/x", f"{POD}/y"],
     "kind": ["pod", "container", "container"],
     "namespace": ["default", "default", None],

@@ -4,20 +4,21 @@ import math
 from pathlib import Path
 
 import numpy as np
-from tests.analysis.conftest import SAMPLES, SECOND, START, write_archive
+from tests.analysis.conftest import SAMPLES, START, write_archive
 
 from nodescope.analysis.tracks import TRACKS, Readings, draw_line, known_tracks, read_tracks
+from nodescope.quantities import SECOND_NS
 
 NONE: list[object] = [None]
 
 
 def readings(*pairs: tuple[float, float]) -> Readings:
-    times = np.array([int(second * SECOND) for second, _ in pairs], np.int64)
+    times = np.array([int(second * SECOND_NS) for second, _ in pairs], np.int64)
     return Readings(times, np.array([value for _, value in pairs], np.float64))
 
 
 def test_a_gauge_in_columns() -> None:
-    line = draw_line([readings((0.3, 1), (0.9, 3), (2.1, 5))], "gauge", 0, SECOND, 4)
+    line = draw_line([readings((0.3, 1), (0.9, 3), (2.1, 5))], "gauge", 0, SECOND_NS, 4)
     assert line.most[:3].tolist() == [3, 5, 5]  # the second is between two readings
     assert line.mean[0] == 2
     assert math.isnan(line.most[3])
@@ -25,7 +26,7 @@ def test_a_gauge_in_columns() -> None:
 
 def test_a_counter_as_a_rate_over_segments() -> None:
     parts = [readings((0, 0), (1, 10)), readings((2, 30), (3, 5), (4, 6))]
-    line = draw_line(parts, "rate", 0, SECOND // 2, 9)
+    line = draw_line(parts, "rate", 0, SECOND_NS // 2, 9)
     assert line.most[:5].tolist() == [10, 10, 10, 20, 20]
     assert math.isnan(line.most[5])  # it was started again
     assert line.most[6:].tolist() == [1, 1, 1]
@@ -33,25 +34,25 @@ def test_a_counter_as_a_rate_over_segments() -> None:
 
 def test_a_hole_stays_one() -> None:
     seconds = [*range(10), *range(100, 110)]
-    line = draw_line([readings(*((s, 1.0) for s in seconds))], "gauge", 0, SECOND, 110)
+    line = draw_line([readings(*((s, 1.0) for s in seconds))], "gauge", 0, SECOND_NS, 110)
     assert np.isnan(line.most[11:99]).all()
     assert not np.isnan(line.most[:10]).any()
 
 
 def test_nothing_read() -> None:
-    assert np.isnan(draw_line([], "gauge", 0, SECOND, 3).most).all()
-    assert np.isnan(draw_line([readings((1, 1))], "rate", 0, SECOND, 3).most).all()
+    assert np.isnan(draw_line([], "gauge", 0, SECOND_NS, 3).most).all()
+    assert np.isnan(draw_line([readings((1, 1))], "rate", 0, SECOND_NS, 3).most).all()
 
 
 def test_tracks_of_a_segment(tmp_path: Path) -> None:
-    at = 1_010 * SECOND
+    at = 1_010 * SECOND_NS
     beside: dict[str, dict[str, list[object]]] = {
         "memory_cgroups": {
-            "time_ns": [at, at + SECOND], "version": ["v1"] * 2, "tracked": [10, 12],
+            "time_ns": [at, at + SECOND_NS], "version": ["v1"] * 2, "tracked": [10, 12],
             "visible": [3, 3], "dying": [7, None], "walk_ns": NONE * 2, "walk_file": NONE * 2,
         },
         "pressure": {
-            "time_ns": [at, at + SECOND, at], "cgroup": ["", "", "/x"],
+            "time_ns": [at, at + SECOND_NS, at], "cgroup": ["", "", "/x"],
             "resource": ["cpu"] * 3, "some_us": [0, 500_000, 9], "full_us": NONE * 3,
         },
     }  # fmt: skip
@@ -63,8 +64,8 @@ def test_tracks_of_a_segment(tmp_path: Path) -> None:
     assert "pressure.cpu.full" not in found
     some = found["pressure.cpu.some"]
     assert len(some.value) == 2
-    assert some.time_ns[0] == START + 10 * SECOND
-    line = draw_line([some], "rate", START + 10 * SECOND, 2 * SECOND, 1)
+    assert some.time_ns[0] == START + 10 * SECOND_NS
+    line = draw_line([some], "rate", START + 10 * SECOND_NS, 2 * SECOND_NS, 1)
     assert line.most.tolist() == [0.5]
     names = [track.name for track in known_tracks([found])]
     assert names == [name for name in TRACKS if name in found]

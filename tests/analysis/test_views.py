@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.analysis.conftest import LATER, SAMPLES, SECOND, START, Sample, count
+from tests.analysis.conftest import LATER, SAMPLES, START, Sample, count
 
 from nodescope.analysis.cores import derive_shares
 from nodescope.analysis.filter import Filter
@@ -15,6 +15,7 @@ from nodescope.analysis.flame_rows import FlameNames, merge, prune, to_tree, who
 from nodescope.analysis.heatmap import make_heatmap
 from nodescope.analysis.top import rank
 from nodescope.archive.reader import Archive
+from nodescope.quantities import SECOND_NS
 from nodescope.recording.core_readings import STATES, CoreReadings
 from nodescope.recording.sample_columns import SampleColumns
 
@@ -60,7 +61,7 @@ def test_a_flame_graph_is_the_sum_of_its_samples(
 
 
 def test_a_part_of_a_segment_reads_samples_and_not_the_roll_up(archive: Archive) -> None:
-    cut = SampleColumns(archive.segments()[0], START, START + 2 * SECOND)
+    cut = SampleColumns(archive.segments()[0], START, START + 2 * SECOND_NS)
     assert not cut.whole
     names = FlameNames()
     rows = flame_rows(cut, Filter(), names, group="none")
@@ -121,7 +122,7 @@ def test_functions_count_once_per_stack_however_often_they_recur(
 
 
 def test_the_heatmap_places_samples_within_their_second(parts: list[SampleColumns]) -> None:
-    made = make_heatmap(parts, Filter(), START, START + 240 * SECOND, rows=4)
+    made = make_heatmap(parts, Filter(), START, START + 240 * SECOND_NS, rows=4)
     assert made.counts.shape == (240, 4)
     assert made.counts.sum() == len(ALL)
     assert made.counts[0].tolist() == [0, 1, 0, 1]
@@ -129,7 +130,7 @@ def test_the_heatmap_places_samples_within_their_second(parts: list[SampleColumn
 
 
 def test_nothing_recorded_is_nothing_shown() -> None:
-    assert make_heatmap([], Filter(), START, START + SECOND).counts.sum() == 0
+    assert make_heatmap([], Filter(), START, START + SECOND_NS).counts.sum() == 0
     assert rank([], Filter(), "comm") == []
     assert to_tree(merge([]), FlameNames(), 0)["children"] == []
 
@@ -141,8 +142,8 @@ def test_core_shares() -> None:
     ticks[2] = ticks[1]
     ticks[2, STATES.index("idle")] = 101
     ticks[3] = 0  # the core was offline: its counters started again
-    readings = CoreReadings(np.array([39, 39, 39, 39]), START + np.arange(4) * SECOND, ticks)
-    shares = derive_shares([readings], START, START + 3 * SECOND, SECOND)
+    readings = CoreReadings(np.array([39, 39, 39, 39]), START + np.arange(4) * SECOND_NS, ticks)
+    shares = derive_shares([readings], START, START + 3 * SECOND_NS, SECOND_NS)
     assert shares.cpus == [39]
     system = shares.shares["system"][0]
     assert system[:2].tolist() == [0.99, 0.0]

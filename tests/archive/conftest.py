@@ -14,9 +14,9 @@ import pytest
 from nodescope.archive.reader import Segment
 from nodescope.archive.retention import Retention
 from nodescope.archive.writer import ArchiveWriter
+from nodescope.quantities import SECOND_NS
 
 TICK_NS = 100_000
-SECOND_NS = 1_000_000_000
 
 Frame = tuple[str, str, bool]  # module, name, kernel
 

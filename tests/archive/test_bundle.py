@@ -18,12 +18,12 @@ from nodescope.archive.bundle_writer import write_bundle
 from nodescope.archive.reader import Archive
 from nodescope.archive.status import summarise
 from nodescope.errors import ArchiveError, CorruptSegment, NewerFormat, UsageError
+from nodescope.quantities import SECOND_NS
 
 if TYPE_CHECKING:
     from tests.archive.conftest import Studio, Toolbox
 
-SECOND = 1_000_000_000
-WALL = 1_700_000_000 * SECOND
+WALL = 1_700_000_000 * SECOND_NS
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def recorded(studio: Studio, tools: type[Toolbox]) -> Studio:
     for number in range(3):
         tape.append(tools.make_samples(number * 1000, 1000))
         for second in range(11):
-            at = studio.clock.monotonic + second * SECOND
+            at = studio.clock.monotonic + second * SECOND_NS
             tape.writer.append(
                 "cores",
                 {"cpu": [0, 1], "time_ns": [at, at]}
@@ -48,15 +48,15 @@ def recorded(studio: Studio, tools: type[Toolbox]) -> Studio:
         tape.beat(studio.clock, lost=number)
         tape.writer.append(
             "events",
-            dict(time_ns=[studio.clock.monotonic + 5 * SECOND], kind=["k"], subject=[f"s{number}"],
-                 message=["ü"]),
+            dict(time_ns=[studio.clock.monotonic + 5 * SECOND_NS], kind=["k"],
+                 subject=[f"s{number}"], message=["ü"]),
         )  # fmt: skip
         tape.writer.append(
             "gaps",
             dict(from_ns=[studio.clock.monotonic], to_ns=[studio.clock.monotonic + 1], source=["x"],
                  cpu=[None], lost=[None], reason=["why"]),
         )  # fmt: skip
-        studio.clock.advance(10 * SECOND)
+        studio.clock.advance(10 * SECOND_NS)
         if number < 2:
             tape.seal()
         else:
@@ -65,7 +65,7 @@ def recorded(studio: Studio, tools: type[Toolbox]) -> Studio:
 
 
 def bundle(studio: Studio, target: Path, start: float, end: float) -> Any:
-    span = (int(WALL + start * SECOND), int(WALL + end * SECOND))
+    span = (int(WALL + start * SECOND_NS), int(WALL + end * SECOND_NS))
     return write_bundle(Archive.open(studio.root), target, *span, created_ns=1)
 
 
@@ -108,7 +108,7 @@ def test_segments_at_the_edges_are_cut(
 ) -> None:
     target = tmp_path / "cut"
     report = bundle(recorded, target, start, end)
-    span = WALL + start * SECOND, WALL + end * SECOND
+    span = WALL + start * SECOND_NS, WALL + end * SECOND_NS
     expected: Counter[Any] = Counter()
     for segment in Archive.open(recorded.root).segments():
         for sample, count in tools.read_samples(segment).items():
@@ -131,7 +131,7 @@ def test_segments_at_the_edges_are_cut(
 def test_core_readings_next_to_the_range_stay(recorded: Studio, tmp_path: Path) -> None:
     bundle(recorded, tmp_path / "cut", 3.5, 6.5)
     (segment,) = Archive.open(tmp_path / "cut").segments()
-    times = sorted({row["time_ns"] // SECOND for row in segment.read("cores").to_pylist()})
+    times = sorted({row["time_ns"] // SECOND_NS for row in segment.read("cores").to_pylist()})
     assert times == [1003, 1004, 1005, 1006, 1007]
 
 
@@ -141,8 +141,8 @@ def test_a_clock_that_stepped_stays_where_it_was(
     tape = studio.open()
     tape.append(tools.make_samples(0, 1000))
     tape.beat(studio.clock)
-    studio.clock.advance(2 * SECOND)
-    studio.clock.wall += 3600 * SECOND
+    studio.clock.advance(2 * SECOND_NS)
+    studio.clock.wall += 3600 * SECOND_NS
     tape.beat(studio.clock)
     tape.seal()
     tape.writer.close()
@@ -150,20 +150,20 @@ def test_a_clock_that_stepped_stays_where_it_was(
     write_bundle(
         Archive.open(studio.root),
         tmp_path / "b",
-        WALL + (step + 3) * SECOND,
-        WALL + (step + 4) * SECOND,
+        WALL + (step + 3) * SECOND_NS,
+        WALL + (step + 4) * SECOND_NS,
         created_ns=1,
     )
     (segment,) = Archive.open(tmp_path / "b").segments()
     assert len(segment.read("samples")) == 100
     times = segment.wall_ns(segment.read("samples").column("tick").to_numpy() * segment.tick_ns)
-    assert times.min() >= WALL + (step + 3) * SECOND
-    assert times.max() < WALL + (step + 4) * SECOND
+    assert times.min() >= WALL + (step + 3) * SECOND_NS
+    assert times.max() < WALL + (step + 4) * SECOND_NS
 
 
 def test_a_bundle_of_a_bundle(recorded: Studio, tools: type[Toolbox], tmp_path: Path) -> None:
     bundle(recorded, tmp_path / "a", 2, 28)
-    span = WALL + 4 * SECOND, WALL + 15 * SECOND
+    span = WALL + 4 * SECOND_NS, WALL + 15 * SECOND_NS
     write_bundle(Archive.open(tmp_path / "a"), tmp_path / "b", *span, created_ns=1)
     bundle(recorded, tmp_path / "c", 4, 15)
     read = tools.read_samples

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.analysis.conftest import LATER, SAMPLES, write_archive
-from tests.analysis.test_stack_rows import callers, trees
+from tests.analysis.test_call_tree import callers, trees
 
+from nodescope.analysis.call_tree import CallTree
 from nodescope.analysis.filter import Filter, count_values, number_values
 from nodescope.analysis.flame import Group, flame_rows
 from nodescope.analysis.flame_rows import FlameNames, merge, prune, to_tree, whole
-from nodescope.analysis.stack_rows import Tree
 from nodescope.archive import wide_paths
 from nodescope.archive.function_paths import Leaves, find_wide_callers, least_between, next_smaller
 from nodescope.recording import sample_columns
@@ -39,7 +39,7 @@ def test_the_least_between(values: list[int], data: st.DataObject) -> None:
 
 
 @given(trees(), st.data())
-def test_pieces_are_every_function_of_every_leaf(tree: Tree, data: st.DataObject) -> None:
+def test_pieces_are_every_function_of_every_leaf(tree: CallTree, data: st.DataObject) -> None:
     leaves_of = st.tuples(st.integers(0, max(len(tree) - 1, 0)), st.integers(0, 3))
     chosen = data.draw(st.lists(leaves_of, max_size=30)) if len(tree) else []
     row, group = (np.array([each[i] for each in chosen], np.int64) for i in range(2))
@@ -57,7 +57,7 @@ def test_pieces_are_every_function_of_every_leaf(tree: Tree, data: st.DataObject
 
 @given(trees(), st.data(), st.integers(1, 9))
 def test_wide_callers_are_the_innermost_wide_ones(
-    tree: Tree, data: st.DataObject, fewest: int
+    tree: CallTree, data: st.DataObject, fewest: int
 ) -> None:
     leaves_of = st.tuples(st.integers(0, max(len(tree) - 1, 0)), st.integers(1, 5))
     chosen = data.draw(st.lists(leaves_of, max_size=30)) if len(tree) else []

@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING, Any
 from nodescope.archive.gaps import NOT_RUNNING, merge_gaps
 from nodescope.archive.reader import Archive
 from nodescope.archive.status import find_gaps, summarise
+from nodescope.quantities import MINUTE_NS, SECOND_NS
 from nodescope.records.recorder import Gap
 
 if TYPE_CHECKING:
     from tests.archive.conftest import Studio, Tape
-
-SECOND_NS = 1_000_000_000
-MINUTE_NS = 60 * SECOND_NS
 
 
 def gap(from_ns: int, to_ns: int, cpu: int | None = None, lost: int | None = None) -> Gap:

@@ -4,7 +4,7 @@ import numpy as np
 
 from nodescope.archive.interning import Interner
 from nodescope.archive.schema import make_batch
-from nodescope.archive.stack_tree import MAX_DEPTH
+from nodescope.archive.stack_layout import MAX_DEPTH
 from nodescope.numbering import Sequences
 
 FRAMES = [

@@ -17,11 +17,10 @@ from nodescope.archive.retention import (
     write_frozen,
 )
 from nodescope.errors import ArchiveError, UsageError
+from nodescope.quantities import MINUTE_NS
 
 if TYPE_CHECKING:
     from tests.archive.conftest import Studio, Tape
-
-MINUTE_NS = 60_000_000_000
 
 
 def _record(studio: Studio, tape: Tape, segments: int) -> None:

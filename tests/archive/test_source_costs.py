@@ -7,8 +7,7 @@ from nodescope.archive.source_costs import read_source_costs
 from nodescope.archive.status import summarise
 from nodescope.archive.writer import ArchiveWriter
 from nodescope.cli.status import render_summary
-
-SECOND_NS = 1_000_000_000
+from nodescope.quantities import SECOND_NS
 
 
 class HandClock:

@@ -12,12 +12,10 @@ from nodescope.archive.gaps import NOT_RUNNING
 from nodescope.archive.reader import Archive
 from nodescope.archive.retention import Retention, freeze
 from nodescope.archive.status import summarise
+from nodescope.quantities import HOUR_NS, SECOND_NS
 
 if TYPE_CHECKING:
     from tests.archive.conftest import Studio, Toolbox
-
-SECOND_NS = 1_000_000_000
-HOUR_NS = 3600 * SECOND_NS
 
 
 def test_an_empty_archive_has_no_range(studio: Studio) -> None:

@@ -165,6 +165,7 @@ def test_two_nodes_with_other_numbers_agree_on_ids(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(wide_paths, "MANY", 1)
+    monkeypatch.setattr(wide_paths, "LARGE_TREE", 1 << 30)
     samples = make_samples(3000, 7)
     shuffled = random.Random(1).sample(samples, len(samples))
     found = []

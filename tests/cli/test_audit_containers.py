@@ -12,9 +12,9 @@ from tests.sources.containers.test_docker import docker_root
 
 from nodescope.archive.writer import ArchiveWriter
 from nodescope.clock import SystemClock
+from nodescope.quantities import SECOND_NS
 
 Nodescope = Callable[..., Any]
-SECOND_NS = 1_000_000_000
 
 
 @pytest.fixture(autouse=True)
@@ -33,7 +33,7 @@ def record_loop(path: Path, name: str, ends: int) -> None:
         details["cgroup_parent"] = "/kubepods/pod1"
         started = now - (ends - number) * 5 * SECOND_NS
         rows.append((started, "container_started", details))
-        rows.append((started + SECOND_NS, "container_exit", {**details, "exit_code": 4}))
+        rows.append((started + SECOND_NS, "container_exit", {**details, "exit_status": 4}))
     node = {"name": "n", "boot_id": "b"}
     with ArchiveWriter.open(path, node=node, clock=clock, tick_ns=1000) as writer:
         columns = {
@@ -58,7 +58,7 @@ def test_a_mounted_system_by_its_files(nodescope: Nodescope, tmp_path: Path) -> 
     verdicts = containers(result)
     assert set(verdicts) == {"again"}
     assert verdicts["again"]["verdict"] == "looping"
-    assert verdicts["again"]["evidence"]["exit_code"] == 3
+    assert verdicts["again"]["evidence"]["exit_status"] == 3
 
 
 def test_what_a_recording_remembers(nodescope: Nodescope, tmp_path: Path) -> None:
@@ -69,7 +69,7 @@ def test_what_a_recording_remembers(nodescope: Nodescope, tmp_path: Path) -> Non
     verdicts = containers(result)
     assert set(verdicts) == {"again", "shop/web-0/app"}
     evidence = verdicts["shop/web-0/app"]["evidence"]
-    assert (evidence["starts"], evidence["ids"], evidence["exit_codes"]) == (4, 4, [4])
+    assert (evidence["starts"], evidence["ids"], evidence["exit_statuses"]) == (4, 4, [4])
     assert evidence["cgroup_parent"] == "/kubepods/pod1"
     assert evidence["per_minute"] == 12.0
 

@@ -16,10 +16,11 @@ from tests.waiting import wait_for
 from nodescope.archive.reader import Archive
 from nodescope.archive.writer import ArchiveWriter
 from nodescope.clock import SystemClock, read_pair
-from nodescope.recorder.observation import SECOND_NS as SECOND
-from nodescope.recorder.observation import Event, Observation
+from nodescope.ingest.observation import Observation
+from nodescope.quantities import SECOND_NS
 from nodescope.recorder.observers.catalogue import NAMES
 from nodescope.records import EVENT_KINDS
+from nodescope.records.event import Event
 
 Nodescope = Callable[..., Any]
 MAIN = "import sys; from nodescope.cli.main import main; sys.exit(main())"
@@ -79,10 +80,10 @@ def test_only_serious_ones(archive: Path, nodescope: Nodescope) -> None:
 @pytest.fixture
 def with_history(tmp_path: Path) -> Path:
     """A recorder that found a line of a minute ago in the kernel's log when it started."""
-    started = 7_200 * SECOND
-    before = Event(started - 60 * SECOND, "nic_keepalive_lost", "eth0", "Keep alive watchdog")
-    older = Event(started - 3_600 * SECOND, "nic_tx_late", "eth0", "late")
-    own = Event(started + SECOND, "recorder_started", "recorder", "started")
+    started = 7_200 * SECOND_NS
+    before = Event(started - 60 * SECOND_NS, "nic_keepalive_lost", "eth0", "Keep alive watchdog")
+    older = Event(started - 3_600 * SECOND_NS, "nic_tx_late", "eth0", "late")
+    own = Event(started + SECOND_NS, "recorder_started", "recorder", "started")
     keep(tmp_path / "history", Observation(events=[own, before, older]), started)
     return tmp_path / "history"
 

@@ -10,11 +10,12 @@ from typing import Any
 
 import pyarrow.parquet
 import pytest
-from tests.analysis.conftest import LATER, SAMPLES, SECOND, write_archive
+from tests.analysis.conftest import LATER, SAMPLES, write_archive
 from tests.exchange.exported import read_firefox, read_folded, read_pprof, read_speedscope
 
 from nodescope.cli.export import TABLES
 from nodescope.lab.synthetic import Shape, write_story
+from nodescope.quantities import SECOND_NS
 
 Nodescope = Callable[..., Any]
 ALL = [*SAMPLES, *LATER]
@@ -138,7 +139,7 @@ def test_a_table_as_recorded(nodescope: Nodescope, story: Path, tmp_path: Path, 
     assert {row["preset"] for row in found} == {"enabled"}
     times = [int(row["time_ns"]) for row in found]
     assert times == sorted(times)
-    assert times[-1] - times[0] < 100 * SECOND
+    assert times[-1] - times[0] < 100 * SECOND_NS
     assert found[0]["time"].startswith("2026-")
 
 

@@ -12,10 +12,13 @@ from tests.analysis.conftest import HandClock
 from tests.sources.network.synthetic_ena import QUEUES, SyntheticEthtool, SyntheticHost
 
 from nodescope.archive.writer import ArchiveWriter
-from nodescope.recorder.log import EventLog
-from nodescope.recorder.observation import SECOND_NS, Event, Setting, columns_of
+from nodescope.ingest.observation import columns_of
+from nodescope.quantities import SECOND_NS
+from nodescope.recorder.event_log import EventLog
+from nodescope.recorder.observer import Setting
 from nodescope.recorder.observers.nics import NicsObserver
 from nodescope.recorder.observers.softnet import make
+from nodescope.records.event import Event
 from nodescope.sources.places import Places
 
 Nodescope = Callable[..., Any]

@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.analysis.conftest import LATER, SAMPLES, SECOND, START, HandClock, Sample, write_archive
+from tests.analysis.conftest import LATER, SAMPLES, START, HandClock, Sample, write_archive
 
 from nodescope.archive.writer import ArchiveWriter
+from nodescope.quantities import SECOND_NS
 
 Nodescope = Callable[..., Any]
 UNNAMED = [
@@ -51,8 +52,8 @@ def beat(
     writer: ArchiveWriter, clock: HandClock, wall_ns: int, lost: int, unresolved: str | None = None
 ) -> None:
     row = {
-        "time_ns": clock.now, "wall_ns": wall_ns, "cpu_ns": 0, "rss_bytes": 0, "written_bytes": 0,
-        "samples": 0, "lost": lost, "late_ns": 5_000_000, "frequency_hz": 97,
+        "time_ns": clock.now, "wall_ns": wall_ns, "cpu_ns": 0, "rss_bytes": 1 << 20,
+        "written_bytes": 0, "samples": 0, "lost": lost, "late_ns": 5_000_000, "frequency_hz": 97,
         "unresolved": unresolved,
     }  # fmt: skip
     writer.append("heartbeats", {name: [value] for name, value in row.items()})
@@ -64,7 +65,7 @@ def test_losses_steps_throttling_and_gaps(nodescope: Nodescope, tmp_path: Path) 
         beat(writer, clock, clock.wall_ns(), 0)
         writer.append(
             "gaps",
-            dict(from_ns=[clock.now], to_ns=[clock.now + SECOND], source=["all"], cpu=[None],
+            dict(from_ns=[clock.now], to_ns=[clock.now + SECOND_NS], source=["all"], cpu=[None],
                  lost=[None], reason=["disk full"]),
         )  # fmt: skip
         writer.append(
@@ -76,22 +77,22 @@ def test_losses_steps_throttling_and_gaps(nodescope: Nodescope, tmp_path: Path) 
             ticks = {name: [0] for name in names}
             writer.append(
                 "cores",
-                {"cpu": [0], "time_ns": [clock.now + second * SECOND], "idle": [idle],
+                {"cpu": [0], "time_ns": [clock.now + second * SECOND_NS], "idle": [idle],
                  "system": [25 * second], **ticks},
             )  # fmt: skip
         flush_at = clock.now
-        clock.now += 10 * SECOND
-        beat(writer, clock, clock.wall_ns() + 3600 * SECOND, 7)
+        clock.now += 10 * SECOND_NS
+        beat(writer, clock, clock.wall_ns() + 3600 * SECOND_NS, 7)
         clock.now = flush_at
         writer.flush()
     document = json.loads(nodescope("quality", "--json", "--archive", tmp_path).out)
     assert (document["lost"], document["throttled"]) == (7, 1)
     assert document["late_ns"] == 5_000_000
     (step,) = document["clock_steps"]
-    assert step["by_ns"] == 3600 * SECOND
+    assert step["by_ns"] == 3600 * SECOND_NS
     (gap,) = document["gaps"]
     assert (gap["reason"], gap["from_ns"]) == ("disk full", START)
-    assert document["unseen_ns"] == SECOND
+    assert document["unseen_ns"] == SECOND_NS
     assert document["idle_share"] == pytest.approx(0.75)
     out = nodescope("quality", "--archive", tmp_path).out
     assert "set forward by 1h at" in out
@@ -102,7 +103,7 @@ def record_run(root: Path, clock: HandClock, *said: str | None) -> None:
     """A run of the recorder, a segment for each heartbeat."""
     with ArchiveWriter.open(root, node={"name": "n"}, clock=clock, tick_ns=1000) as writer:
         for text in said:
-            clock.now += SECOND
+            clock.now += SECOND_NS
             beat(writer, clock, clock.wall_ns(), 0, text)
             writer.seal_segment()
 
@@ -114,7 +115,7 @@ def test_why_places_have_no_name_is_counted_once_per_run(
     # A recorder's counts only grow: the last of a run holds all before it.
     record_run(tmp_path, clock, '{"no symbols": 3}', '{"no symbols": 800, "process gone": 2}')
     record_run(tmp_path, clock, "{}", '{"no symbols": 40}')
-    clock.now += SECOND
+    clock.now += SECOND_NS
     record_run(tmp_path, clock, '{"no symbols": 500}', None)
     document = json.loads(nodescope("quality", "--json", "--archive", tmp_path).out)
     assert document["unresolved_reasons"] == {"no symbols": 1340, "process gone": 2}

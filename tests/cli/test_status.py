@@ -10,11 +10,10 @@ import pytest
 from nodescope.archive.retention import Retention
 from nodescope.archive.writer import ArchiveWriter
 from nodescope.cli.status import render_summary, summary_to_json
-from nodescope.quantities import format_bytes
+from nodescope.quantities import SECOND_NS, format_bytes
 
 Nodescope = Callable[..., Any]
 START_NS = 1_777_636_800_000_000_000  # 2026-05-01T12:00:00Z
-SECOND_NS = 1_000_000_000
 NODE = {"name": "gpu-7", "cpus": 96, "kernel": "5.10.0", "memory_bytes": 1 << 40, "boot_id": "b1"}
 
 
@@ -223,3 +222,27 @@ def test_freeze_refuses(
     assert result.code == 2
     assert message in result.err
     assert "\nhint: " in result.err
+
+
+def test_what_nobody_recorded_of_an_import_is_not_shown_as_a_value(
+    tmp_path: Path, nodescope: Nodescope
+) -> None:
+    log = tmp_path / "dmesg.txt"
+    log.write_text("[  100.0] watchdog: BUG: soft lockup - CPU#3 stuck for 22s! [dd:812]\n")
+    archive = tmp_path / "archive"
+    assert nodescope("import", log, "--archive", archive).code == 0
+    out = nodescope("status", "--archive", archive).out
+    assert "None" not in out
+    assert "node       not known\n" in out
+    assert "cost       not known: imported\n" in out
+    recorder = json.loads(nodescope("status", "--archive", archive, "--json").out)["recorder"]
+    assert set(recorder.values()) == {None}
+    assert "late" not in nodescope("quality", "--archive", archive).out
+
+
+def test_zeros_of_an_older_import_are_not_known(tmp_path: Path, nodescope: Nodescope) -> None:
+    clock = TestClock()
+    with ArchiveWriter.open(tmp_path / "old", node={}, clock=clock, tick_ns=1000) as writer:
+        writer.append("heartbeats", {**_heartbeat(0, 0, 0), "rss_bytes": [0], "frequency_hz": [0]})
+    recorder = json.loads(nodescope("status", "--archive", tmp_path / "old", "--json").out)
+    assert set(recorder["recorder"].values()) == {None}

@@ -12,9 +12,10 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from tests.analysis.conftest import LATER, SAMPLES, SECOND, START, HandClock, Sample, write_archive
+from tests.analysis.conftest import LATER, SAMPLES, START, HandClock, Sample, write_archive
 
 from nodescope.archive.writer import ArchiveWriter
+from nodescope.quantities import SECOND_NS
 from nodescope.recording.core_readings import STATES
 
 Nodescope = Callable[..., Any]
@@ -43,7 +44,7 @@ def write_cores(path: Path, cores: int = 3, seconds: int = 60) -> Path:
     ) as writer:
         ticks = {cpu: dict.fromkeys(STATES, 0) for cpu in range(cores)}
         for second in range(seconds):
-            clock.now = (1_000 + second) * SECOND
+            clock.now = (1_000 + second) * SECOND_NS
             for cpu, spent in ticks.items():
                 pegged = cpu == 1 and 20 <= second < 25
                 spent["system"] += 100 if pegged else 5
@@ -52,7 +53,7 @@ def write_cores(path: Path, cores: int = 3, seconds: int = 60) -> Path:
             writer.append(
                 "cores",
                 {
-                    "cpu": list(ticks), "time_ns": [clock.now + SECOND // 2] * cores, **rows,
+                    "cpu": list(ticks), "time_ns": [clock.now + SECOND_NS // 2] * cores, **rows,
                     "guest": [0] * cores, "guest_nice": [0] * cores,
                 },
             )  # fmt: skip
@@ -76,7 +77,7 @@ def test_json_of_the_heatmap(archive: Path, nodescope: Nodescope) -> None:
     assert made["from"] == "2023-11-14T22:13:20.000Z"
     assert made["from_ns"] == START
     assert made["columns"] == list(range(10))
-    assert made["column_ns"] == SECOND
+    assert made["column_ns"] == SECOND_NS
     assert made["rows"] == 4
     assert made["counts"][0] == [0, 1, 0, 1]
     assert [sum(column) for column in made["counts"]] == [2, 2, 0, 0, 0, 1, 0, 0, 0, 0]
@@ -85,7 +86,7 @@ def test_json_of_the_heatmap(archive: Path, nodescope: Nodescope) -> None:
 def test_a_limit_makes_wider_columns_and_says_so(archive: Path, nodescope: Nodescope) -> None:
     result = nodescope("heatmap", "--archive", archive, "--limit", "24", "--json")
     made = json.loads(result.out)
-    assert made["column_ns"] == 10 * SECOND
+    assert made["column_ns"] == 10 * SECOND_NS
     assert made["columns"] == list(range(0, 240, 10))
     assert sum(map(sum, made["counts"])) == len(SAMPLES + LATER)
     assert "a column is 10 s wide" in result.err
@@ -155,7 +156,7 @@ def test_json_of_events(tmp_path: Path, nodescope: Nodescope) -> None:
     path = write_cores(tmp_path / "a")
     made = json.loads(nodescope("events", "--archive", path, "--json").out)
     assert made[0] == {
-        "time_ns": START + 3 * SECOND, "time": "2023-11-14T22:13:23.000Z", "kind": "kernel",
+        "time_ns": START + 3 * SECOND_NS, "time": "2023-11-14T22:13:23.000Z", "kind": "kernel",
         "subject": "ens5", "message": HOSTILE[1], "cpu": None, "details": None,
     }  # fmt: skip
     assert [event["kind"] for event in made] == ["kernel", "unit"]

@@ -17,12 +17,12 @@ from tests.analysis.conftest import _append as append_samples
 from nodescope.archive.writer import ArchiveWriter
 from nodescope.cli.window import choose_window, parse_time_ns, with_progress
 from nodescope.errors import UsageError
+from nodescope.quantities import HOUR_NS, SECOND_NS
 from nodescope.recording.window import TimeExtent, Window
+from nodescope.wall_time import format_moment, format_time_of_day
 
 Nodescope = Callable[..., Any]
-SECOND = 1_000_000_000
-NOON = 1_777_636_800 * SECOND  # 2026-05-01T12:00:00Z
-HOUR = 3600 * SECOND
+NOON = 1_777_636_800 * SECOND_NS  # 2026-05-01T12:00:00Z
 
 
 @dataclass
@@ -36,7 +36,7 @@ class Recorded:
         return Window(max(window.from_ns, self.from_ns), min(window.to_ns, self.to_ns))
 
 
-def extent(from_ns: int = NOON - HOUR, to_ns: int = NOON + HOUR) -> TimeExtent:
+def extent(from_ns: int = NOON - HOUR_NS, to_ns: int = NOON + HOUR_NS) -> TimeExtent:
     return cast(TimeExtent, Recorded(from_ns, to_ns))
 
 
@@ -58,15 +58,15 @@ def utc(monkeypatch: pytest.MonkeyPatch) -> Any:
 @pytest.mark.parametrize(
     ("text", "moment_ns"),
     [
-        ("2026-05-01T12:00:05Z", NOON + 5 * SECOND),
+        ("2026-05-01T12:00:05Z", NOON + 5 * SECOND_NS),
         ("2026-05-01 12:00", NOON),
-        ("2026-05-01T14:00:05+02:00", NOON + 5 * SECOND),
-        ("12:00:05", NOON + 5 * SECOND),
-        ("12:00:05.250", NOON + 5 * SECOND + SECOND // 4),
+        ("2026-05-01T14:00:05+02:00", NOON + 5 * SECOND_NS),
+        ("12:00:05", NOON + 5 * SECOND_NS),
+        ("12:00:05.250", NOON + 5 * SECOND_NS + SECOND_NS // 4),
         ("12:00", NOON),
-        ("12:00:05Z", NOON + 5 * SECOND),
-        ("+60s", NOON - HOUR + 60 * SECOND),
-        ("+1h30m", NOON + HOUR // 2),
+        ("12:00:05Z", NOON + 5 * SECOND_NS),
+        ("+60s", NOON - HOUR_NS + 60 * SECOND_NS),
+        ("+1h30m", NOON + HOUR_NS // 2),
         ("@1777636800", NOON),
         ("now", NOON),
     ],
@@ -76,23 +76,24 @@ def test_moments_of_a_recording(text: str, moment_ns: int) -> None:
 
 
 def test_a_time_of_day_is_the_one_that_was_recorded() -> None:
-    over_midnight = extent(NOON + 11 * HOUR, NOON + 14 * HOUR)
-    assert parse_time_ns("23:30", over_midnight, NOON) == NOON + 23 * HOUR // 2
-    assert parse_time_ns("00:30", over_midnight, NOON) == NOON + 25 * HOUR // 2
+    over_midnight = extent(NOON + 11 * HOUR_NS, NOON + 14 * HOUR_NS)
+    assert parse_time_ns("23:30", over_midnight, NOON) == NOON + 23 * HOUR_NS // 2
+    assert parse_time_ns("00:30", over_midnight, NOON) == NOON + 25 * HOUR_NS // 2
 
 
 def test_a_time_of_day_without_zone_is_local(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TZ", "Asia/Tokyo")
     time.tzset()
-    assert parse_time_ns("21:00:05", extent(), NOON) == NOON + 5 * SECOND
-    assert parse_time_ns("12:00:05Z", extent(), NOON) == NOON + 5 * SECOND
+    assert parse_time_ns("21:00:05", extent(), NOON) == NOON + 5 * SECOND_NS
+    assert parse_time_ns("12:00:05Z", extent(), NOON) == NOON + 5 * SECOND_NS
 
 
 @given(st.integers(0, 2 * 3600 - 1))
 def test_any_second_of_a_recording_can_be_named_in_every_way(second: int) -> None:
-    moment = NOON - HOUR + second * SECOND
-    stamp = time.strftime("%H:%M:%S", time.gmtime(moment // SECOND))
-    for text in (f"+{second}s", stamp, f"2026-05-01T{stamp}Z", f"@{moment // SECOND}"):
+    moment = NOON - HOUR_NS + second * SECOND_NS
+    of_day = format_time_of_day(moment)
+    epoch = f"@{moment // SECOND_NS}"
+    for text in (f"+{second}s", of_day, f"{of_day}Z", format_moment(moment), epoch):
         assert parse_time_ns(text, extent(), NOON) == moment
 
 
@@ -107,15 +108,18 @@ def test_any_text_is_a_time_or_a_usage_error(text: str) -> None:
 @pytest.mark.parametrize(
     ("options", "window"),
     [
-        ({}, (NOON - HOUR, NOON + HOUR)),
-        ({"at": "12:00"}, (NOON - 5 * SECOND, NOON + 5 * SECOND)),
-        ({"at": "12:00", "around": SECOND}, (NOON - SECOND, NOON + SECOND)),
-        ({"last": 60 * SECOND}, (NOON + HOUR - 60 * SECOND, NOON + HOUR)),
-        ({"last": 24 * HOUR}, (NOON - HOUR, NOON + HOUR)),
-        ({"start": "12:00"}, (NOON, NOON + HOUR)),
-        ({"end": "12:00"}, (NOON - HOUR, NOON)),
-        ({"start": "+10s", "end": "+20s"}, (NOON - HOUR + 10 * SECOND, NOON - HOUR + 20 * SECOND)),
-        ({"start": "2020-01-01", "end": "2030-01-01"}, (NOON - HOUR, NOON + HOUR)),
+        ({}, (NOON - HOUR_NS, NOON + HOUR_NS)),
+        ({"at": "12:00"}, (NOON - 5 * SECOND_NS, NOON + 5 * SECOND_NS)),
+        ({"at": "12:00", "around": SECOND_NS}, (NOON - SECOND_NS, NOON + SECOND_NS)),
+        ({"last": 60 * SECOND_NS}, (NOON + HOUR_NS - 60 * SECOND_NS, NOON + HOUR_NS)),
+        ({"last": 24 * HOUR_NS}, (NOON - HOUR_NS, NOON + HOUR_NS)),
+        ({"start": "12:00"}, (NOON, NOON + HOUR_NS)),
+        ({"end": "12:00"}, (NOON - HOUR_NS, NOON)),
+        (
+            {"start": "+10s", "end": "+20s"},
+            (NOON - HOUR_NS + 10 * SECOND_NS, NOON - HOUR_NS + 20 * SECOND_NS),
+        ),
+        ({"start": "2020-01-01", "end": "2030-01-01"}, (NOON - HOUR_NS, NOON + HOUR_NS)),
     ],
 )
 def test_windows(options: dict[str, object], window: tuple[int, int]) -> None:
@@ -125,8 +129,8 @@ def test_windows(options: dict[str, object], window: tuple[int, int]) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"at": "12:00", "last": SECOND}, "each choose a window"),
-        ({"around": SECOND}, "--around needs --at"),
+        ({"at": "12:00", "last": SECOND_NS}, "each choose a window"),
+        ({"around": SECOND_NS}, "--around needs --at"),
         ({"start": "12:30", "end": "12:00"}, "ends before it starts"),
         ({"start": "2030-01-01"}, "nothing was recorded from 2030-01-01T00:00:00.000Z on"),
         ({"at": "2020-01-01"}, "nothing was recorded"),
@@ -196,7 +200,7 @@ def test_the_open_segment_is_shown_and_left_alone_where_it_is_not_needed(
 ) -> None:
     write_archive(tmp_path / "a", [SAMPLES])
     clock = HandClock()
-    clock.now += 500 * SECOND
+    clock.now += 500 * SECOND_NS
     with ArchiveWriter.open(
         tmp_path / "a", node={"name": "hand", "boot_id": "b"}, clock=clock, tick_ns=1000
     ) as writer:

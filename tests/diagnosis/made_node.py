@@ -6,9 +6,11 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from nodescope.diagnosis.case import Case
-from nodescope.recording.events import Event
+from nodescope.quantities import SECOND_NS
 from nodescope.recording.memory import recording_of
-from nodescope.recording.window import SECOND_NS, Window
+from nodescope.recording.window import Window
+from nodescope.records.details import read_details
+from nodescope.records.event import Event, details_of_kind
 from nodescope.records.node import CgroupChurnRow, ContainerRow, DyingParentRow, UnitRow
 from nodescope.records.recorder import HeartbeatRow
 
@@ -45,13 +47,14 @@ def ends(
     """Ends of one thing, from so many seconds before the moment."""
     count = int((since_s + until_s) / every_s)
     times = (NOW - int((since_s - at * every_s) * SECOND_NS) for at in range(count))
-    code = "exit_code" if kind == "container_exit" else "exit_status"
-    return [Event(time, kind, name, "ended", None, {code: 1, **details}) for time in times]
+    told = read_details(details_of_kind(kind), {"exit_status": 1, **details})
+    return [Event(time, kind, name, "ended", None, told) for time in times]
 
 
 def said_by(name: str, kind: str, before_s: float = 60, **details: Any) -> Event:
     """What the recorder says of a unit."""
-    return Event(NOW - int(before_s * SECOND_NS), kind, name, "is active, but", None, details)
+    told = read_details(details_of_kind(kind), details)
+    return Event(NOW - int(before_s * SECOND_NS), kind, name, "is active, but", None, told)
 
 
 class Node(Case):

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from nodescope.archive.layout import MAX_TIME_NS
 from nodescope.diagnosis.case import Case
 from nodescope.diagnosis.diagnose import BEFORE
 from nodescope.lab.catalogue import SCENARIOS
@@ -57,3 +58,11 @@ def test_beside_an_innocent_that_loops_faster_only_what_the_leaker_leaves_is_nev
     assert made[innocent] > made[leaker] > 10
     assert unreleased[leaker] >= 3
     assert unreleased[innocent] == 0
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_events_have_only_the_details_that_their_kinds_declare(name: str) -> None:
+    recording = Recording.open(BUNDLES / f"{name}.bundle")
+    events = list(recording.events(Window(0, MAX_TIME_NS)))
+    assert events
+    assert {each.kind: dict(each.details.others) for each in events if each.details.others} == {}

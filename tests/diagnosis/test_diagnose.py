@@ -21,10 +21,11 @@ from nodescope.diagnosis.report.summary import hint_of
 from nodescope.diagnosis.report.text import render_markdown, render_text
 from nodescope.diagnosis.symptoms.incidents import Incident
 from nodescope.lab.score import judge, solve
-from nodescope.lab.synthetic import SECOND, Shape, story_truth, write_story
-from nodescope.recording.events import Event
+from nodescope.lab.synthetic import Shape, story_truth, write_story
+from nodescope.quantities import SECOND_NS
 from nodescope.recording.window import TimeExtent, Window
 from nodescope.records.action_words import describe_action
+from nodescope.records.event import Event
 from nodescope.records.view import View
 
 SHAPE = Shape().small()
@@ -290,7 +291,7 @@ def test_the_moment_is_the_one_given_also_at_the_end_of_a_recording(
 
     monkeypatch.setattr("nodescope.diagnosis.diagnose.diagnose", ask)
     assert main(["diagnose", "--archive", str(story), "--at", "+1180s"]) == 0
-    assert asked == [TimeExtent(Archive.open(story).segments()).from_ns + 1180 * SECOND]
+    assert asked == [TimeExtent(Archive.open(story).segments()).from_ns + 1180 * SECOND_NS]
 
 
 def test_names_in_a_report_are_never_markup(story: Path) -> None:
@@ -304,5 +305,5 @@ def test_names_in_a_report_are_never_markup(story: Path) -> None:
 
 def test_times_of_the_story_are_as_told(story: Path) -> None:
     extent = TimeExtent(Archive.open(story).segments())
-    length = (extent.to_ns - extent.from_ns) / SECOND
+    length = (extent.to_ns - extent.from_ns) / SECOND_NS
     assert SHAPE.seconds - 2 < length < SHAPE.seconds + 2

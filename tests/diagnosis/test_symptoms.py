@@ -14,7 +14,8 @@ from nodescope.diagnosis.diagnose import diagnose
 from nodescope.diagnosis.finding import Diagnosis
 from nodescope.diagnosis.symptoms.lags import LAGS
 from nodescope.lab import synthetic
-from nodescope.lab.synthetic import SECOND, Shape, write_story
+from nodescope.lab.synthetic import Shape, write_story
+from nodescope.quantities import SECOND_NS
 from nodescope.recording.recording import Recording
 from nodescope.recording.window import Window
 
@@ -68,7 +69,7 @@ def ask(path: Path, at_s: float | None = None) -> Diagnosis:
     recording = Recording.open(path)
     extent = recording.extent
     window = Window(extent.from_ns, extent.to_ns)
-    at_ns = None if at_s is None else extent.from_ns + round(at_s * SECOND)
+    at_ns = None if at_s is None else extent.from_ns + round(at_s * SECOND_NS)
     return diagnose(recording, window, at_ns)
 
 

@@ -13,17 +13,17 @@ from tests.exchange.rows import read_rows
 from nodescope.errors import MalformedSource
 from nodescope.exchange.glance import is_capture, read_glance
 from nodescope.exchange.import_files import import_files
+from nodescope.quantities import MILLISECOND_NS
 
 CLOCK = make.Event()
 T0 = 5_000_000_000_000
-MS = 1_000_000
 WALL = 1_700_000_000_000_000_000
 
 
 def samples(count: int = 300) -> bytes:
     parts = []
     for i in range(count):
-        at = T0 + (i * 7919 % count) * 10 * MS  # not in the order of time
+        at = T0 + (i * 7919 % count) * 10 * MILLISECOND_NS  # not in the order of time
         kernel, user = ([0xFFFFFFFF81000010], []) if i % 3 else ([], [0x401000 + i])
         parts.append(CLOCK.sample(10 + i % 4, at, cpu=i % 5, kernel=kernel, user=user))
     return b"".join(parts)

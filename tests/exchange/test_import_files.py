@@ -22,17 +22,17 @@ from nodescope.exchange.formats import find_format
 from nodescope.exchange.import_files import import_files
 from nodescope.exchange.imported_files import read_imports
 from nodescope.exchange.perf_data import importer as perf_data
+from nodescope.quantities import SECOND_NS
 
 CLOCK = make.Event()
-SECOND = 10**9
-WALL = 1_700_000_000 * SECOND
+WALL = 1_700_000_000 * SECOND_NS
 
 
 def capture(
     start_ns: int, wall_ns: int, *, seconds: int = 10, node: str | None = "alpha", rate: int = 100
 ) -> bytes:
     data = CLOCK.comm(10, 0, "python3") + b"".join(
-        CLOCK.sample(10, start_ns + i * SECOND // rate, cpu=i % 2, user=[0x401000])
+        CLOCK.sample(10, start_ns + i * SECOND_NS // rate, cpu=i % 2, user=[0x401000])
         for i in range(seconds * rate)
     )
     return make.File([CLOCK], data, hostname=node, clock=(start_ns, wall_ns)).content()
@@ -44,7 +44,7 @@ def files_of(root: Path) -> dict[str, bytes]:
 
 def test_the_same_file_twice_changes_nothing(tmp_path: Path) -> None:
     path = tmp_path / "perf.data"
-    path.write_bytes(capture(SECOND, WALL))
+    path.write_bytes(capture(SECOND_NS, WALL))
     archive = tmp_path / "archive"
     (first,) = import_files([path], archive).reports
     before = files_of(archive)
@@ -60,11 +60,11 @@ def test_the_same_file_twice_changes_nothing(tmp_path: Path) -> None:
 
 def test_segments_are_two_minutes_each(tmp_path: Path) -> None:
     path = tmp_path / "perf.data"
-    path.write_bytes(capture(SECOND, WALL, seconds=600, rate=20))
+    path.write_bytes(capture(SECOND_NS, WALL, seconds=600, rate=20))
     import_files([path], tmp_path / "archive")
     segments = Archive.open(tmp_path / "archive").segments()
     assert len(segments) == 5
-    assert all(115 * SECOND < s.wall_to_ns - s.wall_from_ns <= 122 * SECOND for s in segments)
+    assert all(115 * SECOND_NS < s.wall_to_ns - s.wall_from_ns <= 122 * SECOND_NS for s in segments)
     assert segments[0].wall_from_ns == WALL
     assert segments[0].name.endswith("20231114T221320Z")
     assert sum(segment.description.samples for segment in segments) == 12_000
@@ -72,7 +72,7 @@ def test_segments_are_two_minutes_each(tmp_path: Path) -> None:
 
 def test_a_capture_a_little_over_two_minutes_is_one_segment(tmp_path: Path) -> None:
     path = tmp_path / "perf.data"
-    path.write_bytes(capture(SECOND, WALL, seconds=125, rate=20))
+    path.write_bytes(capture(SECOND_NS, WALL, seconds=125, rate=20))
     import_files([path], tmp_path / "archive")
     assert len(Archive.open(tmp_path / "archive").segments()) == 1
 
@@ -81,8 +81,8 @@ def test_a_folder_is_one_timeline_with_its_gaps(tmp_path: Path) -> None:
     folder = tmp_path / "captures"
     folder.mkdir()
     # Their own clocks run the other way round, as after a reboot: the wall decides.
-    (folder / "a-late.data").write_bytes(capture(5 * SECOND, WALL + 100 * SECOND))
-    (folder / "b-early.data").write_bytes(capture(900 * SECOND, WALL))
+    (folder / "a-late.data").write_bytes(capture(5 * SECOND_NS, WALL + 100 * SECOND_NS))
+    (folder / "b-early.data").write_bytes(capture(900 * SECOND_NS, WALL))
     (folder / "notes.txt").write_bytes(b"\0\1\2 nothing of ours")
     imported = import_files([folder], tmp_path / "archive")
     assert [Path(report.path).name for report in imported.reports] == [
@@ -92,18 +92,18 @@ def test_a_folder_is_one_timeline_with_its_gaps(tmp_path: Path) -> None:
     assert imported.skipped == [folder / "notes.txt"]
     assert imported.is_whole
     segments = Archive.open(tmp_path / "archive").segments()
-    assert [s.wall_from_ns for s in segments] == [WALL, WALL + 100 * SECOND]
+    assert [s.wall_from_ns for s in segments] == [WALL, WALL + 100 * SECOND_NS]
     (gap,) = segments[1].description.gaps
-    assert gap.to_ns == WALL + 100 * SECOND
-    assert gap.from_ns == WALL + 95 * SECOND  # its own clock began no earlier
+    assert gap.to_ns == WALL + 100 * SECOND_NS
+    assert gap.from_ns == WALL + 95 * SECOND_NS  # its own clock began no earlier
     assert imported.reports[1].gaps == 1
 
 
 def test_captures_that_follow_each_other_have_no_gap(tmp_path: Path) -> None:
     folder = tmp_path / "captures"
     folder.mkdir()
-    (folder / "1.data").write_bytes(capture(900 * SECOND, WALL))
-    (folder / "2.data").write_bytes(capture(910 * SECOND, WALL + 10 * SECOND))
+    (folder / "1.data").write_bytes(capture(900 * SECOND_NS, WALL))
+    (folder / "2.data").write_bytes(capture(910 * SECOND_NS, WALL + 10 * SECOND_NS))
     import_files([folder], tmp_path / "archive")
     assert read_table(tmp_path / "archive", "gaps") == []
 
@@ -111,19 +111,19 @@ def test_captures_that_follow_each_other_have_no_gap(tmp_path: Path) -> None:
 def test_a_later_import_knows_where_the_one_before_ended(tmp_path: Path) -> None:
     folder = tmp_path / "captures"
     folder.mkdir()
-    (folder / "1.data").write_bytes(capture(900 * SECOND, WALL))
+    (folder / "1.data").write_bytes(capture(900 * SECOND_NS, WALL))
     import_files([folder], tmp_path / "archive")
-    (folder / "2.data").write_bytes(capture(950 * SECOND, WALL + 50 * SECOND))
+    (folder / "2.data").write_bytes(capture(950 * SECOND_NS, WALL + 50 * SECOND_NS))
     import_files([folder], tmp_path / "archive")
     (gap,) = read_table(tmp_path / "archive", "gaps")
-    assert gap["from_ns"] == 910 * SECOND - SECOND // 100
+    assert gap["from_ns"] == 910 * SECOND_NS - SECOND_NS // 100
     assert len(read_rows(tmp_path / "archive")) == 2000
 
 
 def test_an_archive_is_of_one_node(tmp_path: Path) -> None:
     one, other = tmp_path / "one.data", tmp_path / "other.data"
-    one.write_bytes(capture(SECOND, WALL, node="alpha"))
-    other.write_bytes(capture(SECOND, WALL, node="beta"))
+    one.write_bytes(capture(SECOND_NS, WALL, node="alpha"))
+    other.write_bytes(capture(SECOND_NS, WALL, node="beta"))
     archive = tmp_path / "archive"
     with pytest.raises(UsageError, match=r"'beta'.*'alpha'"):
         import_files([one, other], archive)
@@ -143,7 +143,7 @@ def test_an_archive_recorded_here_keeps_its_node(tmp_path: Path) -> None:
     with ArchiveWriter.open(archive, node=node, clock=SystemClock(), tick_ns=1000) as writer:
         writer.append("events", {"time_ns": [1], "kind": ["a"], "subject": ["b"], "message": ["c"]})
     path = tmp_path / "perf.data"
-    path.write_bytes(capture(SECOND, WALL))
+    path.write_bytes(capture(SECOND_NS, WALL))
     import_files([path], archive)
     assert Archive.open(archive).info.node == node
     assert len(Archive.open(archive).segments()) == 2
@@ -152,7 +152,7 @@ def test_an_archive_recorded_here_keeps_its_node(tmp_path: Path) -> None:
 def test_retention_leaves_old_captures_alone(tmp_path: Path) -> None:
     for number in range(3):
         path = tmp_path / f"{number}.data"
-        path.write_bytes(capture(SECOND, WALL - number * 86_400 * SECOND))
+        path.write_bytes(capture(SECOND_NS, WALL - number * 86_400 * SECOND_NS))
         import_files([path], tmp_path / "archive")
     assert len(Archive.open(tmp_path / "archive").segments()) == 3
 
@@ -166,7 +166,7 @@ def test_a_crash_leaves_no_half_import(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
     path, archive = tmp_path / "perf.data", tmp_path / "archive"
-    path.write_bytes(capture(SECOND, WALL, seconds=600, rate=20))
+    path.write_bytes(capture(SECOND_NS, WALL, seconds=600, rate=20))
     renamed = 0
     if where == "while placing":
         rename = Path.rename
@@ -197,7 +197,7 @@ def test_a_crash_leaves_no_half_import(
 
 
 def test_nonsense_times_do_not_make_a_segment_each(tmp_path: Path) -> None:
-    data = b"".join(CLOCK.sample(10, (1 + i * 7919 % 2000) * 600 * SECOND) for i in range(2000))
+    data = b"".join(CLOCK.sample(10, (1 + i * 7919 % 2000) * 600 * SECOND_NS) for i in range(2000))
     path = tmp_path / "perf.data"
     path.write_bytes(make.File([CLOCK], data).content())
     import_files([path], tmp_path / "archive")
@@ -230,7 +230,7 @@ def test_the_command_reports_and_exits_by_what_came_of_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path, archive = tmp_path / "perf.data", str(tmp_path / "archive")
-    content = capture(SECOND, WALL)
+    content = capture(SECOND_NS, WALL)
     path.write_bytes(content)
     assert main(["import", str(path), "--archive", archive]) == 0
     said = capsys.readouterr().out
@@ -252,9 +252,9 @@ def test_the_command_reports_and_exits_by_what_came_of_it(
 def test_one_bad_file_in_a_folder_does_not_cost_the_others(tmp_path: Path) -> None:
     folder = tmp_path / "captures"
     folder.mkdir()
-    (folder / "1.data").write_bytes(capture(900 * SECOND, WALL))
+    (folder / "1.data").write_bytes(capture(900 * SECOND_NS, WALL))
     (folder / "2.data").write_bytes(make.File([CLOCK], b"").content())
-    (folder / "3.data").write_bytes(capture(900 * SECOND, WALL)[:60])
+    (folder / "3.data").write_bytes(capture(900 * SECOND_NS, WALL)[:60])
     imported = import_files([folder], tmp_path / "archive")
     assert [report.samples for report in imported.reports] == [1000]
     headless, empty = imported.failures

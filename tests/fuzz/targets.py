@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from tests.exchange import perf_files
 
+from nodescope.archive.layout import MAX_TIME_NS
 from nodescope.errors import NodescopeError
 from nodescope.exchange.core_times import mpstat, sar
 from nodescope.exchange.glance import read_glance
@@ -21,19 +22,14 @@ from nodescope.exchange.logs import journal, kernel_log
 from nodescope.exchange.perf_data import importer as perf_data
 from nodescope.exchange.perf_script import text as perf_script
 from nodescope.exchange.profiles import folded, pprof
-from nodescope.exchange.profiles.spread import spread
+from nodescope.exchange.profiles.spread import span_of, spread
 from nodescope.ingest.clean_text import MAX_LINE_BYTES
-from nodescope.ingest.parsed import (
-    MAX_TIME_NS,
-    Event,
-    Notes,
-    ParsedNames,
-    ParsedSamples,
-    Reading,
-)
-from nodescope.ingest.sink import Capture, SampleRows
+from nodescope.ingest.parsed import Notes, ParsedNames, ParsedSamples, Reading
+from nodescope.ingest.samples import SampleRows
+from nodescope.ingest.sink import Capture
 from nodescope.ingest.sink import ImportNames as SampleNames
 from nodescope.records import EVENT_KINDS
+from nodescope.records.event import Event
 
 NOWHERE = Path("fuzzed")
 
@@ -67,7 +63,7 @@ def check_events(events: list[Event]) -> None:
         assert 0 <= event.time_ns <= MAX_TIME_NS
         assert event.kind in EVENT_KINDS
         assert event.cpu is None or 0 <= event.cpu < 1 << 15
-        json.dumps(event.details, allow_nan=False)
+        json.dumps(event.details.to_json(), allow_nan=False)
         assert event.subject
         assert is_clean(event.subject)
         assert is_clean(event.message)
@@ -99,7 +95,7 @@ def fuzz_folded(data: bytes) -> None:
     folded.looks_like_folded(data)
     counted = folded.parse_folded([data], names, notes)
     if counted:
-        check_samples(spread(counted, names, 0, folded.span_of(counted), notes))
+        check_samples(spread(counted, names, 0, span_of(counted), notes))
     check_notes(notes, len(data))
 
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from nodescope.judgement.container_loops import LOOK_BACK_NS, MINUTE_NS, LoopWatch, find_loops
+from nodescope.judgement.container_loops import LOOK_BACK_NS, LoopWatch, find_loops
+from nodescope.quantities import MINUTE_NS, SECOND_NS
 from nodescope.sources.containers.container import Container, ContainerHappening, HappeningKind
-
-SECOND_NS = 1_000_000_000
 
 
 def run(
@@ -15,7 +14,7 @@ def run(
 ) -> Iterable[ContainerHappening]:
     """A run of two seconds."""
     container = Container(
-        "docker", identifier, name=name, image=image, exit_code=code, cgroup_parent="/docker"
+        "docker", identifier, name=name, image=image, exit_status=code, cgroup_parent="/docker"
     )
     at_ns = int(at_s * SECOND_NS)
     yield ContainerHappening(HappeningKind.STARTED, at_ns, container)
@@ -30,7 +29,7 @@ def test_new_ids_under_one_name_that_fail_are_a_loop() -> None:
     happened = runs(*(run(10 * n, f"id{n}", 5) for n in range(4)))
     (loop,) = find_loops(happened, 60 * SECOND_NS)
     assert (loop.subject, loop.starts, loop.ids, loop.new_ids) == ("agent", 4, 4, True)
-    assert (loop.exit_codes, loop.failures) == ((5,), 4)
+    assert (loop.exit_statuses, loop.failures) == ((5,), 4)
     assert loop.per_minute == 6.0
     assert loop.cgroup_parent == "/docker"
     assert loop.describe() == "4 starts, 4 ids under one name, 6.0 per minute, exit code 5"
@@ -95,7 +94,7 @@ def test_starts_without_known_ends_count() -> None:
         for n in range(4)
     ]
     (loop,) = find_loops(pod, 10 * SECOND_NS)
-    assert (loop.starts, loop.exit_codes) == (4, ())
+    assert (loop.starts, loop.exit_statuses) == (4, ())
 
 
 def test_many_names_are_forgotten_not_kept() -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from nodescope.judgement.container_loops import MINUTE_NS
 from nodescope.judgement.containers import audit_containers, happenings_of
-from nodescope.recording.events import Event
+from nodescope.quantities import MINUTE_NS, SECOND_NS
+from nodescope.records.details import read_details
+from nodescope.records.event import Event
+from nodescope.records.event_details import ContainerExitDetails, ContainerStartDetails
 from nodescope.sources.containers.container import Container, ContainerHappening, HappeningKind
 
-SECOND_NS = 1_000_000_000
 NOW = 1_794_832_000 * SECOND_NS
 RUNS = Container(
     "docker",
@@ -29,7 +30,7 @@ def ends(*codes: int, ran_ns: int = SECOND_NS, new_ids: bool = True) -> list[Con
     found = []
     for number, code in enumerate(codes):
         at_ns = NOW - (len(codes) - number) * 10 * SECOND_NS
-        container = replace(RUNS, id=f"id{number}" if new_ids else "id", exit_code=code)
+        container = replace(RUNS, id=f"id{number}" if new_ids else "id", exit_status=code)
         found.append(ContainerHappening(HappeningKind.STARTED, at_ns, container))
         found.append(ContainerHappening(HappeningKind.EXITED, at_ns + ran_ns, container, ran_ns))
     return found
@@ -44,9 +45,9 @@ def verdicts(
 def test_healthy_ones_are_not_named() -> None:
     healthy = [
         RUNS,
-        replace(ENDED, name="done", exit_code=0),
-        replace(ENDED, name="stopped", exit_code=143),
-        replace(ENDED, name="killed", exit_code=137),
+        replace(ENDED, name="done", exit_status=0),
+        replace(ENDED, name="stopped", exit_status=143),
+        replace(ENDED, name="killed", exit_status=137),
         replace(RUNS, name="new", state="created", started_wall_ns=None),
         replace(RUNS, name="restarted long ago", restarts=9),
     ]
@@ -74,7 +75,7 @@ def test_a_loop_that_is_over_is_none_any_more() -> None:
 
 
 def test_a_counter_that_rose_is_a_loop_though_nobody_watched() -> None:
-    again = replace(ENDED, state="restarting", restarts=19, exit_code=3)
+    again = replace(ENDED, state="restarting", restarts=19, exit_status=3)
     (found,) = audit_containers([again], [], NOW)
     assert (found.verdict, found.evidence["restarts"]) == ("looping", 19)
     assert found.reason == "restarted 19 times, restarting now, exit code 3"
@@ -83,12 +84,12 @@ def test_a_counter_that_rose_is_a_loop_though_nobody_watched() -> None:
 
 
 def test_one_that_never_succeeded() -> None:
-    assert verdicts([replace(ENDED, exit_code=2)], ends(2, 2)) == [("web", "never_succeeded")]
-    assert verdicts([replace(ENDED, exit_code=2)], ends(0, 2)) == [("web", "failing")]
+    assert verdicts([replace(ENDED, exit_status=2)], ends(2, 2)) == [("web", "never_succeeded")]
+    assert verdicts([replace(ENDED, exit_status=2)], ends(0, 2)) == [("web", "failing")]
 
 
 def test_one_that_failed_once() -> None:
-    (found,) = audit_containers([replace(ENDED, exit_code=2)], [], NOW)
+    (found,) = audit_containers([replace(ENDED, exit_status=2)], [], NOW)
     assert found.verdict == "failing"
     assert found.reason == "ended with exit code 2 1m ago and does not run"
 
@@ -100,14 +101,15 @@ def test_what_a_recording_and_the_daemon_both_tell_counts_once() -> None:
 
 
 def test_events_of_a_recording_become_happenings() -> None:
-    details = {"runtime": "docker", "id": "a1", "name": "web", "exit_code": 5, "ran_s": 1.5}
+    end = ContainerExitDetails(runtime="docker", id="a1", name="web", exit_status=5, ran_s=1.5)
+    nonsense = read_details(ContainerExitDetails, {"exit_status": "x", "ran_s": "y"})
     events = [
-        Event(NOW, "container_started", "web", "", details={"id": "a1"}),
-        Event(NOW + 5, "container_exit", "web", "", details=details),
+        Event(NOW, "container_started", "web", "", details=ContainerStartDetails(id="a1")),
+        Event(NOW + 5, "container_exit", "web", "", details=end),
         Event(NOW + 6, "nic_reset", "eth0", ""),
-        Event(NOW + 7, "container_exit", "web", "", details={"exit_code": "x", "ran_s": "y"}),
+        Event(NOW + 7, "container_exit", "web", "", details=nonsense),
     ]
     started, ended, hostile = happenings_of(events)
     assert (started.kind, started.container.id) == (HappeningKind.STARTED, "a1")
-    assert (ended.container.exit_code, ended.ran_ns) == (5, 1_500_000_000)
-    assert (hostile.container.exit_code, hostile.ran_ns) == (None, None)
+    assert (ended.container.exit_status, ended.ran_ns) == (5, 1_500_000_000)
+    assert (hostile.container.exit_status, hostile.ran_ns) == (None, None)

@@ -101,7 +101,7 @@ def test_a_unit_that_somebody_started_again_after_a_loop_is_left_alone() -> None
 
 
 def test_a_failed_unit_fails_and_one_that_was_tried_often_never_succeeded() -> None:
-    failed = replace(_RUNNING, active="failed", sub="failed", exit_code="exited", exit_status=1)
+    failed = replace(_RUNNING, active="failed", sub="failed", exit_kind="exited", exit_status=1)
     (finding,) = _verdicts(_survey(failed, told=_crashes(1, restarts=False)))
     assert (finding.verdict, finding.reason) == ("failing", "failed: ended with exit code 1")
     (finding,) = _verdicts(_survey(failed, told=_crashes(5, restarts=False)))
@@ -299,7 +299,7 @@ def test_of_a_unit_that_goes_wrong_it_is_said_that_nobody_asked_for_it() -> None
 
 
 def test_giving_up_is_said_only_where_systemd_did() -> None:
-    failed = replace(_RUNNING, active="failed", exit_code="exited", exit_status=9)
+    failed = replace(_RUNNING, active="failed", exit_kind="exited", exit_status=9)
     told = _crashes(1)
     told.append(happenings.started("x.service", _NOW - 5 * _S, "again"))
     told.append(happenings.exited("x.service", _NOW - 4 * _S, "again", "exited", 9))

@@ -8,28 +8,28 @@ import pytest
 from nodescope.archive.reader import Archive
 from nodescope.archive.writer import ArchiveWriter
 from nodescope.judgement.zombie_history import read_history
+from nodescope.quantities import SECOND_NS
 from nodescope.recording.recording import Recording
 from nodescope.recording.window import Window
 
-SECOND = 1_000_000_000
-START = 1_700_000_000 * SECOND
+START = 1_700_000_000 * SECOND_NS
 MINUTES = 61
 
 
 class HandClock:
     def __init__(self) -> None:
-        self.now = 1_000 * SECOND
+        self.now = 1_000 * SECOND_NS
 
     def monotonic_ns(self) -> int:
         return self.now
 
     def wall_ns(self) -> int:
-        return START + self.now - 1_000 * SECOND
+        return START + self.now - 1_000 * SECOND_NS
 
 
 def row(second: int, parent: str, **values: Any) -> dict[str, Any]:
     return {
-        "time_ns": (1_000 + second) * SECOND, "parent": parent, "pattern": "*", "maker": "runc",
+        "time_ns": (1_000 + second) * SECOND_NS, "parent": parent, "pattern": "*", "maker": "runc",
         "maker_pid": None, "workload": None, "made": 0, "removed": 0, "released": 0,
         "attached": 0, "unreleased": 0, "way": "tracepoints",
     } | values  # fmt: skip
@@ -54,7 +54,7 @@ def archive(tmp_path: Path) -> Archive:
                     "written_bytes": 0, "samples": 0, "lost": 0, "late_ns": 0,
                     "frequency_hz": 97}  # fmt: skip
             writer.append("heartbeats", {name: [value] for name, value in beat.items()})
-            clock.now += 60 * SECOND
+            clock.now += 60 * SECOND_NS
             if minute % 20 == 19:
                 writer.seal_segment()
         writer.seal_segment()
@@ -62,7 +62,7 @@ def archive(tmp_path: Path) -> Archive:
 
 
 def test_an_hour_of_growth_is_a_leak(archive: Archive) -> None:
-    window = Window(START, START + MINUTES * 60 * SECOND)
+    window = Window(START, START + MINUTES * 60 * SECOND_NS)
     history = read_history(Recording(archive.segments()), window)
     assert len(history.dying) == MINUTES - 1  # one look did not know
     assert history.trend is not None
@@ -73,7 +73,7 @@ def test_an_hour_of_growth_is_a_leak(archive: Archive) -> None:
 
 def test_only_the_window_counts(archive: Archive) -> None:
     history = read_history(
-        Recording(archive.segments()), Window(START + 600 * SECOND, START + 1200 * SECOND)
+        Recording(archive.segments()), Window(START + 600 * SECOND_NS, START + 1200 * SECOND_NS)
     )
     assert history.dying == [7 * minute for minute in range(10, 20)]
     assert history.nature == "unknown"  # ten minutes prove nothing

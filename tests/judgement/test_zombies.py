@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from nodescope.judgement.zombie_makers import Makers
 from nodescope.judgement.zombies import (
-    HOUR_NS,
     Trend,
     ZombieVerdict,
     advise,
@@ -18,9 +17,9 @@ from nodescope.judgement.zombies import (
     judge,
     time_to_critical_ns,
 )
+from nodescope.quantities import HOUR_NS, MINUTE_NS
 from nodescope.sources.cgroups.churn import ChurnEvent
 
-MINUTE = 60_000_000_000
 GIB = 1 << 30
 
 
@@ -65,7 +64,7 @@ def test_what_cannot_be_counted_is_unknown() -> None:
 
 
 def test_trend_is_the_median_slope() -> None:
-    times = [minute * MINUTE for minute in range(61)]
+    times = [minute * MINUTE_NS for minute in range(61)]
     values = [171 * minute // 60 for minute in range(61)]
     values[30] = 9_000  # one wild look changes nothing
     trend = find_trend(times, values)
@@ -103,7 +102,7 @@ def test_time_to_critical() -> None:
 
 
 def test_leak_or_cache() -> None:
-    times = [minute * MINUTE for minute in range(61)]
+    times = [minute * MINUTE_NS for minute in range(61)]
     rising = [10 * minute for minute in range(61)]
     assert find_nature(times, rising, removed=600, unreleased=590) == "leak"
     assert find_nature(times, rising, removed=600, unreleased=100) == "unknown"

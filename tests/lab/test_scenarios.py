@@ -20,8 +20,9 @@ from nodescope.lab.scenario import Truth
 from nodescope.lab.score import judge, solve
 from nodescope.lab.small_scenarios import run_small, small_strength
 from nodescope.lab.truth_file import truth_path
+from nodescope.quantities import SECOND_NS
 from nodescope.recording.recording import Recording
-from nodescope.recording.window import SECOND_NS, TimeExtent, Window
+from nodescope.recording.window import TimeExtent, Window
 
 pytestmark = [pytest.mark.root, pytest.mark.live]
 

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from tests.perf import perf_records as make
 
+from nodescope.arrays import I64, U64
 from nodescope.perf.address_space import Module
-from nodescope.perf.decode import I64, U64, Chains, decode, split
+from nodescope.perf.decode import Chains, decode, split
 from nodescope.perf.processes import Processes
 from nodescope.perf.stacks import KERNEL_MODULE, UNKNOWN, Frame, Stacks, is_resolved
 from nodescope.symbols.unresolved import Reason

@@ -15,10 +15,10 @@ from nodescope.pictures.flame import draw_flame, render_flame
 from nodescope.pictures.heatmap import render_heatmap
 from nodescope.pictures.tables import render_top
 from nodescope.pictures.terminal import Terminal, bar, detect_terminal
+from nodescope.quantities import SECOND_NS
 from nodescope.recording.core_readings import STATES
 
-SECOND = 1_000_000_000
-NOON = 1_777_636_800 * SECOND
+NOON = 1_777_636_800 * SECOND_NS
 PLAIN = Terminal(width=60, height=20)
 ASCII = Terminal(width=60, height=20, unicode=False)
 TRUE = Terminal(width=60, height=20, colours="true")
@@ -79,7 +79,7 @@ def heatmap() -> Heatmap:
     counts[2, 0] = 8
     counts[2, 1] = 4
     counts[7] = [2, 4, 6, 8]
-    return Heatmap(NOON, SECOND, counts)
+    return Heatmap(NOON, SECOND_NS, counts)
 
 
 def test_a_heatmap_without_colour() -> None:
@@ -117,7 +117,7 @@ def cores(count: int = 4, columns: int = 10) -> CoreShares:
     shares["idle"] = 1 - shares["system"]
     for values in shares.values():
         values[0, 0] = np.nan
-    return CoreShares(NOON, SECOND, list(range(count)), shares)
+    return CoreShares(NOON, SECOND_NS, list(range(count)), shares)
 
 
 def test_cores_without_colour() -> None:
@@ -152,7 +152,7 @@ def test_one_pegged_core_of_96_is_seen_however_small_the_terminal() -> None:
 
 
 def test_what_was_not_read_is_null() -> None:
-    document, said = cores_document(cores(), SECOND)
+    document, said = cores_document(cores(), SECOND_NS)
     assert said is None
     assert document["system"][0][:2] == [None, 0.02]
     assert document["total"][0][0] is None

@@ -9,12 +9,11 @@ from nodescope.judgement.zombie_history import History
 from nodescope.judgement.zombie_makers import Maker
 from nodescope.judgement.zombie_report import Report, assess
 from nodescope.pictures.zombies import group_files, render_report, report_document
+from nodescope.quantities import MINUTE_NS
 from nodescope.sources.cgroups.watch import Heard
 from nodescope.sources.memory_cgroups.hierarchy import find_memory_hierarchy
 from nodescope.sources.memory_cgroups.pins import PinningFile, PinSearch
 from nodescope.sources.memory_cgroups.survey import take_look
-
-MINUTE = 60_000_000_000
 
 
 @pytest.fixture
@@ -32,14 +31,14 @@ def _report(tree: V1Tree, history: History | None = None) -> Report:
 
 
 def test_a_recorded_hour_says_when_it_becomes_critical(tree: V1Tree) -> None:
-    times = [minute * MINUTE for minute in range(61)]
+    times = [minute * MINUTE_NS for minute in range(61)]
     history = History(times, [1_000 + 50 * minute for minute in range(61)], 3_000, 3_000)
     report = _report(tree, history)
     text = render_report(report)
     assert "+3,000 in 1h (recorded); +3,000 per hour; critical in 2h; a leak" in text
     trend = report_document(report)["trend"]
     assert trend["source"] == "recording"
-    assert trend["time_to_critical_ns"] == 120 * MINUTE
+    assert trend["time_to_critical_ns"] == 120 * MINUTE_NS
     assert trend["nature"] == "leak"
 
 

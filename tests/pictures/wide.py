@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from tests.analysis.conftest import SECOND, HandClock
+from tests.analysis.conftest import HandClock
 
 from nodescope.archive.writer import ArchiveWriter
+from nodescope.quantities import SECOND_NS
 from nodescope.recording.core_readings import STATES
 
 CPUS = 96
@@ -47,8 +48,8 @@ def write_wide(path: Path, functions: int) -> Path:
         zero = np.zeros(CPUS * 900, int)
         writer.append(
             "cores",
-            {"cpu": np.repeat(np.arange(CPUS), 900), "time_ns": start + seconds * SECOND,
+            {"cpu": np.repeat(np.arange(CPUS), 900), "time_ns": start + seconds * SECOND_NS,
              **spent, "guest": zero, "guest_nice": zero},
         )  # fmt: skip
-        clock.now += 900 * SECOND
+        clock.now += 900 * SECOND_NS
     return path

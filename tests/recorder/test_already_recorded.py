@@ -4,10 +4,10 @@ from pathlib import Path
 
 from tests.recorder.observers.archived import BOOT, keep
 
+from nodescope.ingest.observation import Observation
+from nodescope.quantities import MINUTE_NS
 from nodescope.recorder.already_recorded import read_told_loops, read_told_walk, read_told_zombies
-from nodescope.recorder.observation import Event, Observation
-
-MINUTE = 60_000_000_000
+from nodescope.records.event import Event
 
 
 def _events(kind: str, unit: str, *times_ns: int) -> Observation:
@@ -15,14 +15,18 @@ def _events(kind: str, unit: str, *times_ns: int) -> Observation:
 
 
 def test_units_that_looped_when_the_recorder_before_ended(tmp_path: Path) -> None:
-    keep(tmp_path, _events("unit_loop", "old.service", MINUTE), MINUTE)
-    keep(tmp_path, _events("unit_loop", "new.service", 55 * MINUTE), 55 * MINUTE)
-    often = _events("unit_restart", "often.service", *(n * MINUTE for n in (40, 56, 57, 58)))
-    keep(tmp_path, often, 58 * MINUTE)
-    keep(tmp_path, _events("unit_restart", "twice.service", 57 * MINUTE, 58 * MINUTE), 59 * MINUTE)
-    other = _events("unit_loop", "other.service", 58 * MINUTE)
-    keep(tmp_path, other, 59 * MINUTE, "another boot")
-    told = read_told_loops(tmp_path, BOOT, 50 * MINUTE, 3)
+    keep(tmp_path, _events("unit_loop", "old.service", MINUTE_NS), MINUTE_NS)
+    keep(tmp_path, _events("unit_loop", "new.service", 55 * MINUTE_NS), 55 * MINUTE_NS)
+    often = _events("unit_restart", "often.service", *(n * MINUTE_NS for n in (40, 56, 57, 58)))
+    keep(tmp_path, often, 58 * MINUTE_NS)
+    keep(
+        tmp_path,
+        _events("unit_restart", "twice.service", 57 * MINUTE_NS, 58 * MINUTE_NS),
+        59 * MINUTE_NS,
+    )
+    other = _events("unit_loop", "other.service", 58 * MINUTE_NS)
+    keep(tmp_path, other, 59 * MINUTE_NS, "another boot")
+    told = read_told_loops(tmp_path, BOOT, 50 * MINUTE_NS, 3)
     assert told == {"new.service", "often.service"}
 
 
@@ -34,8 +38,8 @@ def test_without_an_archive_nothing_was_told(tmp_path: Path) -> None:
 
 
 def test_a_damaged_segment_costs_only_itself(tmp_path: Path) -> None:
-    keep(tmp_path, _events("unit_loop", "x.service", MINUTE), MINUTE)
-    keep(tmp_path, _events("unit_loop", "y.service", MINUTE), MINUTE)
+    keep(tmp_path, _events("unit_loop", "x.service", MINUTE_NS), MINUTE_NS)
+    keep(tmp_path, _events("unit_loop", "y.service", MINUTE_NS), MINUTE_NS)
     damaged = sorted((tmp_path / "segments").rglob("events.parquet"))[0]
     damaged.write_bytes(b"torn")
     assert read_told_loops(tmp_path, BOOT, 0, 3) == {"y.service"}

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from nodescope.quantities import SECOND_NS
 from nodescope.recorder.budget import (
     GRACE_NS,
     MOST_PATIENCE_NS,
@@ -13,7 +14,6 @@ from nodescope.recorder.budget import (
     Decision,
 )
 
-SECOND = 1_000_000_000
 MB = 1_000_000
 MINUTE, HOUR = 60, 3600
 
@@ -39,7 +39,10 @@ class Node:
         known = len(self.decisions)
         for _ in range(0, seconds, 5):
             decision = self.budget.decide(
-                self.second * SECOND, int(self.cpu * SECOND), rss(self.frequency), self.frequency
+                self.second * SECOND_NS,
+                int(self.cpu * SECOND_NS),
+                rss(self.frequency),
+                self.frequency,
             )
             if decision is not None:
                 self.decisions.append(decision)
@@ -94,9 +97,9 @@ def test_what_did_not_help_is_tried_again_less_and_less_often_and_said_once() ->
                if kind == "rate_lowered"]  # fmt: skip
     assert kinds(decisions) == ["rate_lowered", "rate_restored"] * len(lowered)
     apart = [after - before for before, after in pairwise(lowered)]
-    assert apart[0] >= PATIENCE_NS // SECOND
+    assert apart[0] >= PATIENCE_NS // SECOND_NS
     assert apart == sorted(apart)
-    assert apart[-1] >= MOST_PATIENCE_NS // SECOND
+    assert apart[-1] >= MOST_PATIENCE_NS // SECOND_NS
     assert [decision.loud for decision in decisions] == [True, True] + [False] * (
         len(decisions) - 2
     )
@@ -125,7 +128,7 @@ def test_memory_that_the_rate_does_not_change_costs_no_samples() -> None:
     node = Node(Budget(0.01, 40 * MB))
     decisions = node.run(lambda rate: 0.001, 5 * MINUTE, rss=lambda rate: 85 * MB)
     assert kinds(decisions) == ["rate_lowered", "rate_restored"]
-    assert node.at[1] - node.at[0] >= WINDOW_NS // 2 // SECOND
+    assert node.at[1] - node.at[0] >= WINDOW_NS // 2 // SECOND_NS
     assert decisions[0].message.startswith("used 85 MB of memory, over 40 MB: sampling at 49 Hz")
     assert "at 49 Hz as at 97 Hz" in decisions[1].message
     assert node.frequency == 97
@@ -156,8 +159,8 @@ def test_after_calm_minutes_the_rate_is_raised_step_by_step() -> None:
     ]
     assert raised[0].message == ("its cost allows more: sampling at 49 Hz again instead of 23 Hz")
     first, second = node.at[-2:]
-    assert first - quiet_since >= PATIENCE_NS // SECOND - WINDOW_NS // SECOND
-    assert second - first >= PATIENCE_NS // SECOND
+    assert first - quiet_since >= PATIENCE_NS // SECOND_NS - WINDOW_NS // SECOND_NS
+    assert second - first >= PATIENCE_NS // SECOND_NS
 
 
 def test_it_is_not_raised_to_what_was_too_much() -> None:
@@ -187,14 +190,14 @@ def test_start_up_is_forgiven() -> None:
     budget = Budget(0.01, 150 * MB)
     # Two seconds of CPU within the grace, then quiet.
     for second in range(0, 300, 5):
-        assert budget.decide(second * SECOND, 2 * SECOND * (second > 0), 0, 97) is None
+        assert budget.decide(second * SECOND_NS, 2 * SECOND_NS * (second > 0), 0, 97) is None
 
 
 def test_one_busy_moment_is_not_half_a_window() -> None:
     budget = Budget(0.01, 150 * MB)
     budget.decide(0, 0, 0, 97)
     budget.decide(GRACE_NS, 0, 0, 97)
-    assert budget.decide(GRACE_NS + WINDOW_NS // 4, SECOND, 0, 97) is None
+    assert budget.decide(GRACE_NS + WINDOW_NS // 4, SECOND_NS, 0, 97) is None
 
 
 def test_one_second_of_work_in_a_minute_is_made_sure_of_and_forgotten() -> None:
@@ -207,8 +210,8 @@ def test_one_second_of_work_in_a_minute_is_made_sure_of_and_forgotten() -> None:
 def test_what_reading_along_costs_is_forgiven_but_not_its_memory() -> None:
     budget = Budget(0.01, 150 * MB)
     for second in range(0, 300, 5):
-        assert budget.decide(second * SECOND, second * SECOND // 2, 0, 97) is None
+        assert budget.decide(second * SECOND_NS, second * SECOND_NS // 2, 0, 97) is None
         budget.forgive()
-    decision = budget.decide(300 * SECOND, 150 * SECOND, 200 * MB, 97)
+    decision = budget.decide(300 * SECOND_NS, 150 * SECOND_NS, 200 * MB, 97)
     assert decision is not None
     assert "200 MB of memory" in decision.message

@@ -7,11 +7,12 @@ import pytest
 from nodescope.archive.layout import create_archive
 from nodescope.archive.retention import freeze, read_frozen, unfreeze
 from nodescope.clock import ClockPair
+from nodescope.quantities import SECOND_NS
 from nodescope.recorder.freeze import AROUND_NS, LONGEST_NS, MOST, Freezing
-from nodescope.recorder.observation import SECOND_NS, Event
+from nodescope.records.event import Event
+from nodescope.records.event_details import FrozenDetails
 
 WALL_NS = 1_800_000_000 * SECOND_NS
-MINUTE_NS = 60 * SECOND_NS
 
 
 @pytest.fixture
@@ -47,7 +48,7 @@ def test_ten_minutes_around_it_are_kept_and_it_is_told(root: Path) -> None:
     assert (frozen.from_ns, frozen.to_ns) == (middle - AROUND_NS, middle + AROUND_NS)
     assert frozen.reason == "nic_reset on eth0: reset"
     assert (told.kind, told.subject) == ("frozen", frozen.id)
-    assert told.details["kind"] == "nic_reset"
+    assert told.get(FrozenDetails).kind == "nic_reset"
 
 
 def test_what_overlaps_becomes_one(root: Path) -> None:

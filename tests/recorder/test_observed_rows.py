@@ -12,9 +12,11 @@ from nodescope.archive.reader import Archive
 from nodescope.archive.retention import read_frozen
 from nodescope.archive.writer import ArchiveWriter
 from nodescope.clock import SystemClock
-from nodescope.recorder.observation import SECOND_NS, Event, Observation
+from nodescope.ingest.observation import Observation
+from nodescope.quantities import SECOND_NS
 from nodescope.recorder.options import RecorderOptions
 from nodescope.recorder.recorder import Recorder
+from nodescope.records.event import Event
 
 
 class OneRow:

@@ -12,9 +12,12 @@ import pytest
 from tests.waiting import wait_for
 
 from nodescope.errors import SourceAbsent, SourceError
-from nodescope.recorder.log import EventLog
-from nodescope.recorder.observation import SECOND_NS, Event, Observation, Unseen, columns_of
+from nodescope.ingest.observation import Observation, columns_of
+from nodescope.quantities import SECOND_NS
+from nodescope.recorder.event_log import EventLog
 from nodescope.recorder.observer_schedule import Observing
+from nodescope.records.event import Event
+from nodescope.records.event_details import MarkDetails
 
 BUDGET = 0.01
 
@@ -120,15 +123,15 @@ def test_rows_events_and_gaps_reach_the_archive() -> None:
     def answer() -> Observation:
         said = Observation()
         said.add("memory", time_ns=1, name="a", value=2)
-        said.events.append(Event(3, "mark", "node", "text", cpu=1, details={"a": 1}))
-        said.gaps.append(Unseen(4, 5, "memory", "why", 6))
+        said.events.append(Event(3, "mark", "node", "text", cpu=1, details=MarkDetails(mark="a")))
+        said.add_gap(4, 5, "memory", "why", 6)
         return said
 
     observer.answer = answer
     bench = Bench(it=observer)
     bench.run(2)
     assert bench.rows["memory"] == {"time_ns": [1, 1], "name": ["a", "a"], "value": [2, 2]}
-    assert bench.logged["events"][0]["details"] == '{"a": 1}'
+    assert bench.logged["events"][0]["details"] == '{"mark": "a"}'
     (gap,) = bench.logged["gaps"]  # they touch: what both lost adds up
     assert (gap["source"], gap["lost"]) == ("memory", 12)
 

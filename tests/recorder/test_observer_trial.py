@@ -6,10 +6,13 @@ from pathlib import Path
 import pytest
 
 from nodescope.errors import SourceAbsent, SourceDenied, SourceError
+from nodescope.ingest.observation import Observation
+from nodescope.quantities import SECOND_NS
 from nodescope.recorder import observer_trial
-from nodescope.recorder.observation import SECOND_NS, Event, Observation, Setting
+from nodescope.recorder.observer import Setting
 from nodescope.recorder.observer_trial import Trial, try_observers
 from nodescope.recorder.observers.catalogue import NAMES, ObserverEntry
+from nodescope.records.event import Event
 from nodescope.sources.access import Access, State
 from nodescope.sources.access.privileges import CAPABILITY_BITS, Privileges, read_privileges
 from nodescope.sources.places import Places

@@ -4,9 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodescope.clock import ClockPair
+from nodescope.quantities import SECOND_NS
 from nodescope.recorder.pace import ClockWatch, Pace
-
-SECOND = 1_000_000_000
 
 
 def test_due_on_a_grid_that_does_not_drift() -> None:
@@ -30,14 +29,14 @@ def test_never_due_twice_at_one_time(interval: int, steps: list[int]) -> None:
 
 
 def test_a_step_is_told_with_its_size_and_sign() -> None:
-    watch = ClockWatch(ClockPair(0, 1_000 * SECOND))
-    assert watch.step_ns(ClockPair(SECOND, 1_001 * SECOND)) == 0
-    assert watch.step_ns(ClockPair(2 * SECOND, 1_302 * SECOND)) == 300 * SECOND
-    assert watch.step_ns(ClockPair(3 * SECOND, 1_303 * SECOND)) == 0
-    assert watch.step_ns(ClockPair(4 * SECOND, 1_294 * SECOND)) == -10 * SECOND
+    watch = ClockWatch(ClockPair(0, 1_000 * SECOND_NS))
+    assert watch.step_ns(ClockPair(SECOND_NS, 1_001 * SECOND_NS)) == 0
+    assert watch.step_ns(ClockPair(2 * SECOND_NS, 1_302 * SECOND_NS)) == 300 * SECOND_NS
+    assert watch.step_ns(ClockPair(3 * SECOND_NS, 1_303 * SECOND_NS)) == 0
+    assert watch.step_ns(ClockPair(4 * SECOND_NS, 1_294 * SECOND_NS)) == -10 * SECOND_NS
 
 
 def test_slewing_is_no_step_even_after_a_long_pause() -> None:
     watch = ClockWatch(ClockPair(0, 0))
-    hour = 3600 * SECOND
+    hour = 3600 * SECOND_NS
     assert watch.step_ns(ClockPair(hour, hour + int(hour * 0.0005))) == 0

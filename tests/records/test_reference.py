@@ -3,7 +3,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from nodescope.records import EVENT_KINDS
-from nodescope.records.reference import render_kinds, replace_kinds
+from nodescope.records.details import fields_of
+from nodescope.records.reference import render_details, render_kinds, renew_page
 
 PAGE = Path(__file__).parents[2] / "docs" / "events.md"
 
@@ -11,7 +12,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "events.md"
 def test_the_page_is_up_to_date() -> None:
     page = PAGE.read_text()
     renew = "python -m nodescope.records.reference docs/events.md"
-    assert replace_kinds(page) == page, f"run: {renew}"
+    assert renew_page(page) == page, f"run: {renew}"
 
 
 def test_what_is_serious() -> None:
@@ -28,3 +29,12 @@ def test_every_kind_is_in_it() -> None:
     table = render_kinds()
     for kind in EVENT_KINDS.values():
         assert f"| `{kind.name}` | {kind.help} |" in table
+
+
+def test_every_detail_is_in_it() -> None:
+    page = render_details()
+    for kind in EVENT_KINDS.values():
+        fields = fields_of(kind.details)
+        assert (f"`{kind.name}`" in page) == bool(fields)
+        for each in fields:
+            assert f"| `{each.key}` | {each.type} | {each.help}" in page

@@ -11,6 +11,7 @@ import pytest
 from starlette.testclient import TestClient
 from tests.web.conftest import FROM_MS, HELD, RESET_MS, SMALL, TO_MS
 
+from nodescope.exchange.export.catalogue import SAMPLE_FORMATS
 from nodescope.web.answers.flames import DEEPEST, SEPARATOR
 from nodescope.web.matrix import MEDIA_TYPE, decode_matrix
 
@@ -319,7 +320,7 @@ def test_quality(client: TestClient) -> None:
 # -- downloads -----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["speedscope", "folded", "pprof", "firefox", "perfetto"])
+@pytest.mark.parametrize("name", [name for each in SAMPLE_FORMATS for name in each.names])
 def test_exports(client: TestClient, name: str) -> None:
     answer = client.get(f"/api/export/{name}", params={"cpu": str(SMALL.held_core), **HELD})
     assert answer.status_code == 200

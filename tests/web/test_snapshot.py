@@ -7,19 +7,20 @@ from pathlib import Path
 
 import pytest
 from starlette.testclient import TestClient
-from tests.analysis.conftest import SECOND, START, HandClock
+from tests.analysis.conftest import START, HandClock
 from tests.waiting import wait_for
 from tests.web.conftest import open_client
 
 from nodescope.archive.writer import ArchiveWriter
 from nodescope.errors import ArchiveError
+from nodescope.quantities import SECOND_NS
 from nodescope.recording.window import Window
 from nodescope.web.snapshot import ServedArchive
 
 
 def beat(writer: ArchiveWriter, clock: HandClock, ticks: int = 0) -> None:
     """A second passes, and is written."""
-    clock.now += SECOND
+    clock.now += SECOND_NS
     states = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal", "guest",
               "guest_nice")  # fmt: skip
     writer.append("cores", {"cpu": [0], "time_ns": [clock.now],
@@ -53,7 +54,7 @@ def test_it_grows_before_our_eyes(tmp_path: Path) -> None:
         writer.seal_segment()
         for _ in range(3):
             beat(writer, clock)
-        now_ms = (START + clock.now - 1_000 * SECOND) / 1e6
+        now_ms = (START + clock.now - 1_000 * SECOND_NS) / 1e6
         wait_for(lambda: abs(ends_at(client) - now_ms) < 1, "the next segment")
     wait_for(lambda: client_live(tmp_path / "a") is False, "the end of recording")
 

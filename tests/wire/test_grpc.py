@@ -7,13 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from tests.sources.containers.daemons import FakeContainerd, frame, listening, message
 from tests.waiting import wait_for
 
 from nodescope.errors import MalformedSource, SourceError
-from nodescope.wire import protobuf
 from nodescope.wire.grpc import GrpcConnection, _string
 
 LONG_S = 60.0
@@ -133,25 +130,6 @@ def test_long_strings_have_long_lengths() -> None:
     assert _string("x" * 126)[:1] == b"\x7e"
     assert _string("x" * 127)[:2] == b"\x7f\x00"
     assert _string("x" * 300)[:3] == b"\x7f\xad\x01"
-
-
-@given(st.binary(max_size=200))
-def test_any_bytes_are_a_message_or_are_not(data: bytes) -> None:
-    try:
-        decoded = protobuf.decode(data)
-        protobuf.text(decoded, 1)
-        protobuf.timestamp_ns(decoded, 1)
-        protobuf.mapping(decoded, 2)
-    except protobuf.NotAMessage:
-        pass  # what was to be shown
-
-
-def test_messages_of_the_wrong_kind() -> None:
-    fields = protobuf.decode(b"\x08\x05" + protobuf.encode_text(2, "x" * 200))
-    assert protobuf.whole(fields, 1) == 5
-    assert protobuf.text(fields, 1) is None
-    assert protobuf.whole(fields, 2) == 0
-    assert protobuf.text(fields, 2, limit=3) == "xxx"
 
 
 def test_a_malformed_answer_does_not_outlive_its_connection(tmp_path: Path) -> None:

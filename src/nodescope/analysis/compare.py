@@ -36,22 +36,22 @@ from nodescope.analysis.features import (
     sum_totals,
 )
 from nodescope.analysis.filter import Filter
-from nodescope.analysis.stack_rows import I64, U64, Bool
 from nodescope.analysis.statistics import (
-    F64,
     adjust,
     binomial_tails,
     negative_binomial_tails,
     overdispersion,
     predictive_overdispersion,
 )
+from nodescope.arrays import F64, I64, U64, Bool
+from nodescope.quantities import MINUTE_NS, SECOND_NS
 from nodescope.recording.part import Part
 from nodescope.recording.sample_columns import SampleColumns
 
 Status = Literal["new", "grown", "shrunk", "gone"]
 Method = Literal["negative binomial", "exact conditional", "none"]
 
-SECOND_NS = 1_000_000_000
+BASELINE_NS = 30 * MINUTE_NS  # before the window, where nobody says what to compare with
 SHORTEST_NS = SECOND_NS  # of a baseline window
 FEWEST = 30  # a long window is compared in pieces, so that the baseline has this many
 LEAST_WINDOWS = 12

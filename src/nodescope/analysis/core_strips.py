@@ -14,11 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from nodescope.analysis.stack_rows import I64
+from nodescope.arrays import F32, I64, U8
 from nodescope.recording.core_readings import STATES
-
-U8 = npt.NDArray[np.uint8]
-F32 = npt.NDArray[np.float32]
 
 SHOWN = (*STATES, "total", "kernel")
 FULL = 254  # a share of one

@@ -6,12 +6,9 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from nodescope.analysis.stack_rows import I64
+from nodescope.arrays import F64, I64
 from nodescope.recording.core_readings import STATES, CoreReadings
-
-F64 = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

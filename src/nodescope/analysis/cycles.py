@@ -19,7 +19,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from nodescope.analysis.epochs import F64, I64, LAGS, SPAN, Bool, Epoch, Ranked, whole_events
+from nodescope.analysis.epochs import LAGS, SPAN, Epoch, Ranked, whole_events
+from nodescope.arrays import F64, I64, Bool
 
 PERIODS_S = (60, 300, 600, 900, 1800, 3600)
 FEWEST_PERIODS = 4  # without an event

@@ -15,11 +15,8 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-F64 = npt.NDArray[np.float64]
-I64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
+from nodescope.arrays import F64, I64, Bool
 
 LAGS = (-120, 30)  # seconds
 SPAN = LAGS[1] - LAGS[0]

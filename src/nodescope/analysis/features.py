@@ -19,16 +19,15 @@ import numpy as np
 import numpy.typing as npt
 
 from nodescope.analysis.filter import Filter
-from nodescope.analysis.stack_rows import I64, U64, Bool
-from nodescope.archive.function_paths import Leaves, Pieces, Small
+from nodescope.archive.function_paths import Leaves, Pieces
 from nodescope.archive.stack_ids import mix
+from nodescope.arrays import F32, I16, I64, U64, Bool
 from nodescope.recording.sample_columns import SampleColumns
 
 Kind = Literal["comm", "function", "kernel", "core"]
 KINDS: tuple[Kind, ...] = ("comm", "function", "kernel", "core")
 FOLDED = 0.002  # of a segment's samples
 _DENSE = 20_000_000  # cells of a table of (comm, function); beyond that they are sorted
-F32 = npt.NDArray[np.float32]
 
 
 class Feature(NamedTuple):
@@ -286,7 +285,7 @@ def _positions(keys: I64, values: I64) -> I64:
     return place[values]
 
 
-def _sum_by_key(key: I64, weight: I64, depth: Small, size: int) -> tuple[I64, I64, F32]:
+def _sum_by_key(key: I64, weight: I64, depth: I16, size: int) -> tuple[I64, I64, F32]:
     """Distinct keys in order, the sum of their weights, and their mean depth."""
     if size <= _DENSE:
         totals = np.bincount(key, weight, size)

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nodescope.analysis.call_tree import CallTree
 from nodescope.analysis.names import find_named, is_within
-from nodescope.analysis.stack_rows import I64, Bool, Tree
+from nodescope.arrays import I64, Bool
 from nodescope.recording.sample_columns import SampleColumns
 from nodescope.records.sample_filter import SampleFilter
 
@@ -46,7 +47,7 @@ class Filter:
         if self.kernel is not None:
             passing &= columns.profile_kernel == self.kernel
         if self.frame is not None or self.without_frame is not None:
-            tree = Tree(columns.depth, columns.frame)
+            tree = CallTree(columns.depth, columns.frame)
             for pattern, wanted in ((self.frame, True), (self.without_frame, False)):
                 if pattern is not None:
                     fits = [pattern.search(name) is not None for name in columns.frame_names]

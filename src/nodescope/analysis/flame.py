@@ -28,19 +28,12 @@ from nodescope.analysis.flame_rows import (
     sum_rows,
 )
 from nodescope.analysis.names import name_pods
-from nodescope.analysis.stack_rows import I64, U64
 from nodescope.archive.caller_paths import Level, walk_up
-from nodescope.archive.function_paths import (
-    I32,
-    FunctionPaths,
-    Runs,
-    Small,
-    find_paths,
-    find_wide_callers,
-)
+from nodescope.archive.function_paths import FunctionPaths, Runs, find_paths, find_wide_callers
 from nodescope.archive.stack_ids import mix
 from nodescope.archive.wide_paths import NARROW as NARROW
 from nodescope.archive.wide_paths import TRUNK_SAMPLES
+from nodescope.arrays import I16, I32, I64, U64
 from nodescope.recording.part import Parts
 from nodescope.recording.sample_columns import SampleColumns
 
@@ -251,7 +244,7 @@ def _rolled_rows(
     return sum_rows([rows]) if rolled.pods else rows
 
 
-def _tree(columns: SampleColumns, samples: int, least: float) -> tuple[Small, I32]:
+def _tree(columns: SampleColumns, samples: int, least: float) -> tuple[I16, I32]:
     """Depths and functions of the tree that rows of `profile` are led into."""
     if _by_trunk(columns, samples, least):
         return columns.trunk_depth, columns.trunk_frame

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from nodescope.analysis.stack_rows import I64, U64
 from nodescope.archive.stack_ids import identify_frames, name_root
+from nodescope.arrays import I64, U64
 from nodescope.recording.sample_columns import SampleColumns
 
 SEEN = 1 / 4000  # of the whole: half a pixel on a wide screen

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from nodescope.analysis.filter import Filter
-from nodescope.analysis.stack_rows import I64
+from nodescope.arrays import I64
+from nodescope.quantities import SECOND_NS
 from nodescope.recording.sample_columns import SampleColumns
 
-SECOND_NS = 1_000_000_000
 MAX_COLUMNS = 20_000  # five and a half hours; a longer window is shown in wider columns
 
 

@@ -15,16 +15,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from nodescope.arrays import F64, I64
+from nodescope.quantities import SECOND_NS
 from nodescope.recording.part import Part
 from nodescope.recording.recording import Recording
-from nodescope.recording.window import SECOND_NS, Window
+from nodescope.recording.window import Window
 from nodescope.records import TABLES, ColumnKind
 from nodescope.sources.network.driver_statistics import classify_statistic
-
-F64 = npt.NDArray[np.float64]
-I64 = npt.NDArray[np.int64]
 
 _NUMBER = re.compile(r"\d+")
 _EXACT = 1e-9  # of the largest value: what adding and taking away leaves is nothing

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from nodescope.analysis.counters import Counters, Key, Tables, latest_rows
-from nodescope.recording.events import Event
 from nodescope.recording.window import Window
+from nodescope.records.event import Event
 from nodescope.sources.network.driver_statistics import classify_statistic
 
 EVENT_KINDS = frozenset(

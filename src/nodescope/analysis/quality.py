@@ -14,11 +14,13 @@ from itertools import pairwise
 
 import numpy as np
 
+from nodescope.analysis.call_tree import CallTree
 from nodescope.analysis.cores import derive_shares
 from nodescope.analysis.filter import Filter
-from nodescope.analysis.stack_rows import I64, Bool, Tree
-from nodescope.archive.description import CLOCK_STEP_NS, Description, wall_gap
-from nodescope.archive.gaps import add_pause, merge_gaps, same_run
+from nodescope.archive.description import Description, wall_gap
+from nodescope.archive.gaps import add_pause, merge_gaps
+from nodescope.arrays import I64, Bool
+from nodescope.clock import CLOCK_STEP_NS
 from nodescope.recording.core_readings import CoreReadings
 from nodescope.recording.part import Part
 from nodescope.recording.sample_columns import SampleColumns
@@ -55,7 +57,7 @@ class Quality:
     idle_share: float | None = None  # of the cores' time
     clock_steps: list[ClockStep] = field(default_factory=list)
     gaps: list[Gap] = field(default_factory=list)
-    late_ns: int = 0  # the recorder, at worst
+    late_ns: int | None = None  # the recorder, at worst; None if not known
 
     @property
     def lost_share(self) -> float | None:
@@ -107,8 +109,9 @@ def assess(
         quality.gaps += _gaps(segment, before, window)
         quality.clock_steps += _steps(description, window)
         quality.throttled += _throttled(segment, window)
-        if description.cost is not None:
-            quality.late_ns = max(quality.late_ns, description.cost.late_max_ns)
+        late_ns = None if description.cost is None else description.cost.late_max_ns
+        if late_ns is not None:
+            quality.late_ns = max(quality.late_ns or 0, late_ns)
         before = description
     quality.gaps = merge_gaps(quality.gaps, CLOCK_STEP_NS)
     shares = derive_shares(readings, window.from_ns, window.to_ns, max(1, window.length_ns))
@@ -127,7 +130,7 @@ def _count_samples(part: SampleColumns, chosen: Filter, quality: Quality) -> Non
     counts = chosen.counts(part)
     rows = np.flatnonzero(counts)
     stacks, weight = part.profile_stack[rows], counts[rows]
-    tree = Tree(part.depth, part.frame)
+    tree = CallTree(part.depth, part.frame)
     unnamed = unresolved(part.frame_names)
     kernel = part.frame_kernel
     quality.samples += int(weight.sum())
@@ -179,7 +182,7 @@ def parse_reasons(text: str) -> dict[str, int]:
     }
 
 
-def _along_paths(tree: Tree, own: I64) -> I64:
+def _along_paths(tree: CallTree, own: I64) -> I64:
     """Sums from the outermost caller down to each row."""
     sums = own.copy()
     for rows in tree.levels[1:]:
@@ -193,10 +196,10 @@ def _lost(segment: Part, before: Description | None, window: Window) -> int:
     if not len(table):
         return 0
     times = segment.wall_ns(table.column("time_ns").to_numpy())
-    lost = table.column("lost").to_numpy()
+    lost = np.array([each or 0 for each in table.column("lost").to_pylist()], np.int64)
     start = 0 if segment.description.start.first_of_run else int(lost[0])
-    if before is not None and before.cost is not None and same_run(before, segment.description):
-        start = before.cost.lost_last
+    if before is not None and before.cost is not None and before.run == segment.description.run:
+        start = before.cost.lost_last or 0
     rises = np.diff(lost, prepend=start)
     inside = (times >= window.from_ns) & (times < window.to_ns)
     return int(np.maximum(rises, 0)[inside].sum())

@@ -9,10 +9,8 @@ but costs every command 60 ms of import and every node 100 MB of disk.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-F64 = npt.NDArray[np.float64]
-Bool = npt.NDArray[np.bool_]
+from nodescope.arrays import F64
 
 _TINY = 1e-300
 _EPSILON = 1e-13

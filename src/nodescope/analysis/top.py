@@ -10,8 +10,8 @@ from typing import Literal
 import numpy as np
 
 from nodescope.analysis.filter import Filter, count_values
-from nodescope.analysis.stack_rows import I64, Integers
-from nodescope.archive.function_paths import Leaves, Small
+from nodescope.archive.function_paths import Leaves
+from nodescope.arrays import I16, I64, Integers
 from nodescope.recording.sample_columns import SampleColumns
 
 By = Literal["comm", "cpu", "cgroup", "pid", "function"]
@@ -89,7 +89,7 @@ def _count(part: SampleColumns, chosen: Filter, by: By) -> Counter[str]:
     return Counter(dict(zip(names, counts.tolist(), strict=True)))
 
 
-def function_totals(depth: Small, function: Integers, leaf: I64, count: I64, functions: int) -> I64:
+def function_totals(depth: I16, function: Integers, leaf: I64, count: I64, functions: int) -> I64:
     """Samples by function, each counted once however often the function is on its stack."""
     leaves = Leaves.of(depth, leaf, np.zeros(len(leaf), np.int64))
     running = np.zeros(len(leaf) + 1, np.int64)

@@ -11,13 +11,10 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
-from nodescope.analysis.stack_rows import I64
+from nodescope.arrays import F64, I64
+from nodescope.quantities import SECOND_NS
 from nodescope.recording.part import Part
-
-F64 = npt.NDArray[np.float64]
-SECOND_NS = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from nodescope.archive.function_paths import FunctionPaths, Runs
-
-I64 = npt.NDArray[np.int64]
-Integers = npt.NDArray[np.integer[Any]]
+from nodescope.arrays import I64, Integers
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ is the slewing of NTP, which a two-minute segment need not follow).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeVar
@@ -18,11 +18,12 @@ from numpy.typing import NDArray
 
 from nodescope.archive.files import SEGMENT_FILE, read_json
 from nodescope.archive.layout import FORMAT, check_format
+from nodescope.clock import CLOCK_STEP_NS
 from nodescope.errors import ArchiveError, CorruptSegment, NewerFormat
+from nodescope.quantities import SECOND_NS
 from nodescope.records import TABLES
 from nodescope.records.recorder import Gap
 
-CLOCK_STEP_NS = 50_000_000
 MAX_GAPS = 16  # described in full; how many there are is in `tables`
 MAX_REASON = 200
 
@@ -52,18 +53,24 @@ class TableExtent:
 
 @dataclass(frozen=True, slots=True)
 class RecorderCost:
-    """The first and the last heartbeat of a segment, and the worst between."""
+    """The first and the last heartbeat of a segment, and the worst between.
+
+    Of an import little is known: nobody recorded what the recorder cost.
+    """
 
     time_first_ns: int
     time_last_ns: int
-    cpu_first_ns: int
-    cpu_last_ns: int
-    rss_last_bytes: int
-    rss_max_bytes: int
-    late_max_ns: int
-    lost_first: int
-    lost_last: int
-    frequency_hz: int
+    cpu_first_ns: int | None
+    cpu_last_ns: int | None
+    rss_last_bytes: int | None
+    rss_max_bytes: int | None
+    late_max_ns: int | None
+    lost_first: int | None
+    lost_last: int | None
+    frequency_hz: int | None  # 0: nothing was sampled
+
+
+_COST_FIELDS = tuple(RecorderCost.__dataclass_fields__)  # two times, which are always known, first
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +93,11 @@ class Description:
         return self.start.name
 
     @property
+    def run(self) -> tuple[str, int]:
+        """Return what tells the runs of recorders apart: segments of one run share it."""
+        return self.start.boot_id, self.start.run_ns
+
+    @property
     def samples(self) -> int:
         return self.tables["samples"].rows if "samples" in self.tables else 0
 
@@ -99,7 +111,8 @@ class Description:
         """Records lost in the rings: since the segment before, if that was of this run."""
         if self.cost is None:
             return 0
-        return self.cost.lost_last - (0 if self.start.first_of_run else self.cost.lost_first)
+        before = 0 if self.start.first_of_run else self.cost.lost_first or 0
+        return (self.cost.lost_last or 0) - before
 
 
 def wall_ns(clock: tuple[tuple[int, int], ...], monotonic_ns: Any) -> Any:
@@ -177,21 +190,41 @@ def _times(start: Start, tables: Mapping[str, Any]) -> tuple[list[int], int | No
 
 
 def _cost(heartbeats: Any) -> RecorderCost | None:
-    if not len(heartbeats) or heartbeats.column("cpu_ns").null_count:
+    if not len(heartbeats):
         return None
     names = ("time_ns", "cpu_ns", "rss_bytes", "late_ns", "lost", "frequency_hz")
-    get = {name: heartbeats.column(name).to_numpy() for name in names}
-    return RecorderCost(
-        time_first_ns=int(get["time_ns"][0]),
-        time_last_ns=int(get["time_ns"][-1]),
-        cpu_first_ns=int(get["cpu_ns"][0]),
-        cpu_last_ns=int(get["cpu_ns"][-1]),
-        rss_last_bytes=int(get["rss_bytes"][-1]),
-        rss_max_bytes=int(get["rss_bytes"].max()),
-        late_max_ns=int(get["late_ns"].max()),
-        lost_first=int(get["lost"][0]),
-        lost_last=int(get["lost"][-1]),
-        frequency_hz=int(get["frequency_hz"][-1]),
+    get = {name: heartbeats.column(name).to_pylist() for name in names}
+    cost = RecorderCost(
+        time_first_ns=get["time_ns"][0],
+        time_last_ns=get["time_ns"][-1],
+        cpu_first_ns=get["cpu_ns"][0],
+        cpu_last_ns=get["cpu_ns"][-1],
+        rss_last_bytes=get["rss_bytes"][-1],
+        rss_max_bytes=_most(get["rss_bytes"]),
+        late_max_ns=_most(get["late_ns"]),
+        lost_first=get["lost"][0],
+        lost_last=get["lost"][-1],
+        frequency_hz=get["frequency_hz"][-1],
+    )
+    return _without_zeros(cost)
+
+
+def _most(values: Iterable[int | None]) -> int | None:
+    return max((each for each in values if each is not None), default=None)
+
+
+def _without_zeros(cost: RecorderCost) -> RecorderCost:
+    """Return a cost whose zeros mean 0: imports of earlier versions wrote 0 for not known."""
+    if cost.rss_max_bytes != 0:
+        return cost
+    return replace(
+        cost,
+        cpu_first_ns=None,
+        cpu_last_ns=None,
+        rss_last_bytes=None,
+        rss_max_bytes=None,
+        late_max_ns=None,
+        frequency_hz=cost.frequency_hz or None,
     )
 
 
@@ -296,7 +329,7 @@ def _integers(content: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, i
 
 def _start(content: Mapping[str, Any]) -> Start:
     numbers = _integers(content, ("run_ns", "tick_ns", "monotonic_ns", "wall_ns"))
-    if not 1 <= numbers["tick_ns"] <= 1_000_000_000:
+    if not 1 <= numbers["tick_ns"] <= SECOND_NS:
         raise ValueError(f"'tick_ns' is {numbers['tick_ns']}")
     return Start(
         name=_field(content, "name", str),
@@ -339,7 +372,12 @@ def _pair(value: Any) -> tuple[int, int]:
 
 
 def _parse_cost(content: Mapping[str, Any]) -> RecorderCost:
-    return RecorderCost(**_integers(content, tuple(RecorderCost.__dataclass_fields__)))
+    times = _integers(content, _COST_FIELDS[:2])
+    known = tuple(name for name in _COST_FIELDS[2:] if content.get(name) is not None)
+    others: dict[str, int | None] = dict.fromkeys(_COST_FIELDS[2:])
+    others.update(_integers(content, known))
+    first, last = times.values()
+    return _without_zeros(RecorderCost(first, last, *others.values()))
 
 
 def _gap(content: Any) -> Gap:

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from nodescope.archive.schema import arrow_schema, make_numbers
-from nodescope.archive.stack_tree import MAX_DEPTH, read_calls
+from nodescope.archive.stack_layout import MAX_DEPTH, read_calls
 from nodescope.numbering import distinct, gather
 
 

@@ -13,20 +13,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-I64 = npt.NDArray[np.int64]
-I32 = npt.NDArray[np.int32]
-Small = npt.NDArray[np.int16]
+from nodescope.arrays import I16, I32, I64, Bool, Integers
 
 _BELOW_ALL = np.int16(np.iinfo(np.int16).min)
 _NARROW = 1 << 16
 
 
-def next_smaller(values: Small) -> I64:
+def next_smaller(values: I16) -> I64:
     """Where the next smaller value stands, for each value; behind the end where none does."""
     bounded = np.append(values, _BELOW_ALL)
     following = np.arange(1, len(values) + 1)
@@ -38,7 +34,7 @@ def next_smaller(values: Small) -> I64:
     return following
 
 
-def least_between(values: Small, start: I64, end: I64) -> Small:
+def least_between(values: I16, start: I64, end: I64) -> I16:
     """The least of `values[start:end]`, none of them empty, by runs of 2, 4, 8 … values."""
     found = np.empty(len(start), np.int16)
     size = np.frexp(end - start)[1] - 1  # the largest power of two that fits
@@ -57,10 +53,10 @@ def least_between(values: Small, start: I64, end: I64) -> Small:
 class Runs:
     """The runs of rows that call the next one, of a tree in depth-first order."""
 
-    depth: Small  # of each row
+    depth: I16  # of each row
 
     @cached_property
-    def starts(self) -> npt.NDArray[np.bool_]:
+    def starts(self) -> Bool:
         """Whether a run starts, by row."""
         starts = np.empty(len(self.depth), bool)
         starts[:1] = True
@@ -73,7 +69,7 @@ class Runs:
         return np.flatnonzero(self.starts)
 
     @cached_property
-    def first(self) -> Small:
+    def first(self) -> I16:
         """The depth of the first row of each run."""
         return self.depth[self.start]
 
@@ -110,6 +106,11 @@ class Runs:
         return number
 
 
+def find_callers(depth: Integers) -> I64:
+    """Return the row of each row's caller in a tree laid out depth-first, -1 for the outermost."""
+    return Runs(depth.astype(np.int16, copy=False)).parent
+
+
 @dataclass(frozen=True)
 class Leaves:
     """The rows that samples ended in, by group and then in depth-first order."""
@@ -118,11 +119,11 @@ class Leaves:
     order: I64  # of the rows as they were given
     group: I64
     row: I64
-    depth: Small
-    shared: Small  # how many outer functions it shares with the one before
+    depth: I16
+    shared: I16  # how many outer functions it shares with the one before
 
     @classmethod
-    def of(cls, depth: Small, row: I64, group: I64) -> Leaves:
+    def of(cls, depth: I16, row: I64, group: I64) -> Leaves:
         """Sort the leaves of a tree with these depths."""
         by_row = np.argsort(row, kind="stable")  # rows of `profile` are a few sorted runs
         # Stable in 16 bits is by radix; there are more groups than that only by process.
@@ -155,7 +156,7 @@ class Leaves:
         return Pieces(*(np.concatenate(column) for column in zip(*found, strict=True)))
 
 
-def _shared(depth: Small, row: I64, by_row: I64, order: I64, group: I64) -> Small:
+def _shared(depth: I16, row: I64, by_row: I64, order: I64, group: I64) -> I16:
     """How many outer functions each leaf shares with the one before; 0 in another group.
 
     That is the least depth in (before, this]. Leaves lie close together, those of one
@@ -185,8 +186,8 @@ class Pieces:
 
     leaf: I64
     end: I64
-    top: Small
-    bottom: Small
+    top: I16
+    bottom: I16
 
     def take(self, chosen: I64) -> Pieces:
         """Some of them."""
@@ -202,7 +203,7 @@ class Pieces:
         # They are a few sorted runs, which a stable sort takes advantage of.
         return self.take(np.argsort((self.leaf << 16) + self.top, kind="stable"))
 
-    def functions(self, leaves: Leaves) -> tuple[I64, I64, Small]:
+    def functions(self, leaves: Leaves) -> tuple[I64, I64, I16]:
         """(piece, row of `stacks`, depth) of each function, piece by piece, outermost first."""
         piece, top, bottom, offset = self._located(leaves)
         order = np.argsort((piece << 16) + top, kind="stable")
@@ -212,9 +213,7 @@ class Pieces:
         depth = np.arange(int(size.sum())) - np.repeat(begin - top, size)
         return np.repeat(piece, size), depth + np.repeat(offset, size), depth.astype(np.int16)
 
-    def outermost(
-        self, leaves: Leaves, function: npt.NDArray[np.integer[Any]], many: int
-    ) -> tuple[I64, I64, Small]:
+    def outermost(self, leaves: Leaves, function: Integers, many: int) -> tuple[I64, I64, I16]:
         """(piece, function, depth) of functions, those that are their own callers left out.
 
         `function` is one of `many`, by row of `stacks`. A function that recurs lies inside
@@ -231,7 +230,7 @@ class Pieces:
         first = np.flatnonzero(np.append(True, reach[:-1] <= base[1:])[: len(key)])
         return piece.take(first), key.take(first), depth.take(order.take(first))
 
-    def _located(self, leaves: Leaves) -> tuple[I64, Small, Small, I64]:
+    def _located(self, leaves: Leaves) -> tuple[I64, I16, I16, I64]:
         """The parts of pieces that are runs of rows: (piece, top, bottom, row minus depth)."""
         runs = leaves.runs
         piece, bottom = np.arange(len(self.leaf)), self.bottom
@@ -258,7 +257,7 @@ class FunctionPaths:
     """Paths of functions by group, depth-first: the caller is the last row above, one less deep."""
 
     group: I64
-    depth: Small
+    depth: I16
     frame: I64  # row of `frames`
     total: I64  # samples
 
@@ -277,7 +276,7 @@ class FunctionPaths:
 
 
 def find_paths(
-    depth: Small, frame: I32, row: I64, group: I64, count: I64, fewest: int
+    depth: I16, frame: I32, row: I64, group: I64, count: I64, fewest: int
 ) -> FunctionPaths:
     """The paths with at least `fewest` samples; `row` are the leaves, `count` their samples."""
     if not len(row):
@@ -300,12 +299,12 @@ def find_paths(
 class Trunk:
     """A tree without its narrow branches, in depth-first order."""
 
-    depth: Small
+    depth: I16
     frame: I32
     row_of: I64  # of each leaf of the whole tree, its innermost row here; -1 if none is left
 
 
-def cut_tree(depth: Small, frame: I32, row: I64, count: I64, fewest: int) -> Trunk:
+def cut_tree(depth: I16, frame: I32, row: I64, count: I64, fewest: int) -> Trunk:
     """Leave out of a tree what has fewer samples than `fewest`; `row` are the leaves."""
     if not len(row):
         return Trunk(depth[:0], frame[:0], row)
@@ -317,7 +316,7 @@ def cut_tree(depth: Small, frame: I32, row: I64, count: I64, fewest: int) -> Tru
     return Trunk(depth.take(kept), frame.take(kept), place)
 
 
-def find_wide_callers(depth: Small, row: I64, count: I64, fewest: int) -> I64:
+def find_wide_callers(depth: I16, row: I64, count: I64, fewest: int) -> I64:
     """Of each leaf the row of its innermost function with `fewest` samples; -1 if none has.
 
     Whatever is wide in some group lies on the way to those rows.

@@ -13,9 +13,10 @@ import pyarrow as pa
 
 from nodescope.archive.description import Description
 from nodescope.archive.schema import make_batch
+from nodescope.quantities import SECOND_NS
 from nodescope.records.recorder import Gap
 
-RESTART_NS = 1_000_000_000  # a recorder that is replaced sooner leaves no gap worth a line
+RESTART_NS = SECOND_NS  # a recorder that is replaced sooner leaves no gap worth a line
 NOT_RUNNING = "no recorder was running"
 
 
@@ -46,19 +47,13 @@ def merge_rows(table: Any) -> Any:
     return pa.Table.from_batches([make_batch("gaps", columns)])
 
 
-def same_run(before: Description, after: Description) -> bool:
-    """Whether one run of a recorder wrote both segments."""
-    first, second = before.start, after.start
-    return (first.boot_id, first.run_ns) == (second.boot_id, second.run_ns)
-
-
 def add_pause(before: Description | None, after: Description, gaps: list[Gap]) -> list[Gap]:
     """The gaps of `after`, and the time since `before` if another run wrote that one: told once.
 
     A run that goes on with an archive tells it itself. An import tells it of its samples,
     and nothing else was recorded in that time either.
     """
-    if before is None or same_run(before, after):
+    if before is None or before.run == after.run:
         return gaps
     start, end = before.wall_to_ns, after.wall_from_ns
     if end - start <= RESTART_NS:

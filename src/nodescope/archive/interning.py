@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from nodescope.archive.stack_tree import MAX_DEPTH
-from nodescope.numbering import I32, I64, Numbers, Sequences, gather, group
+from nodescope.archive.stack_layout import MAX_DEPTH
+from nodescope.arrays import I32, I64
+from nodescope.numbering import Numbers, Sequences, gather, group
 
 _UNKNOWN_FRAME = 0  # by agreement the first frame: what a sample without any frame shows
 

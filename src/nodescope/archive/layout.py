@@ -47,12 +47,14 @@ from __future__ import annotations
 import os
 import re
 import time
+from calendar import timegm
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from nodescope.archive.files import archive_error, make_directory, read_json, replace_json
 from nodescope.errors import ArchiveError, NewerFormat
+from nodescope.quantities import SECOND_NS
 
 # 2: events carry a core and details; what the node knows about itself.
 # 3: an open segment appends stacks whole; more roll-ups of a segment with many samples.
@@ -64,7 +66,9 @@ OPEN_DIRECTORY = "open"
 SEALED_DIRECTORY = "segments"
 FROZEN_DIRECTORY = "frozen"
 MARKS_DIRECTORY = "marks"
+MAX_TIME_NS = (1 << 62) - 1  # in the year 2116: sums of two still fit into 64 bits
 
+_STAMP = "%Y%m%dT%H%M%SZ"
 _NAME = re.compile(r"(\d{8,12})-\d{8}T\d{6}Z")
 _HINT = "give the folder that a recorder writes to, or a bundle, with --archive"
 
@@ -81,8 +85,14 @@ class ArchiveInfo:
 
 def name_segment(sequence: int, wall_ns: int) -> str:
     """The directory name of a segment; a clock before 1970 reads as 1970."""
-    started = time.gmtime(min(max(wall_ns, 0) // 1_000_000_000, 253_402_300_799))
-    return f"{sequence:08d}-{time.strftime('%Y%m%dT%H%M%SZ', started)}"
+    started = time.gmtime(min(max(wall_ns, 0) // SECOND_NS, 253_402_300_799))
+    return f"{sequence:08d}-{time.strftime(_STAMP, started)}"
+
+
+def parse_opened_ns(name: str) -> int:
+    """Return when a segment was opened, by its name: known without reading it."""
+    stamp = name.partition("-")[2]
+    return timegm(time.strptime(stamp, _STAMP)) * SECOND_NS
 
 
 def parse_sequence(name: str) -> int | None:

@@ -20,8 +20,10 @@ from nodescope.archive.files import (
 )
 from nodescope.archive.layout import MARKS_DIRECTORY, read_archive_info
 from nodescope.errors import ArchiveError
+from nodescope.records.event import Event
+from nodescope.records.event_details import JobDetails, MarkDetails
 
-KINDS = ("mark", "job_failed")
+KINDS: dict[str, type[MarkDetails]] = {"mark": MarkDetails, "job_failed": JobDetails}
 MOST_CHARACTERS = 4096
 
 
@@ -37,6 +39,12 @@ class Mark:
     wall_ns: int
     monotonic_ns: int | None = None
     boot_id: str | None = None
+
+
+def mark_event(mark: Mark, time_ns: int) -> Event:
+    """Return a mark as the event it becomes, at its time on whichever clock is wanted."""
+    details = KINDS[mark.kind](mark=mark.id, user=mark.user)
+    return Event(time_ns, mark.kind, mark.subject, mark.text, details=details)
 
 
 def write_mark(root: Path, mark: Mark) -> None:

@@ -6,6 +6,7 @@ reads segments sees no difference.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 from collections.abc import Callable, Mapping, Sequence
@@ -41,7 +42,13 @@ from nodescope.archive.layout import (
     parse_sequence,
     read_archive_info,
 )
-from nodescope.archive.schema import arrow_schema, empty_table, text_columns
+from nodescope.archive.schema import (
+    arrow_schema,
+    conform,
+    empty_table,
+    former_names,
+    text_columns,
+)
 from nodescope.archive.seal import read_opened
 from nodescope.archive.streams import stream_size
 from nodescope.errors import ArchiveError, CorruptSegment, NewerFormat, UsageError
@@ -101,17 +108,20 @@ class Segment:
             return empty_table(table).select(names)
         path = self.where(table)
         source = self._open(table, extent)
+        former = former_names(table)
         texts = [name for name in text_columns(table) if name in names]
         try:
-            file = ParquetReader()
-            file.open(source, read_dictionary=texts, pre_buffer=False)
+            file = _open_parquet(source, texts, former)
             if file.metadata.num_rows != extent.rows:
                 reason = f"{file.metadata.num_rows} rows where {extent.rows} were sealed"
                 raise CorruptSegment(path, reason)
             known = file.schema_arrow.names
-            asked = [name for name in names if name in known]
-            content = file.read_all([known.index(name) for name in asked], use_threads=False)
-            content = _with_absent(content, table, names).select(names)
+            stored = [name if name in known else former.get(name) for name in names]
+            places = [known.index(name) for name in stored if name in known]
+            content = file.read_all(places, use_threads=False)
+            if stored != names or len(places) < len(names):  # written by an older version
+                content = conform(table, content, names)
+            content = content.select(names)
             schema = pa.schema([arrow_schema(table).field(name) for name in names])
             if content.schema.types != schema.types:  # casting costs the import of pyarrow.compute
                 content = content.cast(schema)
@@ -152,15 +162,6 @@ class Segment:
             return os.lstat(f"{self.directory}/{SEGMENT_FILE}").st_size
         except OSError:
             return 0
-
-
-def _with_absent(content: Any, table: str, names: Sequence[str]) -> Any:
-    """Add columns that an older version did not know, or that there was nothing to put into."""
-    for name in names:
-        field = arrow_schema(table).field(name)
-        if name not in content.column_names and field.nullable:
-            content = content.append_column(field, pa.nulls(len(content), field.type))
-    return content
 
 
 class BundledSegment(Segment):
@@ -236,6 +237,16 @@ class OpenSegment(Segment):
         if isinstance(content, Segment):
             return content._read(table, names)
         return content[1][table].select(names)
+
+
+def _open_parquet(source: Any, texts: list[str], former: Mapping[str, str]) -> ParquetReader:
+    """Open a table, with those columns as dictionaries; an older version may lack some."""
+    for names in (texts, [former.get(name, name) for name in texts], []):
+        file = ParquetReader()
+        with contextlib.suppress(KeyError):
+            file.open(source, read_dictionary=names, pre_buffer=False)
+            return file
+    raise KeyError("no such columns")
 
 
 def check_file(path: str, extent: TableExtent) -> None:

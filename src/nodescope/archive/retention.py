@@ -23,8 +23,8 @@ from nodescope.archive.files import make_directory, read_json, replace_json, tra
 from nodescope.archive.layout import FROZEN_DIRECTORY, read_archive_info
 from nodescope.clock import ClockPair
 from nodescope.errors import ArchiveError, UsageError
+from nodescope.quantities import HOUR_NS
 
-HOUR_NS = 3_600_000_000_000
 AUTOMATIC = "auto-"  # ids of ranges that the recorder froze by itself begin so
 AUTOMATIC_SHARE = 0.5  # of the size, at most, for those
 _ID = re.compile(r"[0-9a-zA-Z-]{1,64}")

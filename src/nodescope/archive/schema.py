@@ -82,12 +82,25 @@ def make_batch(table: str, columns: Mapping[str, Any]) -> Any:
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def conform(table: str, content: Any) -> Any:
-    """A table that an older version wrote, with the columns it did not know as nulls."""
-    for place, field in enumerate(arrow_schema(table)):
-        if field.nullable and field.name not in content.schema.names:
-            content = content.add_column(place, field, pa.nulls(len(content), field.type))
-    return content
+@cache
+def former_names(table: str) -> Mapping[str, str]:
+    """Return what older versions called the columns that have another name now."""
+    return {each.name: each.formerly for each in TABLES[table].columns if each.formerly}
+
+
+def conform(table: str, content: Any, names: Sequence[str]) -> Any:
+    """Return those columns of a table that an older version wrote, as this one writes them.
+
+    Columns that have another name now get that, and those it did not know are null.
+    """
+    known = content.schema.names
+    now = {old: new for new, old in former_names(table).items() if new not in known}
+    content = content.rename_columns([now.get(name, name) for name in known])
+    for name in names:
+        field = arrow_schema(table).field(name)
+        if field.nullable and name not in content.schema.names:
+            content = content.append_column(field, pa.nulls(len(content), field.type))
+    return content.select(names)
 
 
 def _values(column: Any) -> Any:

@@ -18,6 +18,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from nodescope.archive.gaps import merge_rows
+from nodescope.archive.layout import MAX_TIME_NS
 from nodescope.archive.schema import (
     arrow_schema,
     combine,
@@ -27,14 +28,13 @@ from nodescope.archive.schema import (
     take_rows,
     text_indices,
 )
-from nodescope.archive.stack_tree import DepthFirst, StackList, is_tree, lay_out, read_stacks
-from nodescope.archive.wide_paths import Counted
+from nodescope.archive.stack_layout import DepthFirst, StackList, is_tree, lay_out, read_stacks
+from nodescope.archive.wide_paths import CountedSegment
 from nodescope.numbering import distinct
+from nodescope.quantities import SECOND_NS
 from nodescope.records import NODE_TABLES, SEALED_TABLES, TABLES
 
 Array = NDArray[Any]
-SECOND_NS = 1_000_000_000
-MAX_TIME_NS = 1 << 62  # the year 2116: sums of two still fit into 64 bits
 
 
 def derive_sealed(opened: dict[str, Any], tick_ns: int) -> dict[str, Any]:
@@ -113,7 +113,7 @@ def _sort_key(table: Any, name: str) -> Array:
 
 def _possible(times: Array, unit_ns: int) -> NDArray[np.bool_]:
     """Which times lie on a clock at all: a torn page of the last flush may hold anything."""
-    return (times >= 0) & (times < MAX_TIME_NS // unit_ns)
+    return (times >= 0) & (times <= MAX_TIME_NS // unit_ns)
 
 
 def _take_samples(opened: dict[str, Any]) -> dict[str, Array]:
@@ -221,7 +221,7 @@ def _roll_up_paths(
 ) -> None:
     """Add the wide paths, and the trunk of a large tree, to a segment's tables."""
     profile = sealed["profile"]
-    counted = Counted(
+    counted = CountedSegment(
         tree.depth,
         tree.frame,
         sealed["frames"],

@@ -16,15 +16,10 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-U64 = npt.NDArray[np.uint64]
-I64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
-Integers = npt.NDArray[np.integer[Any]]
+from nodescope.arrays import I64, U64, Bool, Integers
 
 _STEP, _FINISH = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9)
 _29 = np.uint64(29)

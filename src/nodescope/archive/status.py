@@ -7,13 +7,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 
-from nodescope.archive.description import CLOCK_STEP_NS, Description, TableExtent
-from nodescope.archive.gaps import add_pause, merge_gaps, same_run
+from nodescope.archive.description import Description, TableExtent
+from nodescope.archive.gaps import add_pause, merge_gaps
 from nodescope.archive.layout import ARCHIVE_FILE
 from nodescope.archive.lock import Holder, find_holder
 from nodescope.archive.reader import Archive, Segment
 from nodescope.archive.retention import Frozen, is_frozen, read_frozen
 from nodescope.archive.source_costs import SourceCost, read_source_costs
+from nodescope.clock import CLOCK_STEP_NS
 from nodescope.errors import ArchiveError
 from nodescope.records.recorder import Gap
 
@@ -23,7 +24,7 @@ class RecorderSummary:
     """What recording cost. A ratio is of one core."""
 
     cpu_ratio: float | None
-    cpu_ns: int
+    cpu_ns: int | None
     rss_bytes: int | None
     rss_max_bytes: int | None
     late_max_ns: int | None
@@ -106,8 +107,8 @@ def _size(archive: Archive, segments: Iterable[Segment]) -> int:
 def _lost(descriptions: list[Description]) -> int:
     total = sum(description.lost for description in descriptions)
     for before, after in pairwise(descriptions):
-        if same_run(before, after) and before.cost and after.cost:
-            total += after.cost.lost_first - before.cost.lost_last
+        if before.run == after.run and before.cost and after.cost:
+            total += (after.cost.lost_first or 0) - (before.cost.lost_last or 0)
     return total
 
 
@@ -123,23 +124,46 @@ def find_gaps(descriptions: list[Description]) -> tuple[Gap, ...]:
 
 
 def summarise_cost(descriptions: list[Description]) -> RecorderSummary:
-    """CPU over time between heartbeats of the same run; memory and lateness at worst."""
-    known = [(each, each.cost) for each in descriptions if each.cost is not None]
-    used = sum(cost.cpu_last_ns - cost.cpu_first_ns for _, cost in known)
-    elapsed = sum(cost.time_last_ns - cost.time_first_ns for _, cost in known)
-    for (before, earlier), (after, later) in pairwise(known):
-        if same_run(before, after):
-            used += later.cpu_first_ns - earlier.cpu_last_ns
-            elapsed += later.time_first_ns - earlier.time_last_ns
-    costs = [cost for _, cost in known]
+    """CPU over time between heartbeats of the same run; memory and lateness at worst.
+
+    Nobody recorded what an import cost: that is None, and not 0.
+    """
+    costs = [each.cost for each in descriptions if each.cost is not None]
+    used, elapsed = _cpu_time(descriptions)
     return RecorderSummary(
-        cpu_ratio=used / elapsed if elapsed > 0 else None,
+        cpu_ratio=used / elapsed if used is not None and elapsed > 0 else None,
         cpu_ns=used,
-        rss_bytes=costs[-1].rss_last_bytes if costs else None,
-        rss_max_bytes=max((cost.rss_max_bytes for cost in costs), default=None),
-        late_max_ns=max((cost.late_max_ns for cost in costs), default=None),
-        frequency_hz=costs[-1].frequency_hz if costs else None,
+        rss_bytes=_last(cost.rss_last_bytes for cost in costs),
+        rss_max_bytes=max(_known(cost.rss_max_bytes for cost in costs), default=None),
+        late_max_ns=max(_known(cost.late_max_ns for cost in costs), default=None),
+        frequency_hz=_last(cost.frequency_hz for cost in costs),
     )
+
+
+def _cpu_time(descriptions: list[Description]) -> tuple[int | None, int]:
+    """Return the CPU time that recorders used, None if not known, and over which time."""
+    used: int | None = None
+    elapsed = 0
+    before: Description | None = None
+    last_cpu_ns = last_ns = 0
+    for each in descriptions:
+        cost = each.cost
+        if cost is None or cost.cpu_first_ns is None or cost.cpu_last_ns is None:
+            continue
+        joins = before is not None and before.run == each.run
+        used = (used or 0) + cost.cpu_last_ns - (last_cpu_ns if joins else cost.cpu_first_ns)
+        elapsed += cost.time_last_ns - (last_ns if joins else cost.time_first_ns)
+        before, last_cpu_ns, last_ns = each, cost.cpu_last_ns, cost.time_last_ns
+    return used, elapsed
+
+
+def _known(values: Iterable[int | None]) -> list[int]:
+    return [each for each in values if each is not None]
+
+
+def _last(values: Iterable[int | None]) -> int | None:
+    known = _known(values)
+    return known[-1] if known else None
 
 
 def _tables(descriptions: list[Description]) -> dict[str, TableExtent]:

@@ -138,12 +138,14 @@ def _whole_batches(path: Path, table: str) -> list[Any]:
         data = pa.py_buffer(file.read())
     # A torn tail shows as whatever Arrow makes of it: a short read, metadata
     # that is no flatbuffer, a type that does not exist, a length without sense.
+    schema = arrow_schema(table)
     with contextlib.suppress(pa.ArrowException, OSError, ValueError, KeyError, MemoryError):
         stream = pa.ipc.open_stream(data, options=_READ_OPTIONS)
         for batch in stream:
             batch.validate(full=True)
-            whole = conform(table, batch)  # an older version may have left the segment open
-            if whole.schema != arrow_schema(table):
+            if batch.schema.names != schema.names:  # an older version left the segment open
+                batch = conform(table, batch, schema.names)
+            if batch.schema != schema:
                 return batches
-            batches.append(whole)
+            batches.append(batch)
     return batches

@@ -25,11 +25,11 @@ from nodescope.archive.caller_paths import to_depth_first, walk_up
 from nodescope.archive.function_paths import FunctionPaths, Runs, Trunk, cut_tree, find_paths
 from nodescope.archive.schema import arrow_schema, combine, empty_table, make_numbers, make_text
 from nodescope.archive.schema import text_indices as indices_of
-from nodescope.archive.stack_ids import U64, identify_frames, identify_roots, identify_rows
+from nodescope.archive.stack_ids import identify_frames, identify_roots, identify_rows
+from nodescope.arrays import I16, I32, I64, U64, Bool
 from nodescope.records import WIDE_PATHS
 
 Array = NDArray[Any]
-Int64 = NDArray[np.int64]
 NARROW = 1 / 8000  # of a segment's samples: paths with fewer are not rolled up
 MANY = 200_000  # samples; with fewer, and a small tree, stacks are read as fast
 LARGE_TREE = 500_000  # rows of `stacks`; with fewer they are read as fast as a trunk
@@ -37,16 +37,16 @@ TRUNK_SAMPLES = 8  # the least a row of `trunk` has
 
 
 @dataclass(frozen=True)
-class Counted:
+class CountedSegment:
     """What a segment counted: its tree of stacks, its profile, and its samples."""
 
-    depth: NDArray[np.int16]
-    frame: NDArray[np.int32]
+    depth: I16
+    frame: I32
     frames: Any  # the table
-    stack: Int64  # by row of `profile`
+    stack: I64  # by row of `profile`
     comm: Any  # text
-    kernel: NDArray[np.bool_]
-    count: Int64
+    kernel: Bool
+    count: I64
     profile: Array  # by sample
     cpu: Array
     cgroup: Array
@@ -103,7 +103,7 @@ class Counted:
         row_of[inside] = within.row_of
         return Trunk(within.depth, within.frame, row_of)
 
-    def _below(self, group: Int64, count: Int64, fewest: int | None = None) -> _Grouped:
+    def _below(self, group: I64, count: I64, fewest: int | None = None) -> _Grouped:
         """Wide paths below groups of rows of `profile`."""
         present = np.bincount(group, count).astype(np.int64)
         return self._find(self._wide.row_of, group, count, present, fewest)
@@ -118,7 +118,7 @@ class Counted:
         return self._find(key % size - 1, key // size, pairs[key], present)
 
     def _find(
-        self, row: Int64, group: Int64, count: Int64, present: Int64, fewest: int | None = None
+        self, row: I64, group: I64, count: I64, present: I64, fewest: int | None = None
     ) -> _Grouped:
         inside = np.flatnonzero(row >= 0)
         least = _fewest(len(self.profile)) if fewest is None else fewest
@@ -126,7 +126,7 @@ class Counted:
         found = find_paths(wide.depth, wide.frame, row[inside], group[inside], count[inside], least)
         return _Grouped(found, present)
 
-    def _by_mode(self, comm: Int64, roots: U64, texts: Any) -> Any:
+    def _by_mode(self, comm: I64, roots: U64, texts: Any) -> Any:
         parts = []
         for kernel in (False, True):
             rows = np.flatnonzero(self.kernel == kernel)
@@ -140,7 +140,7 @@ class Counted:
             parts.append(self._table("mode_paths", found_in, roots, [modes, texts]))
         return pa.concat_tables(parts)
 
-    def _callers(self, comm: Int64) -> _Grouped:
+    def _callers(self, comm: I64) -> _Grouped:
         fewest = _fewest(len(self.profile))
         levels = walk_up(Runs(self.depth), self.frame, self.stack, comm, self.count, fewest)
         present = np.bincount(comm, self.count).astype(np.int64)
@@ -178,9 +178,9 @@ class _Grouped:
     """Wide paths by group, and the samples of each group."""
 
     paths: FunctionPaths
-    present: Int64
+    present: I64
 
-    def with_roots(self) -> tuple[Int64, NDArray[np.int16], Int64, Int64]:
+    def with_roots(self) -> tuple[I64, I16, I64, I64]:
         """Group, depth, frame and samples of the groups that occur and of their paths."""
         found, some = self.paths, np.flatnonzero(self.present)
         group = np.r_[some, found.group]
@@ -195,7 +195,7 @@ def _fewest(samples: int) -> int:
     return max(1, int(samples * NARROW))
 
 
-def _number(values: Array) -> tuple[Array, Int64]:
+def _number(values: Array) -> tuple[Array, I64]:
     """The distinct values in order, and which of them each one is."""
     least = int(values.min(initial=0))
     there = np.bincount(values - least)
@@ -205,7 +205,7 @@ def _number(values: Array) -> tuple[Array, Int64]:
     return (found + least).astype(values.dtype), number[values - least]
 
 
-def _taken(label: Any, group: Int64) -> Any:
+def _taken(label: Any, group: I64) -> Any:
     """A column of labels by group, one for each row."""
     if isinstance(label, np.ndarray):
         return make_numbers(label[group])

@@ -48,6 +48,7 @@ from nodescope.archive.seal import seal
 from nodescope.archive.streams import OpenStreams
 from nodescope.clock import Clock, read_pair
 from nodescope.errors import ArchiveError, CorruptSegment, NewerFormat, UsageError
+from nodescope.quantities import SECOND_NS
 from nodescope.records import OPEN_TABLES
 
 DEFAULT_RETENTION = Retention()
@@ -92,7 +93,7 @@ class ArchiveWriter:
 
         `node["boot_id"]`, if there, tells the boots of the machine apart.
         """
-        if not 1 <= tick_ns <= 1_000_000_000:
+        if not 1 <= tick_ns <= SECOND_NS:
             raise UsageError(f"a tick of {tick_ns} ns")
         root = Path(path)
         make_directory(root, parents=True)

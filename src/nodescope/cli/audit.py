@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 
 from nodescope.cli import options
 from nodescope.errors import UsageError
+from nodescope.quantities import SECOND_NS
 
 if TYPE_CHECKING:
     from nodescope.judgement.verdict import AuditVerdict
     from nodescope.sources.containers.container import ContainerHappening
     from nodescope.sources.places import Places
 
-_WATCH_NS = 20_000_000_000
+_WATCH_NS = 20 * SECOND_NS
 
 
 def add_parser(commands: options.Commands) -> None:

@@ -14,7 +14,6 @@ from nodescope.errors import UsageError
 if TYPE_CHECKING:
     from nodescope.recording.window import TimeExtent, Window
 
-DEFAULT_BASELINE_NS = 30 * 60 * 1_000_000_000
 DEFAULT_LIMIT = 20
 _LISTED = 200
 
@@ -59,6 +58,7 @@ def add_parser(commands: options.Commands) -> None:
 def run(args: argparse.Namespace) -> int:
     """Compare and show."""
     from nodescope.analysis.compare import compare
+    from nodescope.pictures.answer_size import fit_list
     from nodescope.pictures.compare import compare_document, render_comparison
     from nodescope.recording.sample_columns import SampleColumns
 
@@ -87,7 +87,7 @@ def run(args: argparse.Namespace) -> int:
     for note in comparison.notes:
         windows.note(note)
     if args.json:
-        document, said = _fitting(compare_document(comparison.changes, comparison.windows))
+        document, said = fit_list(compare_document(comparison.changes, comparison.windows))
         windows.note(said)
         windows.print_document(document)
     else:
@@ -97,10 +97,11 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _against(args: argparse.Namespace, window: Window, extent: TimeExtent) -> Window:
+    from nodescope.analysis.compare import BASELINE_NS
     from nodescope.recording.window import Window
 
     if args.against_from is None and args.against_to is None:
-        return Window(window.from_ns - (args.baseline or DEFAULT_BASELINE_NS), window.from_ns)
+        return Window(window.from_ns - (args.baseline or BASELINE_NS), window.from_ns)
     if args.baseline is not None or args.against_from is None or args.against_to is None:
         raise UsageError(
             "another window has a start and an end, and no baseline",
@@ -117,15 +118,3 @@ def _against(args: argparse.Namespace, window: Window, extent: TimeExtent) -> Wi
             hint="--against-from is the earlier one",
         )
     return other
-
-
-def _fitting(document: list[dict[str, object]]) -> tuple[list[dict[str, object]], str | None]:
-    from nodescope.pictures.documents import LARGEST, size
-
-    room = LARGEST - 2
-    for number, each in enumerate(document):
-        room -= size(each) + 1
-        if room < 0:
-            left = len(document) - number
-            return document[:number], f"{left:,} further ones are left out: an answer ends at 2 MB"
-    return document, None

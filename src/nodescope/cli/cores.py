@@ -78,10 +78,12 @@ def run(args: argparse.Namespace) -> int:
         return 0
     heading = view.heading(f"{args.by} time of cores")
     if args.output:
-        from nodescope.pictures import files
+        from nodescope.pictures import file_formats
 
         drawing = cores.draw_cores(shares, args.by, heading)
-        window.write_picture(args.output, files.drawing_file(drawing, args.output.suffix.lower()))
+        window.write_picture(
+            args.output, file_formats.drawing_file(drawing, args.output.suffix.lower())
+        )
     else:
         print(cores.render_cores(shares, args.by, view.terminal, heading))
     return 0

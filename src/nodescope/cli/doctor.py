@@ -57,7 +57,7 @@ def add_parser(commands: options.Commands) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Check, print, and say by the exit code whether all is well."""
-    from nodescope.recorder.observation import Setting
+    from nodescope.recorder.observer import Setting
     from nodescope.recorder.observer_trial import try_observers
     from nodescope.recorder.options import RecorderOptions
     from nodescope.sources.access import check_access

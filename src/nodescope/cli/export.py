@@ -15,24 +15,22 @@ from typing import IO, TYPE_CHECKING
 from nodescope import records
 from nodescope.cli import options
 from nodescope.cli import window as windows
-from nodescope.cli.times import format_moment
 from nodescope.errors import UsageError
-from nodescope.quantities import format_bytes
+from nodescope.exchange.export.catalogue import (
+    BUNDLE,
+    EXPORT_FORMATS,
+    ROW_FORMATS,
+    ExportedWindow,
+    SampleFormat,
+    describe_span,
+    find_export_format,
+)
+from nodescope.quantities import SECOND_NS, format_bytes, format_count
 
 if TYPE_CHECKING:
     from nodescope.exchange.export.stacks import ChosenSamples
     from nodescope.pictures.rows import ViewRows
 
-FORMATS = {
-    "pprof": "profile.proto, gzipped: `go tool pprof`, Grafana, Parca",
-    "folded": "one line per stack: flamegraph.pl, inferno",
-    "speedscope": "speedscope.app",
-    "chrome": "Chrome's trace format: ui.perfetto.dev, chrome://tracing",
-    "firefox": "profiler.firefox.com",
-    "csv": "rows of a view or a table; see --view and --table",
-    "parquet": "rows of a view or a table; see --view and --table",
-    "bundle": "everything of the window in one file, for every command here: --archive FILE",
-}
 TABLES = tuple(
     table.name
     for table in records.TABLES.values()
@@ -44,7 +42,7 @@ _BY = ("comm", "cpu", "function", "cgroup", "pid")
 
 def add_parser(commands: options.Commands) -> None:
     """Declare the command."""
-    formats = "\n".join(f"  {name:<11} {meaning}" for name, meaning in FORMATS.items())
+    formats = "\n".join(f"  {each.name:<11} {each.meaning}" for each in EXPORT_FORMATS)
     parser = options.add_command(
         commands,
         "export",
@@ -62,7 +60,13 @@ def add_parser(commands: options.Commands) -> None:
              "a counter as it was read"),
         ],
     )  # fmt: skip
-    parser.add_argument("format", choices=FORMATS, metavar="FORMAT", help="see above")
+    parser.add_argument(
+        "format",
+        type=_canonical,
+        choices=[each.name for each in EXPORT_FORMATS],
+        metavar="FORMAT",
+        help="see above",
+    )
     parser.add_argument(
         "--output", required=True, metavar="FILE", help="where to; `-` is stdout, except for bundle"
     )
@@ -106,15 +110,20 @@ def add_parser(commands: options.Commands) -> None:
     options.add_json(parser)
 
 
+def _canonical(name: str) -> str:
+    found = find_export_format(name)
+    return name if found is None else found.name
+
+
 def run(args: argparse.Namespace) -> int:
     """Export and say what was written."""
-    if args.format == "bundle":
+    if args.format == BUNDLE.name:
         return _bundle(args)
     if args.where and args.table is None:
         raise UsageError("--where needs --table", hint="views have filters: --cpu, --comm, …")
     view = windows.open_view(args)
     counted = _write(args, view)
-    what = "samples" if args.format not in ("csv", "parquet") else "rows"
+    what = "rows" if args.format in {each.name for each in ROW_FORMATS} else "samples"
     if args.output == "-":
         return 0
     size = Path(args.output).stat().st_size
@@ -125,21 +134,12 @@ def run(args: argparse.Namespace) -> int:
                 "format": args.format,
                 what: counted,
                 "bytes": size,
-                **_span(view.window.from_ns, view.window.to_ns),
+                **describe_span(view.window.from_ns, view.window.to_ns),
             }
         )
     else:
         print(f"{args.output}: {counted:,} {what}, {format_bytes(size)}")
     return 0
-
-
-def _span(from_ns: int, to_ns: int) -> dict[str, object]:
-    return {
-        "from": format_moment(from_ns),
-        "to": format_moment(to_ns),
-        "from_ns": from_ns,
-        "to_ns": to_ns,
-    }
 
 
 def _bundle(args: argparse.Namespace) -> int:
@@ -173,12 +173,11 @@ def _bundle(args: argparse.Namespace) -> int:
         options.print_json({
             "output": str(path), "format": "bundle", "samples": made.samples,
             "segments": made.segments, "cut": made.cut, "bytes": made.bytes,
-            "damaged": made.damaged, **_span(made.from_ns, made.to_ns),
+            "damaged": made.damaged, **describe_span(made.from_ns, made.to_ns),
         })  # fmt: skip
     else:
         print(
-            f"{path}: {made.samples:,} samples in {made.segments} "
-            f"segment{'' if made.segments == 1 else 's'}, "
+            f"{path}: {made.samples:,} samples in {format_count(made.segments, 'segment')}, "
             f"{format_bytes(made.bytes)}; open it with --archive {shlex.quote(str(path))}"
         )
     return 1 if made.damaged else 0
@@ -190,34 +189,27 @@ def _show_progress(done: int, total: int) -> None:
 
 
 def _write(args: argparse.Namespace, view: windows.OpenedView) -> int:
-    from nodescope.exchange.export import chrome, firefox, folded, pprof, speedscope, tables
+    from nodescope.exchange.export import tables
 
-    window = view.window
-    span = f"{format_moment(window.from_ns)} to {format_moment(window.to_ns)}"
-    title = f"{view.node}, {span}" + (f", {view.filter}" if view.filter else "")
+    wanted = find_export_format(args.format)
     with _output(args.output) as file:
-        if args.format == "pprof":
-            return pprof.write_pprof(
-                _parts(args, view), file, window.from_ns, window.to_ns, f"nodescope: {title}"
-            )
-        if args.format == "folded":
-            return folded.write_folded(_parts(args, view), file)
-        if args.format == "speedscope":
-            return speedscope.write_speedscope(_parts(args, view), file, title, args.split)
-        if args.format == "firefox":
-            return firefox.write_firefox(_parts(args, view), file, window.from_ns, title)
-        if args.format == "chrome":
-            about = {
-                "node": view.node,
-                "filter": view.filter,
-                **_span(window.from_ns, window.to_ns),
-            }
-            segments = view.recording.overlapping(window)
-            return chrome.write_chrome(
-                _parts(args, view), segments, file, window.from_ns, window.to_ns, about
-            )
+        if isinstance(wanted, SampleFormat):
+            return wanted.write(_exported(args, view), file)
         rows = _rows(args, view)
         return tables.write_table(rows.batches, rows.schema, file, args.format)
+
+
+def _exported(args: argparse.Namespace, view: windows.OpenedView) -> ExportedWindow:
+    window = view.window
+    return ExportedWindow(
+        view.node,
+        view.filter,
+        window.from_ns,
+        window.to_ns,
+        _parts(args, view),
+        view.recording.overlapping(window),
+        args.split,
+    )
 
 
 def _parts(args: argparse.Namespace, view: windows.OpenedView) -> Iterator[ChosenSamples]:
@@ -232,7 +224,6 @@ def _rows(args: argparse.Namespace, view: windows.OpenedView) -> ViewRows:
     from nodescope.analysis.heatmap import make_heatmap
     from nodescope.analysis.top import rank
     from nodescope.pictures import rows
-    from nodescope.recording.window import SECOND_NS
 
     window, chosen = view.window, windows.build_filter(args)
     if args.table is not None:

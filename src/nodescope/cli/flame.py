@@ -68,9 +68,9 @@ def run(args: argparse.Namespace) -> int:
         return 0
     heading = view.heading("flame graph", tree["value"])
     if args.output:
-        from nodescope.pictures import files
+        from nodescope.pictures import file_formats
 
-        content = files.flame_file(
+        content = file_formats.flame_file(
             tree, heading, args.output.suffix.lower(), inverted=args.inverted
         )
         window.write_picture(args.output, content)

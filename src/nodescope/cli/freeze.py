@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nodescope.cli import options
-from nodescope.cli.times import format_moment, parse_moment_ns
 from nodescope.errors import UsageError
 from nodescope.quantities import format_duration
+from nodescope.wall_time import format_moment, parse_moment_ns
 
 if TYPE_CHECKING:
     from nodescope.archive.retention import Frozen

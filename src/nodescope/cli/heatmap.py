@@ -86,10 +86,12 @@ def run(args: argparse.Namespace) -> int:
         return 0
     heading = view.heading("heatmap", int(made.counts.sum()))
     if args.output:
-        from nodescope.pictures import files
+        from nodescope.pictures import file_formats
 
         drawing = heatmap.draw_heatmap(made, heading)
-        window.write_picture(args.output, files.drawing_file(drawing, args.output.suffix.lower()))
+        window.write_picture(
+            args.output, file_formats.drawing_file(drawing, args.output.suffix.lower())
+        )
     else:
         print(heatmap.render_heatmap(made, view.terminal, heading))
     return 0

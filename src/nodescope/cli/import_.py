@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from nodescope.cli import options
-from nodescope.cli.times import format_moment
-from nodescope.quantities import format_bytes, format_duration
+from nodescope.quantities import SECOND_NS, format_bytes, format_duration
+from nodescope.wall_time import format_moment
 
 if TYPE_CHECKING:
     from nodescope.errors import SourceError
@@ -115,7 +115,7 @@ def render_progress(name: str, done: int, total: int, elapsed_s: float) -> str:
     share = min(1.0, done / total) if total else 1.0
     bar = ("█" * round(share * _BAR)).ljust(_BAR, "░")
     rate = done / elapsed_s if elapsed_s > 0 else 0.0
-    left = f"{format_duration(round((total - done) / rate) * 1_000_000_000)} left" if rate else ""
+    left = f"{format_duration(round((total - done) / rate) * SECOND_NS)} left" if rate else ""
     size = f"{format_bytes(done)} of {format_bytes(total)}"
     return f"{name}  {bar} {share:4.0%}  {size}  {format_bytes(int(rate))}/s  {left}"
 

@@ -6,8 +6,8 @@ import argparse
 import time
 
 from nodescope.cli import options
-from nodescope.cli.times import format_moment, parse_moment_ns
 from nodescope.errors import UsageError
+from nodescope.wall_time import format_moment, parse_moment_ns
 
 
 def add_parser(commands: options.Commands) -> None:

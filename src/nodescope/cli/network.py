@@ -6,6 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from nodescope.cli import options, window
+from nodescope.quantities import SECOND_NS
 
 if TYPE_CHECKING:
     from nodescope.analysis.network import Network
@@ -79,7 +80,7 @@ def _look(args: argparse.Namespace) -> Network:
         raise UsageError("--for needs --now", hint="a recording is chosen by --last or --at")
     if any((args.at, args.last, args.start, args.end)):
         raise UsageError("--now reads no recording", hint="leave out --at, --last, --from, --to")
-    return observe_network(Places(), args.length or 1_000_000_000)
+    return observe_network(Places(), args.length or SECOND_NS)
 
 
 def _read(args: argparse.Namespace) -> tuple[Network, str, str]:

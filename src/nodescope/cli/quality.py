@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from nodescope.cli import options
 from nodescope.cli import window as windows
-from nodescope.cli.times import format_moment
 from nodescope.quantities import format_duration
+from nodescope.wall_time import format_moment
 
 if TYPE_CHECKING:
     from nodescope.analysis.quality import Quality
@@ -110,8 +110,9 @@ def render_quality(quality: Quality) -> str:
             if quality.idle_share is None
             else f"{100 * quality.idle_share:.1f} % of the cores' time"
         ),
-        f"late        {format_duration(quality.late_ns)} at worst",
     ]
+    if quality.late_ns is not None:
+        lines.append(f"late        {format_duration(quality.late_ns)} at worst")
     if quality.idle_task_samples:
         lines.append(f"idle task   {quality.idle_task_samples:,} samples of pid 0")
     if not quality.clock_steps:

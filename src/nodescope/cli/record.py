@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, TextIO
 
 from nodescope.archive.memory import use_one_allocator
 from nodescope.cli import options
-from nodescope.quantities import format_bytes, format_duration
+from nodescope.quantities import HOUR_NS, SECOND_NS, format_bytes, format_duration
 
 if TYPE_CHECKING:
     from nodescope.recorder.options import RecorderOptions
     from nodescope.recorder.recorder import Progress
 
-_LOG_EVERY_NS = 3600_000_000_000  # beside the first segment and the end
-_LOG_VERBOSE_NS = 10_000_000_000
+_LOG_EVERY_NS = HOUR_NS  # beside the first segment and the end
+_LOG_VERBOSE_NS = 10 * SECOND_NS
 _CLEAR = "\x1b[K"  # to the end of the line
 
 
@@ -235,9 +235,9 @@ class Console:
 
 def render_progress(progress: Progress, width: int | None = None) -> str:
     """One line: how long, how much, at what cost; of a narrow one the end is left out."""
-    seconds = progress.elapsed_ns // 1_000_000_000
+    seconds = progress.elapsed_ns // SECOND_NS
     parts = [
-        format_duration(seconds * 1_000_000_000) if seconds else "0 s",
+        format_duration(seconds * SECOND_NS) if seconds else "0 s",
         *(["PAUSED: no room"] if progress.paused else []),
         f"{progress.samples:,} samples",
         f"{progress.lost:,} lost",

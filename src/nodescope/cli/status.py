@@ -5,15 +5,16 @@ from __future__ import annotations
 import argparse
 import shlex
 import time
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nodescope.cli import options
 from nodescope.cli.freeze import frozen_to_json, render_frozen
-from nodescope.cli.times import format_moment
-from nodescope.quantities import format_bytes, format_duration
+from nodescope.quantities import format_bytes, format_count, format_duration
 from nodescope.records.recorder import Gap
+from nodescope.wall_time import format_moment
 
 if TYPE_CHECKING:
     from nodescope.archive.source_costs import SourceCost
@@ -85,13 +86,9 @@ def summary_to_json(path: Path, summary: Summary) -> dict[str, object]:
 
 def render_summary(path: Path, summary: Summary, now_ns: int) -> str:
     """What a person wants to know, most important first."""
-    facts = summary.node
-    memory = facts.get("memory_bytes")
-    size = f", {format_bytes(memory)} memory" if isinstance(memory, int) else ""
-    machine = f"{facts.get('cpus')} cores{size}, Linux {facts.get('kernel')}"
-    segments = _count(summary.segments, "segment")
+    segments = format_count(summary.segments, "segment")
     lines = [
-        f"node       {facts.get('name')} ({machine})",
+        f"node       {_render_node(summary.node)}",
         f"archive    {path}, {format_bytes(summary.bytes)} in {segments}",
         f"recording  {_render_recording(summary, now_ns)}",
         f"range      {_render_range(summary)}",
@@ -114,6 +111,16 @@ def render_summary(path: Path, summary: Summary, now_ns: int) -> str:
         lines += ["", "damaged, left out of the figures above:"]
         lines += [f"  {error}" for error in summary.damaged]
     return "\n".join(lines)
+
+
+def _render_node(facts: Mapping[str, object]) -> str:
+    """Return the name of the node and what is known of the machine."""
+    cpus, memory, kernel = (facts.get(name) for name in ("cpus", "memory_bytes", "kernel"))
+    machine = [f"{cpus} cores"] if isinstance(cpus, int) else []
+    machine += [f"{format_bytes(memory)} memory"] if isinstance(memory, int) else []
+    machine += [f"Linux {kernel}"] if kernel else []
+    name = str(facts.get("name") or "not known")
+    return f"{name} ({', '.join(machine)})" if machine else name
 
 
 def _render_frozen_size(summary: Summary, path: Path) -> str:
@@ -156,11 +163,18 @@ def _render_samples(summary: Summary) -> str:
 
 def _render_cost(summary: Summary) -> str:
     cost = summary.recorder
-    if cost.rss_bytes is None:
-        return "not known yet"
-    ratio = "" if cost.cpu_ratio is None else f"{100 * cost.cpu_ratio:.2f} % of one core, "
-    late = "" if not cost.late_max_ns else f", late by {format_duration(cost.late_max_ns)} at worst"
-    return f"{ratio}{format_bytes(cost.rss_bytes)} resident, {cost.frequency_hz} Hz{late}"
+    known = [] if cost.cpu_ratio is None else [f"{100 * cost.cpu_ratio:.2f} % of one core"]
+    if cost.rss_bytes is not None:
+        known.append(f"{format_bytes(cost.rss_bytes)} resident")
+    elif summary.segments:
+        known.append("not known: imported")
+    else:
+        known.append("not known yet")
+    if cost.frequency_hz is not None:
+        known.append(f"{cost.frequency_hz} Hz" if cost.frequency_hz else "nothing sampled")
+    if cost.late_max_ns:
+        known.append(f"late by {format_duration(cost.late_max_ns)} at worst")
+    return ", ".join(known)
 
 
 def _render_sources(sources: tuple[SourceCost, ...]) -> list[str]:
@@ -176,10 +190,10 @@ def _render_sources(sources: tuple[SourceCost, ...]) -> list[str]:
 def _render_gaps(gaps: tuple[Gap, ...]) -> list[str]:
     if not gaps:
         return ["no gaps"]
-    lines = [f"{_count(len(gaps), 'gap')}, not seen:"]
+    lines = [f"{format_count(len(gaps), 'gap')}, not seen:"]
     for gap in gaps[-_SHOWN_GAPS:]:
         where = "" if gap.cpu is None else f" on core {gap.cpu}"
-        lost = "" if gap.lost is None else f", {_count(gap.lost, 'record')}"
+        lost = "" if gap.lost is None else f", {format_count(gap.lost, 'record')}"
         length = format_duration(max(gap.to_ns - gap.from_ns, 0))
         lines.append(
             f"  {format_moment(gap.from_ns)}  {length:<8}  {gap.source}{where}: {gap.reason}{lost}"
@@ -196,7 +210,3 @@ def _gap_to_json(gap: Gap) -> dict[str, object]:
 
 def _moment(moment_ns: int | None) -> str | None:
     return None if moment_ns is None else format_moment(moment_ns)
-
-
-def _count(number: int, thing: str) -> str:
-    return f"{number:,} {thing}{'' if number == 1 else 's'}"

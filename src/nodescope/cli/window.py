@@ -1,6 +1,6 @@
 """What every view takes: a window of time, filters, `--limit`; and the recording they choose.
 
-Times are read as in `nodescope.cli.times`, and also relative to the recording:
+Times are read as in `nodescope.wall_time`, and also relative to the recording:
 `+60s` from its start, `12:00:05` of its day.
 """
 
@@ -20,9 +20,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from nodescope.cli import options
-from nodescope.cli.times import format_moment, parse_moment_ns
 from nodescope.errors import ArchiveError, UsageError
-from nodescope.quantities import format_duration, parse_duration_ns
+from nodescope.quantities import SECOND_NS, format_duration, parse_duration_ns
 from nodescope.records.sample_filter import (
     FILTER_OPTIONS,
     FilterOption,
@@ -31,6 +30,7 @@ from nodescope.records.sample_filter import (
     parse_filter,
 )
 from nodescope.records.view import Last, Moment, Span, When
+from nodescope.wall_time import format_moment, parse_moment_ns
 
 if TYPE_CHECKING:
     from nodescope.analysis.filter import Filter
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
 
 _PROGRESS_AFTER_S = 2.0
 _TIME_OF_DAY = re.compile(r"(\d{1,2}):(\d{2})(?::(\d{2}(?:\.\d{1,9})?))?(Z?)", re.IGNORECASE)
-_SUFFIXES = (".svg", ".png", ".html")
 _T = TypeVar("_T")
 
 
@@ -116,9 +115,11 @@ def _whole(text: str) -> int:
 
 
 def _picture_path(text: str) -> Path:
+    from nodescope.pictures.file_formats import SUFFIXES
+
     path = Path(text)
-    if path.suffix.lower() not in _SUFFIXES:
-        kinds = ", ".join(_SUFFIXES)
+    if path.suffix.lower() not in SUFFIXES:
+        kinds = ", ".join(SUFFIXES)
         raise argparse.ArgumentTypeError(f"not a kind of picture: {text!r}; it may end in {kinds}")
     return path
 
@@ -174,7 +175,7 @@ def parse_time_ns(text: str, extent: TimeExtent, now_ns: int) -> int:
 def _days(extent: TimeExtent, *, local: bool) -> Iterator[str]:
     """The days of a recording, last first."""
     first, last = (
-        datetime.fromtimestamp(ns // 1_000_000_000, UTC) for ns in (extent.from_ns, extent.to_ns)
+        datetime.fromtimestamp(ns // SECOND_NS, UTC) for ns in (extent.from_ns, extent.to_ns)
     )
     if local:
         first, last = first.astimezone(), last.astimezone()
@@ -246,9 +247,10 @@ class OpenedView:
 
     def heading(self, what: str, samples: int | None = None) -> str:
         """What is shown, of which node, when, and of what."""
-        from nodescope.pictures.text import iso, visible
+        from nodescope.pictures.text import visible
+        from nodescope.wall_time import format_moment
 
-        said = [f"{what} of {visible(self.node)}", iso(self.window.from_ns)]
+        said = [f"{what} of {visible(self.node)}", format_moment(self.window.from_ns)]
         said[1] += f" + {format_duration(self.window.length_ns)}"
         if samples is not None:
             said.append(f"{samples:,} samples")

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nodescope.cli import options
+from nodescope.quantities import HOUR_NS, MINUTE_NS, SECOND_NS
 
 if TYPE_CHECKING:
     from nodescope.judgement.zombie_history import History
@@ -17,9 +18,8 @@ if TYPE_CHECKING:
     from nodescope.sources.memory_cgroups.hierarchy import MemoryHierarchy
 
 _EXIT_CODES = {"healthy": 0, "warn": 1, "critical": 1, "unknown": 2}
-_HOUR_NS = 3_600_000_000_000
 _SAMPLED = 16
-_SEARCH_NS = 60_000_000_000
+_SEARCH_NS = MINUTE_NS
 
 
 def add_parser(commands: options.Commands) -> None:
@@ -158,7 +158,7 @@ def _history(args: argparse.Namespace) -> History | None:
 
     now = time.time_ns()
     recording = Recording.open(options.archive_path(args))
-    return read_history(recording, Window(now - _HOUR_NS, now))
+    return read_history(recording, Window(now - HOUR_NS, now))
 
 
 def _watch(
@@ -168,7 +168,7 @@ def _watch(
     from nodescope.sources.cgroups.watch import GRACE_NS, listen
 
     makers = Makers(v2=hierarchy.is_v2)
-    heard = listen(hierarchy.places, duration_ns / 1e9, makers.take)
+    heard = listen(hierarchy.places, duration_ns / SECOND_NS, makers.take)
     told = makers.tell(heard.end_ns + GRACE_NS, GRACE_NS)
     return heard, told, count_unreleased(told, heard)
 
@@ -176,7 +176,9 @@ def _watch(
 def _search(report: Report, hierarchy: MemoryHierarchy, folders: list[Path], limit_ns: int) -> None:
     from nodescope.sources.memory_cgroups.pins import find_pinning_files
 
-    report.search = find_pinning_files(hierarchy, report.look.parents, folders, limit_ns / 1e9)
+    report.search = find_pinning_files(
+        hierarchy, report.look.parents, folders, limit_ns / SECOND_NS
+    )
 
 
 def _scan(report: Report, hierarchy: MemoryHierarchy, one_in: int) -> None:

@@ -12,18 +12,19 @@ from typing import Any
 
 import numpy as np
 
-from nodescope.analysis.cores import F64, CoreShares, derive_shares
-from nodescope.analysis.stack_rows import I64
-from nodescope.archive.stack_tree import find_callers
+from nodescope.analysis.cores import CoreShares, derive_shares
+from nodescope.archive.function_paths import find_callers
+from nodescope.arrays import F64, I64
+from nodescope.quantities import HOUR_NS, SECOND_NS
 from nodescope.recording.core_readings import STATES, CoreReadings
-from nodescope.recording.events import Event
 from nodescope.recording.recording import Recording
 from nodescope.recording.sample_columns import SampleColumns
-from nodescope.recording.window import SECOND_NS, Window
+from nodescope.recording.window import Window
+from nodescope.records.event import Event
 from nodescope.records.table import RowType
 
 NEARLY = 0.8
-LOOKBACK_NS = 3600 * SECOND_NS  # what makes trouble lies before it, also before the window
+LOOKBACK_NS = HOUR_NS  # what makes trouble lies before it, also before the window
 LOOKAHEAD_NS = 120 * SECOND_NS  # a loop is told after it was watched for a while
 
 

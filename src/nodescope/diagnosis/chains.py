@@ -26,14 +26,16 @@ from nodescope.diagnosis.links.states import (
     zombie_link,
 )
 from nodescope.diagnosis.proposals import is_blamed, propose
-from nodescope.diagnosis.rules.mechanism import load_mechanisms
+from nodescope.diagnosis.rules.mechanism import mechanism_named
+from nodescope.diagnosis.rules.suspects import ZOMBIES
 from nodescope.diagnosis.story import Story
 from nodescope.diagnosis.symptoms.incidents import Incident
 from nodescope.diagnosis.symptoms.moments import Standing
-from nodescope.pictures.text import clock
-from nodescope.recording.window import SECOND_NS, Window
+from nodescope.quantities import SECOND_NS
+from nodescope.recording.window import Window
 from nodescope.records.action import TargetName, with_names
 from nodescope.records.view import Span, View
+from nodescope.wall_time import format_time_of_day
 
 IN_KERNEL = 0.5  # of a busy core's samples: less is no matter of the kernel
 
@@ -243,7 +245,7 @@ def _with_state(case: Case, story: Story) -> list[Chain]:
         return _without_zombies(case, story, zombies.dying)
     state = zombie_link(zombies)
     # They grow: a picture of the hours around it ends at another number.
-    counted = f"{state.statement} (at {clock(zombies.at_ns)})"
+    counted = f"{state.statement} (at {format_time_of_day(zombies.at_ns)})"
     story.links.append(replace(state, statement=counted))
     uptime_s = _uptime(case, held.to_ns)
     origins, innocent = find_origins(case, held.to_ns, zombies.dying, uptime_s)
@@ -255,7 +257,7 @@ def _with_state(case: Case, story: Story) -> list[Chain]:
                 f"record with the observer that fills `{table}`", View("doctor"),
             )  # fmt: skip
     if not origins:
-        return _chain(case, story, Root("state", "zombie memory cgroups"))
+        return _chain(case, story, Root("state", ZOMBIES))
     return exclude_each_other(
         [
             _make_chain(case, story, (*story.links, *origin.links), origin.root, origin.arithmetic)
@@ -265,17 +267,17 @@ def _with_state(case: Case, story: Story) -> list[Chain]:
 
 
 def _without_zombies(case: Case, story: Story, dying: int) -> list[Chain]:
-    """Reclaim goes through the same functions without zombies; then they are not the reason."""
+    """Rule zombies out where there are few: the mechanism is then what it is without them."""
     story.ruled_out.append(
         RuledOut(
-            "zombie memory cgroups",
+            ZOMBIES,
             f"{dying} memory cgroups were dying; ruled out because walking so few costs nothing",
         )
     )
     assert story.mechanism is not None
-    if story.mechanism.name != "memcg_walk_by_reclaim":
+    if story.mechanism.otherwise is None:
         return _chain(case, story)
-    plain = next(each for each in load_mechanisms() if each.name == "direct_reclaim")
+    plain = mechanism_named(story.mechanism.otherwise)
     last = story.links.pop()
     story.mechanism = plain
     story.links.append(

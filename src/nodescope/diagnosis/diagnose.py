@@ -13,11 +13,12 @@ from nodescope.diagnosis.story import Story
 from nodescope.diagnosis.symptoms.incidents import Incident, find_incidents
 from nodescope.diagnosis.symptoms.moments import find_standing
 from nodescope.diagnosis.symptoms.recurrence import describe_recurrence
-from nodescope.pictures.text import iso
+from nodescope.quantities import SECOND_NS
 from nodescope.recording.recording import Recording
-from nodescope.recording.window import SECOND_NS, Window
+from nodescope.recording.window import Window
 from nodescope.records import EVENT_KINDS
 from nodescope.records.view import Span, View
+from nodescope.wall_time import format_moment
 
 BEFORE = "the time before the recording"
 IN_FULL = 3  # incidents that are compared with a baseline, the dearest part
@@ -81,8 +82,8 @@ def _count(result: Diagnosis, left: Sequence[Incident], total: int) -> None:
     result.missing.append(
         Missing(
             f"{len(left)} of {total} incidents",
-            f"not followed, so nothing is known of their causes: {named}, from {iso(min(times))} "
-            f"to {iso(max(times))}",
+            f"not followed, so nothing is known of their causes: {named}, "
+            f"from {format_moment(min(times))} to {format_moment(max(times))}",
             show=View("diagnose", Span(min(times) - SECOND_NS, max(times) + SECOND_NS)),
         )
     )

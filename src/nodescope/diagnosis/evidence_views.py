@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from nodescope.diagnosis.case import Held
+from nodescope.quantities import SECOND_NS
 from nodescope.records.sample_filter import SampleFilter
-from nodescope.records.view import SECOND_NS, Span, View
+from nodescope.records.view import Span, View
 
 _BEFORE_NS = 5 * SECOND_NS  # of a hold: how the core was until then
 

@@ -8,13 +8,14 @@ that was worth in the lab is its confidence (`calibration`).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from nodescope.diagnosis.rules.calibration import calibrated
 from nodescope.records.action import Action
+from nodescope.records.details import DeclaredDetails, Details
+from nodescope.records.event import details_as
 from nodescope.records.view import View
 
 SURE = 6.0  # nats: nothing of this is surer than 400 to 1
@@ -30,7 +31,11 @@ class Symptom:
     statement: str
     cpu: int | None = None
     from_ns: int | None = None  # where it has a length
-    details: Mapping[str, Any] = field(default_factory=dict)
+    details: Details = field(default_factory=Details)
+
+    def get(self, declared: type[DeclaredDetails]) -> DeclaredDetails:
+        """Return the details as a class; empty ones if they are of another."""
+        return details_as(self.details, declared)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from nodescope.exchange.logs.times import SECOND_NS, wall_ns
+from nodescope.quantities import SECOND_NS
+from nodescope.wall_time import compose_wall_ns
 
 _NAME = re.compile(
     r"(?:perf[-_.])?(?:(?P<host>[A-Za-z0-9][\w.-]{0,253})[-_.])?"
@@ -33,7 +34,7 @@ def parse_capture_name(name: str) -> NamedCapture | None:
     if match is None:
         return None
     date = match["date"]
-    start = wall_ns(
+    start = compose_wall_ns(
         int(date[:4]),
         int(date[4:6]),
         int(date[6:]),

@@ -15,16 +15,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-import numpy.typing as npt
-
 from nodescope.errors import MalformedSource, source_error
 from nodescope.ingest.sink import ImportReport, Sink
 from nodescope.records.view import View
 from nodescope.records.view_forms import render_command
 
 HEAD_BYTES = 64 << 10
-I64 = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,13 +13,13 @@ from pathlib import Path
 import numpy as np
 
 from nodescope.analysis.filter import Filter
+from nodescope.arrays import I64, Bool
 from nodescope.errors import UsageError
 from nodescope.exchange.capture_names import parse_capture_name
 from nodescope.exchange.perf_data.file import find_clock, mapped
 from nodescope.exchange.perf_data.header import CPUMODE_KERNEL, MAGIC, read_header
 from nodescope.exchange.perf_data.index import choose_samples
 from nodescope.exchange.perf_data.records import find_records
-from nodescope.perf.decode import I64, Bool
 
 _CPU = np.uint64(0xFFFFFFFF)
 

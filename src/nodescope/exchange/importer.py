@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 
+from nodescope.archive.layout import MAX_TIME_NS
 from nodescope.clock import ClockPair
 from nodescope.errors import MalformedSource, source_error
 from nodescope.exchange.formats import Peek, Progress
 from nodescope.exchange.unpacked import Torn, compression_of, read_blocks, read_head
 from nodescope.ingest.clean_text import clean_text
-from nodescope.ingest.parsed import MAX_TIME_NS, STATES, Event, Notes, ParsedSamples, Reading
-from nodescope.ingest.sink import Capture, ImportNames, ImportReport, SampleRows, Sink
+from nodescope.ingest.event_columns import event_columns
+from nodescope.ingest.parsed import STATES, Notes, ParsedSamples, Reading
+from nodescope.ingest.samples import SampleRows
+from nodescope.ingest.sink import Capture, ImportNames, ImportReport, Sink
+from nodescope.records.event import Event
 
 IMPORT_EVENT = "import"
 ParsesEvents = Callable[[Iterable[bytes], Notes], Iterator[list[Event]]]
@@ -97,18 +100,8 @@ def add_samples(sink: Sink, samples: ParsedSamples) -> None:
 
 def add_events(sink: Sink, events: Sequence[Event]) -> None:
     """Hand events on."""
-    if not events:
-        return
-    time_ns, kind, subject, message, cpu, details = zip(*events, strict=True)
-    columns = {
-        "time_ns": time_ns,
-        "kind": kind,
-        "subject": subject,
-        "message": message,
-        "cpu": cpu,
-        "details": [json.dumps(each, ensure_ascii=False) if each else None for each in details],
-    }
-    sink.append("events", {name: list(values) for name, values in columns.items()})
+    if events:
+        sink.append("events", event_columns(events))
 
 
 def add_readings(sink: Sink, readings: Sequence[Reading]) -> None:

@@ -11,24 +11,26 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from nodescope.archive.interning import Interner
+from nodescope.archive.layout import MAX_TIME_NS
 from nodescope.archive.retention import Retention
 from nodescope.archive.writer import ArchiveWriter
+from nodescope.arrays import I64, Bool
 from nodescope.errors import UsageError
-from nodescope.ingest.sink import I64, Capture, ImportNames, ImportReport, SampleRows
+from nodescope.ingest.event_columns import gap_columns
+from nodescope.ingest.samples import SampleRows, intern_samples
+from nodescope.ingest.sink import Capture, ImportNames, ImportReport
+from nodescope.quantities import SECOND_NS
+from nodescope.records.recorder import Gap
 
-SECOND_NS = 1_000_000_000
 SEGMENT_NS = 120 * SECOND_NS
 GAP_NS = 100_000_000  # between captures; less is how long `perf record` takes to start
-MAX_TIME_NS = 1 << 62
 KEEP = Retention(age_ns=1 << 62, size_bytes=1 << 62)
 # A file whose times are nonsense must not become a segment per row.
 _LEAST_ROWS = 1000
 _FLUSH_ROWS = 250_000
 _TIME_COLUMNS = {"cores": "time_ns", "events": "time_ns", "gaps": "from_ns"}
-Bool = npt.NDArray[np.bool_]
 
 
 class _CaptureClock:
@@ -101,7 +103,7 @@ class ImportSink:
 
     def samples(self, rows: SampleRows, names: ImportNames) -> None:
         """Add samples."""
-        possible = (rows.time_ns >= 0) & (rows.time_ns < MAX_TIME_NS)
+        possible = (rows.time_ns >= 0) & (rows.time_ns <= MAX_TIME_NS)
         if not possible.all():
             self._impossible += int(len(possible) - np.count_nonzero(possible))
             rows = _take_samples(rows, possible)
@@ -117,7 +119,7 @@ class ImportSink:
     def append(self, table: str, columns: Mapping[str, Any]) -> None:
         """Add rows of `cores`, `events` or `gaps`, about in the order of their time."""
         times = np.asarray(columns[_TIME_COLUMNS[table]], np.int64)
-        possible = (times >= 0) & (times < MAX_TIME_NS)
+        possible = (times >= 0) & (times <= MAX_TIME_NS)
         if not possible.all():
             self._impossible += int(len(possible) - np.count_nonzero(possible))
             columns, times = _take(columns, possible), times[possible]
@@ -198,18 +200,13 @@ class ImportSink:
         if self._previous_end_ns is not None and table == "samples":
             start_ns = self._previous_end_ns - self._capture.clock.offset_ns
             if first_ns - start_ns > GAP_NS:
-                self._add(
-                    "gaps",
-                    {
-                        "from_ns": [max(0, start_ns)],
-                        "to_ns": [first_ns],
-                        "source": ["samples"],
-                        "cpu": [None],
-                        "lost": [None],
-                        "reason": ["between two captures"],
-                    },
-                    1,
+                gap = Gap(
+                    from_ns=max(0, start_ns),
+                    to_ns=first_ns,
+                    source="samples",
+                    reason="between two captures",
                 )
+                self._add("gaps", gap_columns([gap]), 1)
             self._previous_end_ns = None
 
     def _seal(self) -> None:
@@ -224,17 +221,14 @@ class ImportSink:
     def _heartbeat(self, time_ns: int) -> None:
         assert self._writer is not None
         assert self._capture is not None
+        samples = self._rows.get("samples")
         self._writer.append(
             "heartbeats",
             {
                 "time_ns": [time_ns],
                 "wall_ns": [time_ns + self._clock.offset_ns],
-                "cpu_ns": [0],
-                "rss_bytes": [0],
-                "written_bytes": [0],
-                "samples": [self._rows.get("samples", 0)],
-                "lost": [self._lost],
-                "late_ns": [0],
+                "samples": [samples],
+                "lost": [None if samples is None else self._lost],
                 "frequency_hz": [self._capture.frequency_hz],
             },
         )
@@ -253,23 +247,11 @@ class ImportSink:
         assert self._capture is not None
         if self._interner is None:
             self._interner = Interner(names.frames, names.paths, names.comms)
-        profile = self._interner.intern(rows.comm, rows.kernel_mode, rows.user, rows.kernel)
-        for table, columns in self._interner.take_new_rows().items():
+        new = intern_samples(self._interner, rows, self._capture.tick_ns)
+        samples = new.pop("samples")
+        for table, columns in new.items():
             self._writer.append(table, columns)
-        count = len(rows.time_ns)
-        none: tuple[npt.NDArray[np.int32], list[str]] = (np.full(count, -1, np.int32), [])
-        self._add(
-            "samples",
-            {
-                "cpu": rows.cpu.astype(np.int16),
-                "tick": rows.time_ns // self._capture.tick_ns,
-                "pid": rows.pid.astype(np.int32),
-                "thread": (rows.tid - rows.pid).astype(np.int32),
-                "cgroup": none if rows.cgroup is None else rows.cgroup,
-                "profile": profile.astype(np.int32),
-            },
-            count,
-        )
+        self._add("samples", samples, len(rows.time_ns))
         self._idle += int(np.count_nonzero(rows.pid == 0))
         self._frames += self._paths.count(names, rows.user, rows.kernel)
 

@@ -8,22 +8,16 @@ the file: of whatever clock the tool read, or of the wall.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
+from nodescope.arrays import I64
 from nodescope.numbering import Sequences
-
-I64 = NDArray[np.int64]
 
 KERNEL_MODULE = "[kernel]"
 UNKNOWN = "[unknown]"
 UNKNOWN_CPU = -1
 UNKNOWN_PID = -1
-MAX_TIME_NS = (1 << 62) - 1  # what the archive holds
 
 
 class ParsedFrame(NamedTuple):
@@ -103,17 +97,6 @@ class ParsedSamples:
 
     def __len__(self) -> int:
         return len(self.time_ns)
-
-
-class Event(NamedTuple):
-    """A row of `events`."""
-
-    time_ns: int
-    kind: str
-    subject: str
-    message: str
-    cpu: int | None = None
-    details: Mapping[str, Any] | None = None
 
 
 STATES = (

@@ -11,13 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-import numpy as np
-import numpy.typing as npt
-
 from nodescope.clock import ClockPair
+from nodescope.ingest.samples import SampleRows
 from nodescope.numbering import Sequences
-
-I64 = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,28 +24,8 @@ class Capture:
     clock_source: str  # how that pair is known, for the report
     node: Mapping[str, object] = field(default_factory=dict)  # `name`, `kernel`, `cpus`, … if known
     span_ns: int | None = None  # how long it lasts, if known ahead: segments are cut evenly
-    frequency_hz: int = 0
+    frequency_hz: int | None = None  # samples per second and core, if known
     tick_ns: int = 1000
-
-
-@dataclass(frozen=True, slots=True)
-class SampleRows:
-    """Samples as columns, in any order; times are on the capture's own clock.
-
-    `user` and `kernel` are row numbers of `paths`, `comm` of `comms`; a format
-    that does not part user from kernel frames gives whole stacks as `user`, and
-    path 0, the empty one, as `kernel`.
-    """
-
-    time_ns: I64
-    cpu: I64  # -1 where the capture does not tell
-    pid: I64
-    tid: I64
-    comm: I64
-    kernel_mode: I64  # 0 or 1
-    user: I64
-    kernel: I64
-    cgroup: tuple[npt.NDArray[np.int32], list[str]] | None = None  # row numbers, -1 unknown
 
 
 @dataclass(frozen=True, slots=True)

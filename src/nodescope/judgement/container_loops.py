@@ -12,9 +12,9 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from nodescope.quantities import MINUTE_NS
 from nodescope.sources.containers.container import Container, ContainerHappening, HappeningKind
 
-MINUTE_NS = 60_000_000_000
 LOOK_BACK_NS = 30 * MINUTE_NS  # the kubelet waits up to five minutes between restarts
 CALM_NS = 10 * MINUTE_NS  # a loop that rested so long, and three of its rounds, is over
 LEAST_STARTS = 3
@@ -37,7 +37,7 @@ class ContainerLoop:
     first_ns: int
     last_ns: int
     failures: int
-    exit_codes: tuple[int, ...]  # the different ones seen, in order of size
+    exit_statuses: tuple[int, ...]  # the different ones seen, in order of size
     longest_ran_ns: int | None
     cgroup_parent: str | None
 
@@ -63,8 +63,8 @@ class ContainerLoop:
         said = [f"{self.starts} starts", how if self.new_ids else "restarted under one id"]
         if self.per_minute is not None:
             said.append(f"{self.per_minute:.1f} per minute")
-        if self.exit_codes:
-            codes = ", ".join(str(code) for code in self.exit_codes[:5])
+        if self.exit_statuses:
+            codes = ", ".join(str(code) for code in self.exit_statuses[:5])
             said.append(f"exit code {codes}")
         return ", ".join(said)
 
@@ -120,7 +120,7 @@ class LoopWatch:
                 track.restarted_ns = happening.wall_ns
             track.starts.append((happening.wall_ns, container.id, container.name or ""))
         elif happening.kind is HappeningKind.EXITED:
-            track.ends.append((happening.wall_ns, container.exit_code, happening.ran_ns))
+            track.ends.append((happening.wall_ns, container.exit_status, happening.ran_ns))
 
     def _forget(self, wall_ns: int) -> None:
         """Drop what has been quiet for long, or everything if nothing was."""
@@ -158,7 +158,7 @@ class LoopWatch:
             first_ns=starts[0][0],
             last_ns=starts[-1][0],
             failures=failures,
-            exit_codes=tuple(sorted(set(codes))),
+            exit_statuses=tuple(sorted(set(codes))),
             longest_ran_ns=max((ran for _, _, ran in ends if ran is not None), default=None),
             cgroup_parent=track.parent,
         )

@@ -7,17 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from nodescope.judgement.container_loops import (
-    LOOK_BACK_NS,
-    MINUTE_NS,
-    STOPPED,
-    ContainerLoop,
-    find_loops,
-)
-from nodescope.quantities import format_duration
-from nodescope.recording.events import Event
+from nodescope.judgement.container_loops import LOOK_BACK_NS, STOPPED, ContainerLoop, find_loops
+from nodescope.quantities import MINUTE_NS, SECOND_NS, format_duration
 from nodescope.recording.recording import Recording
 from nodescope.recording.window import Window
+from nodescope.records.event import Event
+from nodescope.records.event_details import ContainerDetails, ContainerExitDetails
 from nodescope.sources.containers.container import Container, ContainerHappening, HappeningKind
 
 STEADY_NS = 10 * MINUTE_NS  # a run this long is a success of its kind
@@ -52,32 +47,22 @@ def happenings_of(events: Iterable[Event]) -> list[ContainerHappening]:
         kind = _KINDS.get(event.kind)
         if kind is None:
             continue
-        details = event.details
-        ran_s = details.get("ran_s")
+        known, end = event.get(ContainerDetails), event.get(ContainerExitDetails)
         container = Container(
-            runtime=_text(details, "runtime") or "unknown",
-            id=_text(details, "id") or event.subject,
-            name=_text(details, "name") or event.subject,
-            image=_text(details, "image"),
-            exit_code=_whole(details, "exit_code"),
-            restarts=_whole(details, "restarts"),
-            cgroup_parent=_text(details, "cgroup_parent"),
-            namespace=_text(details, "namespace"),
-            pod=_text(details, "pod"),
+            runtime=known.runtime or "unknown",
+            id=known.id or event.subject,
+            name=known.name or event.subject,
+            image=known.image,
+            exit_status=end.exit_status,
+            restarts=known.restarts,
+            cgroup_parent=known.cgroup_parent,
+            namespace=known.namespace,
+            pod=known.pod,
         )
-        ran_ns = int(ran_s * 1e9) if isinstance(ran_s, int | float) and 0 <= ran_s < 1e9 else None
+        ran_s = end.ran_s
+        ran_ns = int(ran_s * 1e9) if ran_s is not None and 0 <= ran_s < 1e9 else None
         found.append(ContainerHappening(kind, event.time_ns, container, ran_ns))
     return found
-
-
-def _text(details: Mapping[str, Any], name: str) -> str | None:
-    value = details.get(name)
-    return value if isinstance(value, str) else None
-
-
-def _whole(details: Mapping[str, Any], name: str) -> int | None:
-    value = details.get(name)
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def audit_containers(
@@ -144,7 +129,7 @@ def _looping(
         "starts": loop.starts,
         "ids": loop.ids,
         "per_minute": None if loop.per_minute is None else round(loop.per_minute, 2),
-        "exit_codes": list(loop.exit_codes),
+        "exit_statuses": list(loop.exit_statuses),
         "failures": loop.failures,
         "longest_ran_s": _seconds(loop.longest_ran_ns),
         "youngest_s": _seconds(youngest),
@@ -160,20 +145,20 @@ def _judge(
     now = max(containers, key=lambda each: each.started_wall_ns or 0, default=None)
     if now is not None and _restarts_now(now, wall_ns):
         evidence = _evidence(now) | {"restarts": now.restarts}
-        code = "" if now.exit_code is None else f", exit code {now.exit_code}"
+        code = "" if now.exit_status is None else f", exit code {now.exit_status}"
         reason = f"restarted {now.restarts} times, {now.state} now{code}"
         return ContainerVerdict(name, "looping", reason, evidence)
-    codes = [each.container.exit_code for each in ends]
+    codes = [each.container.exit_status for each in ends]
     failed = [code for code in codes if code is not None and code not in STOPPED]
     steady = any((each.ran_ns or 0) >= STEADY_NS for each in ends)
     if now is not None and (now.running or now.state in ("created", "restarting")):
         return None  # how it goes on remains to be seen
     if len(failed) >= 2 and len(failed) == len(codes) and not steady:
-        evidence = (_evidence(now) if now else {}) | {"exit_codes": sorted(set(failed))}
+        evidence = (_evidence(now) if now else {}) | {"exit_statuses": sorted(set(failed))}
         gone = "; it is gone now" if now is None else ""
         reason = f"all {len(failed)} runs failed, the last with exit code {failed[-1]}{gone}"
         return ContainerVerdict(name, "never_succeeded", reason, evidence)
-    last = now.exit_code if now is not None else None
+    last = now.exit_status if now is not None else None
     if now is not None and last is not None and last not in STOPPED:
         ago = "" if now.finished_wall_ns is None else _ago(wall_ns - now.finished_wall_ns)
         reason = f"ended with exit code {last}{ago} and does not run"
@@ -196,14 +181,14 @@ def _evidence(container: Container) -> dict[str, Any]:
         "id": container.id,
         "image": container.image,
         "state": container.state,
-        "exit_code": container.exit_code,
+        "exit_status": container.exit_status,
         "cgroup_parent": container.cgroup_parent,
         "finished_ns": container.finished_wall_ns,
     }
 
 
 def _seconds(nanoseconds: int | None) -> float | None:
-    return None if nanoseconds is None else round(nanoseconds / 1e9, 3)
+    return None if nanoseconds is None else round(nanoseconds / SECOND_NS, 3)
 
 
 def _ago(nanoseconds: int) -> str:

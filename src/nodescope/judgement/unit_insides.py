@@ -129,7 +129,7 @@ def _from_processes(inside: UnitInside, insides: Insides) -> tuple[str, dict[str
         "command": again[0].command,
         "new_processes": len(again),
         "watched_s": insides.watched_us / 1e6,
-        "exit_codes": f"not seen: {insides.why_no_exits}",
+        "exits": f"not seen: {insides.why_no_exits}",
     }
     reason = (
         f"is active, but its child {again[0].comm} was a new process {len(again)} times "

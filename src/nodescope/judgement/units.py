@@ -223,8 +223,8 @@ def _evidence(unit: Unit, life: Life | None) -> dict[str, Any]:
         "active": unit.active,
         "sub": unit.sub,
         "result": unit.result,
-        "exit_code": unit.exit_code,
-        "exit_status": unit.exit_status if unit.exit_code else None,
+        "exit_kind": unit.exit_kind,
+        "exit_status": unit.exit_status if unit.exit_kind else None,
         "why_not_started": unit.why_not_started,
         "cgroup": unit.cgroup,
     }
@@ -234,14 +234,14 @@ def _evidence(unit: Unit, life: Life | None) -> dict[str, Any]:
             "failures": life.failures,
             "successes": life.successes,
         }
-        ended = [run for run in life.runs if run.exit_code is not None]
-        if ended and evidence["exit_code"] is None:
-            evidence |= {"exit_code": ended[-1].exit_code, "exit_status": ended[-1].exit_status}
+        ended = [run for run in life.runs if run.exit_kind is not None]
+        if ended and evidence["exit_kind"] is None:
+            evidence |= {"exit_kind": ended[-1].exit_kind, "exit_status": ended[-1].exit_status}
     return evidence
 
 
 def _end(evidence: Mapping[str, Any]) -> str:
-    code, status = evidence.get("exit_code"), evidence.get("exit_status")
+    code, status = evidence.get("exit_kind"), evidence.get("exit_status")
     if code is None:
         return f"ended with {evidence.get('result') or 'no word'}"
     return f"ended with exit code {status}" if code == "exited" else f"was {code} by {status}"

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from nodescope.judgement.zombies import (
-    HOUR_NS,
     Advice,
     Nature,
     Trend,
@@ -16,6 +15,7 @@ from nodescope.judgement.zombies import (
     judge,
     time_to_critical_ns,
 )
+from nodescope.quantities import HOUR_NS, MINUTE_NS
 from nodescope.sources.memory_cgroups.survey import Look
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from nodescope.sources.memory_cgroups.pins import PinSearch
 
 _MAIN_PARENTS = 5  # that advice is given for
-FORECAST_NS = 600_000_000_000  # a shorter trend is no forecast
+FORECAST_NS = 10 * MINUTE_NS  # a shorter trend is no forecast
 _MANY = 100  # dying ones: fewer are on every node
 _WORTH = 0.01  # of all dying ones: a parent of fewer is not worth advice
 

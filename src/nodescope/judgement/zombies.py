@@ -13,14 +13,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from nodescope.quantities import HOUR_NS, MINUTE_NS
 from nodescope.records.view import View
 from nodescope.records.view_forms import render_command
 
 Level = Literal["healthy", "warn", "critical", "unknown"]
 Nature = Literal["leak", "cache", "unknown"]
 
-SECOND_NS = 1_000_000_000
-HOUR_NS = 3_600 * SECOND_NS
 WARN = 2_000
 CRITICAL = 10_000
 CRITICAL_WALKED = 7_000  # where each read of statistics walks them all
@@ -173,7 +172,7 @@ def advise(
     `parents` are (path, held bytes by kind, directory); `reclaim_file` is the file
     by which a parent can be told to reclaim on this kernel, if there is one.
     """
-    watch = render_command(View("zombies", watch_ns=60 * SECOND_NS))
+    watch = render_command(View("zombies", watch_ns=MINUTE_NS))
     advice = [Advice(None, True, "stop what makes them first; this says what does", watch)]
     kinds: set[str] = set()
     for path, amounts, directory in parents:

@@ -14,7 +14,7 @@ from nodescope.lab import cgroups
 from nodescope.lab.cgroups import find_controller
 from nodescope.lab.scenario import ZOMBIE_WALKS, Scenario, ScenarioRun, Truth
 from nodescope.lab.zombie_scenarios import kernel_seconds, last_cpu, prepare_reader, read, worker
-from nodescope.sources.node.identity import read_text
+from nodescope.sources.kernel_files import read_text
 
 _HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 

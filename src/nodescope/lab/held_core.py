@@ -20,7 +20,8 @@ import struct
 import sys
 import time
 
-from nodescope.lab.workers import settle
+from nodescope.lab.workers import say, settle
+from nodescope.quantities import SECOND_NS
 
 LONGEST_S = 10  # the kernel's own watchdogs wait for twenty
 _SYSCALL = {"x86_64": 321, "aarch64": 280}
@@ -51,7 +52,7 @@ def _instruction(code: int, dst: int = 0, src: int = 0, offset: int = 0, value: 
 def _load(seconds: float) -> int:
     """A program that copies an array's one value onto itself, for so long."""
     array = _bpf(_MAP_CREATE, struct.pack("<IIII", _ARRAY, 4, _BYTES, 1))
-    high, low = divmod(round(seconds * 1e9), 1 << 31)
+    high, low = divmod(round(seconds * SECOND_NS), 1 << 31)
     i = _instruction
     code = b"".join(
         [
@@ -103,17 +104,12 @@ def main() -> None:
         settle("lab-holder", core)
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(99))
     except OSError as error:
-        _say(f"impossible: a BPF program cannot hold a core here: {error}")
+        say(f"impossible: a BPF program cannot hold a core here: {error}")
         return
-    _say("ready")
+    say("ready")
     for _ in sys.stdin:
-        _say(f"held {_run(program):.3f}")
+        say(f"held {_run(program):.3f}")
         time.sleep(_PAUSE_S)
-
-
-def _say(text: str) -> None:
-    sys.stdout.write(f"{text}\n")
-    sys.stdout.flush()
 
 
 if __name__ == "__main__":

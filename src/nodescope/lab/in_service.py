@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 
-from nodescope.sources.node.identity import read_text
+from nodescope.sources.kernel_files import read_text
 from nodescope.sources.places import Places
 
 CONSENT = "NODESCOPE_LAB_YES"  # environment: as good as `--yes`

@@ -12,7 +12,7 @@ from nodescope.errors import UsageError
 from nodescope.lab.in_service import CONSENT, find_signs, has_consent
 from nodescope.lab.scenario import Scenario
 from nodescope.quantities import parse_cpu_list
-from nodescope.sources.node.identity import read_text
+from nodescope.sources.kernel_files import read_text
 from nodescope.sources.node.meminfo import read_meminfo
 from nodescope.sources.places import Places
 

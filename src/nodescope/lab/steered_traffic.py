@@ -16,7 +16,7 @@ import sys
 import time
 from pathlib import Path
 
-from nodescope.lab.workers import settle
+from nodescope.lab.workers import say, settle
 
 _SIOCSIFFLAGS, _IFF_UP = 0x8914, 1
 _STEERING = Path("/sys/class/net/lo/queues/rx-0/rps_cpus")
@@ -41,7 +41,7 @@ def main() -> None:
     try:
         _steer(core)
     except (OSError, subprocess.CalledProcessError) as error:
-        _say(f"impossible: this kernel steers no packets: {error}")
+        say(f"impossible: this kernel steers no packets: {error}")
         return
     settle("lab-traffic", -1, first=False)
     os.sched_setaffinity(0, os.sched_getaffinity(0) - {core})
@@ -51,15 +51,10 @@ def main() -> None:
     ):
         receiver.bind(("127.0.0.1", 0))
         sender.connect(receiver.getsockname())
-        _say("sending")
+        say("sending")
         while True:
             sender.send(b"packet")
             time.sleep(_PAUSE_S)
-
-
-def _say(text: str) -> None:
-    sys.stdout.write(f"{text}\n")
-    sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -17,21 +17,30 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nodescope.archive.interning import Interner
 from nodescope.archive.retention import Retention
 from nodescope.archive.writer import ArchiveWriter
+from nodescope.ingest.event_columns import event_columns
+from nodescope.ingest.job_events import job_event
+from nodescope.ingest.kernel_events import KernelEvents, kernel_log_row, line_of
+from nodescope.ingest.samples import SampleRows, intern_samples
+from nodescope.ingest.unit_rows import unit_row
 from nodescope.lab.scenario import Truth
 from nodescope.lab.synthetic_loop import SyntheticLoop
 from nodescope.numbering import Sequences
+from nodescope.quantities import SECOND_NS
+from nodescope.records.event import Event
+from nodescope.sources.jobs.ray import FailedJob
+from nodescope.sources.kernel_log.kmsg import Record
+from nodescope.sources.systemd.lives import Life
+from nodescope.sources.systemd.unit import Unit
 
-SECOND = 1_000_000_000
 SEGMENT_S = 120
 TICK_NS = 100_000
-END_WALL_NS = 1_780_000_000 * SECOND
+END_WALL_NS = 1_780_000_000 * SECOND_NS
 TICKS_PER_S = 100  # of /proc/stat
-I64 = NDArray[np.int64]
+_JOB_FAILED = "the job failed: RaySystemError: connection lost"
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +129,8 @@ def write_story(
     path: Path, shape: Shape, progress: Callable[[int, int], None] = lambda done, total: None
 ) -> None:
     """Write the recording; the truth is written beside it by whoever asked."""
-    offset = END_WALL_NS - shape.uptime_s * SECOND
-    clock = HandClock((shape.uptime_s - shape.seconds) * SECOND, offset)
+    offset = END_WALL_NS - shape.uptime_s * SECOND_NS
+    clock = HandClock((shape.uptime_s - shape.seconds) * SECOND_NS, offset)
     node = {"name": "ip-10-0-39-1", "boot_id": "synthetic", "synthetic": True, "cpus": shape.cores}
     keep = Retention(10**18, 1 << 50)
     with ArchiveWriter.open(path, node=node, clock=clock, tick_ns=TICK_NS, retention=keep) as out:
@@ -145,6 +154,7 @@ class _Story:
         self.net_rx = np.zeros(shape.cores, np.int64)
         self.starved = np.zeros(shape.cores, np.int64)
         before = (shape.uptime_s - shape.seconds) // shape.loop_s
+        self.kernel = KernelEvents()
         self.loop = SyntheticLoop(shape.loop_s, before, self.at, clock.offset)
         self.comms = sorted({each[0] for each in _USUAL} | {_WALK[0]})
         self.frames: list[tuple[str, str, bool]] = [("[unknown]", "[unknown]", False)]
@@ -161,7 +171,7 @@ class _Story:
 
     def at(self, second: float) -> int:
         """A second of the recording on the monotonic clock."""
-        return self.zero_ns + round(second * SECOND)
+        return self.zero_ns + round(second * SECOND_NS)
 
     def held(self, second: int) -> bool:
         """Whether the core is held in that second."""
@@ -224,19 +234,15 @@ class _Story:
             comm = np.concatenate((comm, np.full(more, self.comms.index(_WALK[0]))))
             mode = np.concatenate((mode, np.ones(more, np.int64)))
             path = np.concatenate((path, np.full(more, len(_USUAL) + 1)))
-        interner = Interner(self.frames, self.paths, self.comms)
-        profile = interner.intern(comm, mode, path, np.zeros(len(path), np.int64))
-        for table, columns in interner.take_new_rows().items():
-            self.out.append(table, columns)
         pid = 1000 + comm * 10
-        self.out.append("samples", {
-            "cpu": cpu.astype(np.int16),
-            "tick": ((self.at(start) + time * SECOND) // TICK_NS).astype(np.int64),
-            "pid": pid.astype(np.int32),
-            "thread": np.zeros(len(cpu), np.int32),
-            "cgroup": (np.zeros(len(cpu), np.int32), ["/"]),
-            "profile": profile.astype(np.int32),
-        })  # fmt: skip
+        rows = SampleRows(
+            (self.at(start) + time * SECOND_NS).astype(np.int64),
+            cpu, pid, pid, comm, mode, path, np.zeros(len(path), np.int64),
+            (np.zeros(len(cpu), np.int32), ["/"]),
+        )  # fmt: skip
+        interner = Interner(self.frames, self.paths, self.comms)
+        for table, columns in intern_samples(interner, rows, TICK_NS).items():
+            self.out.append(table, columns)
 
     def _cores(self, start: int, length: int) -> None:
         shape = self.shape
@@ -255,7 +261,7 @@ class _Story:
                   "guest_nice")  # fmt: skip
         columns: dict[str, Any] = {
             "cpu": np.tile(np.arange(shape.cores, dtype=np.int16), length),
-            "time_ns": np.repeat(self.at(start) + np.arange(length) * SECOND, shape.cores),
+            "time_ns": np.repeat(self.at(start) + np.arange(length) * SECOND_NS, shape.cores),
         }
         self.out.append("cores", columns | {name: whole[:, at] for at, name in enumerate(states)})
 
@@ -280,13 +286,13 @@ class _Story:
             if self.held(second):
                 moved[shape.held_core] = 0
             if self.held(second - 1):
-                self.starved[shape.held_core] += SECOND
+                self.starved[shape.held_core] += SECOND_NS
             self.net_rx += moved
             rows.append(self.net_rx.copy())
             starved.append(self.starved.copy())
         whole = np.concatenate(rows)
         self.out.append("softnet", {
-            "time_ns": np.repeat(at + np.arange(length) * SECOND, shape.cores),
+            "time_ns": np.repeat(at + np.arange(length) * SECOND_NS, shape.cores),
             "cpu": np.tile(np.arange(shape.cores, dtype=np.int16), length),
             "processed": whole, "dropped": np.zeros_like(whole), "squeezed": whole // 1000,
             "net_rx": whole, "net_tx": whole // 10, "starved_ns": np.concatenate(starved),
@@ -333,37 +339,27 @@ class _Story:
 
     def _units(self, start: int) -> None:
         """The image has presets: `disable *`, and `enable ecs.service`."""
-        healthy = dict(load="loaded", active="active", sub="running", result="success", restarts=0,
-                       file_state="enabled", preset="disabled", why_not_started="started",
-                       failures=0, successes=0, starts=1)  # fmt: skip
-        rows: list[dict[str, Any]] = [
-            dict(healthy, unit="kubelet.service", vendor="administrator",
-                 wanted_by="multi-user.target", main_pid=812),
-            dict(healthy, unit="containerd.service", vendor="vendor",
-                 wanted_by="kubelet.service multi-user.target", main_pid=700),
-            dict(healthy, unit="docker.service", vendor="vendor", wanted_by="multi-user.target",
-                 main_pid=720),
-        ]  # fmt: skip
+        units = [
+            _running_unit("kubelet.service", 812, vendor="administrator"),
+            _running_unit("containerd.service", 700, wanted_by="kubelet.service"),
+            _running_unit("docker.service", 720),
+        ]
         if not self.shape.healthy:
-            rows.append(
-                dict(healthy, unit="ecs.service", vendor="vendor", preset="enabled",
-                     wanted_by="multi-user.target", main_pid=901)
-            )  # fmt: skip
-        for row in rows:
-            row |= {"time_ns": self.at(start), "cgroup": f"/system.slice/{row['unit']}"}
-        self._append("units", rows)
+            units.append(_running_unit("ecs.service", 901, preset="enabled"))
+        at = self.at(start)
+        self._append(
+            "units",
+            [{"time_ns": at, **unit_row(unit, Life(unit.name, starts=1))} for unit in units],
+        )
 
     def _containers(self, start: int, length: int) -> None:
         if not self.shape.healthy:
             self._append("containers", self.loop.containers(start, start + length))
-            self._append("events", self.loop.events(start, start + length))
+            self._tell(self.loop.events(start, start + length))
 
     def _kernel_log(self, start: int, length: int) -> None:
         shape = self.shape
-        self._append("kernel_log", [
-            dict(time_ns=self.at(start), sequence=start, level=6, facility=0, user=False,
-                 text="IPv6: ADDRCONF(NETDEV_CHANGE): veth0: link becomes ready")
-        ])  # fmt: skip
+        self._log(start, start, 6, "IPv6: ADDRCONF(NETDEV_CHANGE): veth0: link becomes ready")
         if shape.healthy:
             return
         for number, reset in enumerate(shape.resets):
@@ -373,24 +369,38 @@ class _Story:
                 f"TX q {shape.queue} is paused for too long (threshold 5000000). Time since last "
                 f"napi {shape.held_s * 1_000_000} usec. napi scheduled: 1"
             )
-            lines = [
-                (reset, "nic_tx_timeout", paused,
-                 f'{{"driver":"ena","queue":{shape.queue},"napi_scheduled":true}}'),
-                (reset + 0.2, "nic_reset", "Trigger reset is on", '{"driver":"ena"}'),
-                (reset + 0.9, "nic_reset_done", "Device reset completed successfully",
-                 '{"driver":"ena"}'),
-            ]  # fmt: skip
-            self._append("kernel_log", [
-                dict(time_ns=self.at(second), sequence=start + 1 + number * 10 + place, level=4,
-                     facility=0, user=False, text=f"ena 0000:20:03.0 eth0: {text}")
-                for place, (second, _, text, _) in enumerate(lines)
-            ])  # fmt: skip
-            self._append("events", [
-                dict(time_ns=self.at(second), kind=kind, subject="eth0", message=text,
-                     details=details)
-                for second, kind, text, details in lines
-            ])  # fmt: skip
-            self._append("events", [
-                dict(time_ns=self.at(reset + 9), kind="job_failed", subject=f"raysubmit_{number}",
-                     message="the job failed: RaySystemError: connection lost", details=None)
-            ])  # fmt: skip
+            lines = (
+                (reset, paused),
+                (reset + 0.2, "Trigger reset is on"),
+                (reset + 0.9, "Device reset completed successfully"),
+            )
+            for sequence, (second, text) in enumerate(lines, start + 1 + number * 10):
+                self._log(second, sequence, 4, f"ena 0000:20:03.0 eth0: {text}")
+            failed_ns = self.at(reset + 9)
+            job = FailedJob(f"raysubmit_{number}", failed_ns + self.clock.offset, _JOB_FAILED)
+            self._tell([job_event(job, failed_ns)])
+
+    def _log(self, second: float, sequence: int, level: int, text: str) -> None:
+        """Write a line of the kernel's log, and the event it makes."""
+        time_ns = self.at(second)
+        record = Record(sequence, time_ns, level, 0, text)
+        events: list[Event] = []
+        self.kernel.add(events, line_of(record, time_ns))
+        self._append("kernel_log", [kernel_log_row(record, time_ns)])
+        self._tell(events)
+
+    def _tell(self, events: list[Event]) -> None:
+        if events:
+            self.out.append("events", event_columns(events))
+
+
+def _running_unit(
+    name: str, pid: int, *, vendor: str = "vendor", preset: str = "disabled", wanted_by: str = ""
+) -> Unit:
+    """Return a unit of the image that runs and was started once."""
+    return Unit(
+        name, load="loaded", active="active", sub="running", result="success", restarts=0,
+        main_pid=pid, file_state="enabled", preset=preset, vendor=vendor,
+        wanted_by=(*wanted_by.split(), "multi-user.target"), why_not_started="started",
+        cgroup=f"/system.slice/{name}",
+    )  # fmt: skip

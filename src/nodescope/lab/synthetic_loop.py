@@ -11,17 +11,27 @@ the supervisor for good: the agent of the story exits with 1.
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
+from nodescope.ingest.container_events import (
+    container_row,
+    ended_event,
+    loop_event,
+    started_event,
+)
+from nodescope.ingest.unit_events import unit_lines_event
+from nodescope.judgement.container_loops import find_loops
+from nodescope.quantities import SECOND_NS
+from nodescope.records.event import Event
 from nodescope.sources.cgroups.churn import ChurnEvent, Kind
 from nodescope.sources.cgroups.churn_ledger import ChurnLedger
+from nodescope.sources.containers.container import Container, ContainerHappening, HappeningKind
 
-SECOND = 1_000_000_000
 RAN_S = 3
-EXIT_CODE = 1
+EXIT_STATUS = 1
 PARENT = "/ecs"
 NAME = "ecs-agent"
 IMAGE = "amazon/amazon-ecs-agent:latest"
@@ -62,67 +72,61 @@ class SyntheticLoop:
         """Rows of `containers`: each runs, has ended, and is removed as the next one is made."""
         rows = []
         for second in self.starts(start, stop):
-            common = self._container(second)
-            gone = self._container(second - self._period_s)
+            ended = self._ended(second)
+            gone = replace(self._ended(second - self._period_s), state="removed")
             at = self._at(second)
             rows += [
-                dict(gone, time_ns=at, state="removed", exit_code=EXIT_CODE),
-                dict(common, time_ns=at, state="running", pid=5000),
-                dict(common, time_ns=self._at(second + RAN_S), state="exited", exit_code=EXIT_CODE),
+                container_row(gone, at),
+                container_row(self._running(second), at),
+                container_row(ended, self._at(second + RAN_S)),
             ]
         return rows
 
-    def _container(self, second: int) -> Row:
+    def _running(self, second: int) -> Container:
         identifier = self._id(second)
-        return {
-            "runtime": "docker", "id": identifier, "name": NAME, "image": IMAGE, "restarts": 0,
-            "cgroup": f"{PARENT}/{identifier}", "cgroup_parent": PARENT,
-        }  # fmt: skip
+        return Container(
+            "docker", identifier, NAME, IMAGE, state="running", pid=5000, restarts=0,
+            cgroup=f"{PARENT}/{identifier}", cgroup_parent=PARENT,
+        )  # fmt: skip
 
-    def events(self, start: int, stop: int) -> list[Row]:
+    def _ended(self, second: int) -> Container:
+        return replace(self._running(second), state="exited", pid=None, exit_status=EXIT_STATUS)
+
+    def events(self, start: int, stop: int) -> list[Event]:
         """Starts and ends of containers, and what the unit logs of them."""
-        rows = []
+        events = []
         for second in self.starts(start, stop):
-            details = self._container(second)
             replaces = self._id(second - self._period_s)
-            started = f"started from {IMAGE}, in the place of {replaces[:12]}"
-            ended = f"ended with exit code {EXIT_CODE} after {RAN_S} s"
-            end = details | {"exit_code": EXIT_CODE, "ran_s": float(RAN_S)}
-            rows += [
-                self._event(second, "container_started", NAME, started,
-                            details | {"replaces": replaces}),
-                self._event(second + RAN_S, "container_exit", NAME, ended, end),
-            ]  # fmt: skip
+            at, ended_at = self._at(second), self._at(second + RAN_S)
+            events += [
+                started_event(self._running(second), at, replaces),
+                ended_event(self._ended(second), RAN_S * SECOND_NS, ended_at),
+            ]
         if start <= 2 * self._period_s < stop:
-            rows.append(self._looped(2 * self._period_s))
-        rows += [self._logged(s) for s in range(start, stop) if s % LOOKED_S == LOOKED_S - 20]
-        return rows
+            events.append(self._looped(2 * self._period_s))
+        events += [self._logged(s) for s in range(start, stop) if s % LOOKED_S == LOOKED_S - 20]
+        return events
 
-    def _event(self, second: float, kind: str, subject: str, message: str, details: Row) -> Row:
-        return {
-            "time_ns": self._at(second), "kind": kind, "subject": subject, "message": message,
-            "details": json.dumps(details),
-        }  # fmt: skip
+    def _looped(self, second: int) -> Event:
+        """Return what the recorder reports once: that it loops, when its third start was seen."""
+        happened = []
+        for start in range(0, second + 1, self._period_s):
+            end = self._at(start + RAN_S)
+            happened += [
+                ContainerHappening(HappeningKind.STARTED, self._at(start), self._running(start)),
+                ContainerHappening(
+                    HappeningKind.EXITED, end, self._ended(start), RAN_S * SECOND_NS
+                ),
+            ]
+        (loop,) = find_loops(happened[:-1], self._at(second))
+        return loop_event(loop, self._at(second))
 
-    def _looped(self, second: int) -> Row:
-        """What the recorder says once: its third start was seen."""
-        per_minute = 60 / self._period_s
-        message = (
-            f"began to loop: 3 starts, 3 ids under one name, {per_minute:.1f} per minute, "
-            f"exit code {EXIT_CODE}"
-        )
-        details = {
-            "runtime": "docker", "starts": 3, "ids": 3, "failures": 2, "exit_codes": [EXIT_CODE],
-            "by": "name", "per_minute": round(per_minute, 2), "cgroup_parent": PARENT,
-        }  # fmt: skip
-        return self._event(second, "container_loop", NAME, message, details)
-
-    def _logged(self, second: int) -> Row:
-        """What the recorder says of the unit's lines: the latest of each kind."""
+    def _logged(self, second: int) -> Event:
+        """Return what the recorder reports of the unit's lines: the latest of each kind."""
         since = max(0, second - REMEMBERED_S)
         ends = [each + RAN_S for each in self.starts(since - RAN_S, second - RAN_S)]
         latest = ends[-1] - RAN_S
-        last = self._line(ends[-1], f"Agent exited with code {EXIT_CODE}")
+        last = self._line(ends[-1], f"Agent exited with code {EXIT_STATUS}")
         lines = [
             self._line(latest, f"Container name: /{NAME}"),
             self._line(latest, "Removing existing agent container ID: "
@@ -131,13 +135,11 @@ class SyntheticLoop:
             last,
             self._line(ends[-1], "ECS Agent failed to start, retrying in 15.6s", "warn"),
         ]  # fmt: skip
-        message = f"logged {len(ends)} times that something ended with an error: {last}"
-        details = {"times": len(ends), "over_s": float(ends[-1] - ends[0]), "last_line": last,
-                   "lines": lines}  # fmt: skip
-        return self._event(second, "unit_logs_ends", "ecs.service", message, details)
+        ends_us = [each * 1_000_000 for each in ends]
+        return unit_lines_event(self._at(second), "ecs.service", ends_us, last, lines)
 
     def _line(self, second: int, text: str, level: str = "info") -> str:
-        wall = datetime.fromtimestamp((self._at(second) + self._offset) / SECOND, UTC)
+        wall = datetime.fromtimestamp((self._at(second) + self._offset) / SECOND_NS, UTC)
         return f'level={level} time={wall:%Y-%m-%dT%H:%M:%SZ} msg="{text}"'
 
     # -- cgroups -------------------------------------------------------------

@@ -36,6 +36,12 @@ def settle(comm: str, cpu: int, *, first: bool = True) -> None:
             Path("/proc/self/autogroup").write_text("-20")
 
 
+def say(text: str) -> None:
+    """Tell the scenario that started this worker, at once."""
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
 def read_at_limit(cpu: int, seconds: float, cgroup: str, path: str, duty: str) -> None:
     """Read a file again and again in a cgroup at its limit; `duty` is the share of time."""
     Path(cgroup, "cgroup.procs").write_text("0")

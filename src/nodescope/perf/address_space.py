@@ -12,10 +12,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
+from nodescope.arrays import I32, I64, U64
 from nodescope.numbering import distinct
-from nodescope.perf.decode import I64, U64
-
-I32 = npt.NDArray[np.int32]
 
 _MAX_LEFT = 6  # programs executed one after the other, or forked, before any maps its own
 _USER_END = np.uint64(1 << 47)  # above: the kernel, garbage, or LA57 on request, which is rare

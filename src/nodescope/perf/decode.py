@@ -21,11 +21,9 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from nodescope.arrays import I64, U64, Bool
 from nodescope.perf.kernel_code import CodeChange, read_code_change
 
-U64 = npt.NDArray[np.uint64]
-I64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
 Bytes: TypeAlias = bytes | mmap.mmap
 
 LOST, COMM, EXIT, THROTTLE, UNTHROTTLE, FORK, SAMPLE = 2, 3, 4, 5, 6, 7, 9

@@ -11,12 +11,9 @@ from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
+from nodescope.arrays import I64, U64
 from nodescope.symbols.file_bytes import printable
-
-U64 = npt.NDArray[np.uint64]
-I64 = npt.NDArray[np.int64]
 
 GONE = -1
 """There was code, and it went."""

@@ -14,9 +14,10 @@ from time import monotonic
 
 import numpy as np
 
+from nodescope.arrays import I64, U64
 from nodescope.errors import SourceError
 from nodescope.numbering import distinct
-from nodescope.perf.decode import I64, U64, Chains
+from nodescope.perf.decode import Chains
 from nodescope.perf.kernel_code import GONE, UNTOLD, ChangedCode, CodeChange
 from nodescope.symbols.kallsyms import LiveKernelSymbols
 

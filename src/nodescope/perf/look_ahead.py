@@ -12,8 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nodescope.arrays import I64, U64
 from nodescope.numbering import is_among
-from nodescope.perf.decode import FORK, I64, MMAP2, U64, Chunk, join, text_at
+from nodescope.perf.decode import FORK, MMAP2, Chunk, join, text_at
 
 _LOW = np.uint64(0xFFFFFFFF)
 _MIX = np.uint64(0x9E3779B97F4A7C15)

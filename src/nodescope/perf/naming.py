@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from time import monotonic
 
+from nodescope.arrays import U64
 from nodescope.perf.address_space import Module
-from nodescope.perf.decode import U64, Chunk
+from nodescope.perf.decode import Chunk
 from nodescope.perf.look_ahead import MappedCode, find_mapped
 from nodescope.perf.stacks import UNKNOWN, NamesFunctions
 from nodescope.symbols.binaries import ANONYMOUS, Binaries, Limits

@@ -16,11 +16,12 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from nodescope.arrays import I32, I64, U64
 from nodescope.errors import SourceError
 from nodescope.numbering import distinct, group, is_among
 from nodescope.perf import proc_pid
-from nodescope.perf.address_space import I32, AddressSpaces, MappedImage, Module
-from nodescope.perf.decode import I64, U64, Mappings, RecordBatch
+from nodescope.perf.address_space import AddressSpaces, MappedImage, Module
+from nodescope.perf.decode import Mappings, RecordBatch
 
 UNKNOWN_COMM = "[unknown]"
 _MAX_FORK_DEPTH = 32  # generations within one batch; more is not followed

@@ -18,9 +18,10 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from nodescope.arrays import I32, I64, U64, Bool
 from nodescope.numbering import Numbers, Rows, Sequences, distinct, group
-from nodescope.perf.address_space import I32, Module
-from nodescope.perf.decode import I64, U64, Bool, Chains, RingSamples
+from nodescope.perf.address_space import Module
+from nodescope.perf.decode import Chains, RingSamples
 from nodescope.perf.processes import Attribution, Processes
 from nodescope.symbols.unresolved import Reason
 

@@ -7,7 +7,8 @@ import numpy as np
 from nodescope.pictures.colour import FAINT, LINE, PAPER, ramp
 from nodescope.pictures.drawing import Drawing, Raster
 from nodescope.pictures.terminal import Terminal
-from nodescope.pictures.text import clock, ticks
+from nodescope.quantities import SECOND_NS
+from nodescope.wall_time import format_time_of_day
 
 
 def render_time_axis(
@@ -21,7 +22,7 @@ def render_time_axis(
         at = int((moment - from_ns) * width // max(to_ns - from_ns, 1))
         if at >= free and at < width:
             marks[at] = mark
-            labels[at : at + 8] = clock(moment)
+            labels[at : at + 8] = format_time_of_day(moment)
             free = at + 10
     first = " " * (indent - 1) + corner + "".join(marks)
     return [terminal.faint(first), terminal.faint(" " * indent + "".join(labels).rstrip())]
@@ -36,7 +37,7 @@ def add_time_axis(
         at = x + (moment - from_ns) / max(to_ns - from_ns, 1) * width
         drawing.line(at, y, 1, 5, LINE)
         if at + 56 < drawing.width:
-            drawing.words(at + 3, y + 16, clock(moment), FAINT)
+            drawing.words(at + 3, y + 16, format_time_of_day(moment), FAINT)
 
 
 def add_legend(drawing: Drawing, x: float, y: float, least: str, most: str) -> None:
@@ -46,3 +47,15 @@ def add_legend(drawing: Drawing, x: float, y: float, least: str, most: str) -> N
     steps = ramp(np.linspace(0, 1, 60), PAPER)[None]
     drawing.shapes.append(Raster(left, y, 180, 12, steps))
     drawing.words(left + 188, y + 10, most, FAINT)
+
+
+_STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400)
+
+
+def ticks(from_ns: int, to_ns: int, most: int) -> list[int]:
+    """Return round moments between two others, at most `most` of them."""
+    length = max(to_ns - from_ns, 1)
+    step = next((s for s in _STEPS if length <= s * SECOND_NS * max(most, 1)), None)
+    step_ns = (step or -(-length // (SECOND_NS * max(most, 1)))) * SECOND_NS
+    first = -(-from_ns // step_ns) * step_ns
+    return list(range(first, to_ns, step_ns))

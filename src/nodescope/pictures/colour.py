@@ -5,11 +5,10 @@ from __future__ import annotations
 import zlib
 
 import numpy as np
-import numpy.typing as npt
+
+from nodescope.arrays import F64, U8
 
 Colour = tuple[int, int, int]
-U8 = npt.NDArray[np.uint8]
-F64 = npt.NDArray[np.float64]
 
 # From nothing to most. In both, brightness alone tells the order: for print, and for
 # eyes that see no red.

@@ -11,12 +11,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from nodescope.analysis.cores import CoreShares
+from nodescope.arrays import F64
 from nodescope.pictures.axis import add_legend, add_time_axis, render_time_axis
-from nodescope.pictures.colour import F64, FAINT, NIGHT, PAPER, one, ramp
+from nodescope.pictures.colour import FAINT, NIGHT, PAPER, one, ramp
 from nodescope.pictures.drawing import Box, Drawing, Raster
 from nodescope.pictures.terminal import Terminal
-from nodescope.pictures.text import clock, fit, percent
-from nodescope.quantities import format_duration
+from nodescope.pictures.text import fit, percent
+from nodescope.quantities import SECOND_NS, format_duration
+from nodescope.wall_time import format_time_of_day
 
 LABELS = 10
 PICTURE_COLUMNS = 1100
@@ -118,7 +120,7 @@ def _explain(shares: CoreShares, band: int, per_column: int, terminal: Terminal)
     if per_column > 1:
         spanned = format_duration(per_column * shares.interval_ns)
         said.append(f"a column the worst {interval} of {spanned}")
-    elif shares.interval_ns > 1_000_000_000:
+    elif shares.interval_ns > SECOND_NS:
         said.append(f"a column is {interval}")
     return ", ".join(said)
 
@@ -129,7 +131,7 @@ def render_hottest(shares: CoreShares, by: str, count: int = HOTTEST) -> list[st
     for hot in find_hottest(shares, by, count):
         pegged = f", {format_duration(hot.pegged_ns)} above 95 %" if hot.pegged_ns else ""
         lines.append(
-            f"core {hot.cpu:<4} {percent(hot.most):>8} {by} at {clock(hot.at_ns)}, "
+            f"core {hot.cpu:<4} {percent(hot.most):>8} {by} at {format_time_of_day(hot.at_ns)}, "
             f"mean {percent(hot.mean)}{pegged}"
         )
     return lines
@@ -159,7 +161,7 @@ def draw_cores(shares: CoreShares, by: str, heading: str) -> Drawing:
         for number, cpu in enumerate(shares.cpus):
             for at, value in enumerate(values[number].tolist()):
                 said = "not read" if value != value else f"{percent(value)} {by}"
-                title = f"core {cpu} · {clock(shares.from_ns + at * step)} · {said}"
+                title = f"core {cpu} · {format_time_of_day(shares.from_ns + at * step)} · {said}"
                 place = (left + at * cell, top + number * line, cell, line)
                 drawing.box(Box(*place, None, title))
     else:

@@ -7,21 +7,23 @@ fits, a sentence that says what.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from nodescope.analysis.cores import F64, CoreShares, coarsen
+from nodescope.analysis.cores import CoreShares, coarsen
 from nodescope.analysis.flame_rows import SEEN, FlameNames, FlameRows, prune, to_tree, whole
 from nodescope.analysis.heatmap import Heatmap
 from nodescope.analysis.top import TopEntry
-from nodescope.pictures.text import LONGEST_NAME, iso
+from nodescope.arrays import F64
+from nodescope.pictures.answer_size import LARGEST, cut, fit_list, size
+from nodescope.quantities import SECOND_NS
 from nodescope.recording.core_readings import STATES
-from nodescope.recording.events import Event
-from nodescope.recording.window import SECOND_NS
+from nodescope.records.details import Details, Json
+from nodescope.records.event import Event
+from nodescope.wall_time import format_moment
 
-LARGEST = 2_000_000  # bytes
 HEATMAP_CELLS = 250_000  # of at most seven digits and a comma
 CORES_CELLS = 280_000  # cores × intervals × states, of at most six characters and a comma
 MEMORY_CELLS = 4_000_000
@@ -33,17 +35,12 @@ _ROOT_BYTES = 200
 Answer = tuple[Any, str | None]
 
 
-def size(document: Any) -> int:
-    """Bytes as written."""
-    return len(json.dumps(document, separators=(",", ":")))
-
-
 def heatmap_document(heatmap: Heatmap) -> Answer:
     """`counts[column][row]`; `columns` are seconds after `from`."""
     width_s = heatmap.column_ns // SECOND_NS
     columns, rows = heatmap.counts.shape
     document = {
-        "from": iso(heatmap.from_ns),
+        "from": format_moment(heatmap.from_ns),
         "from_ns": heatmap.from_ns,
         "columns": list(range(0, columns * width_s, width_s)),
         "column_ns": heatmap.column_ns,
@@ -70,7 +67,7 @@ def cores_document(shares: CoreShares, asked_ns: int) -> Answer:
 def _cores(shares: CoreShares) -> dict[str, Any]:
     interval_s = shares.interval_ns / SECOND_NS
     document: dict[str, Any] = {
-        "from": iso(shares.from_ns),
+        "from": format_moment(shares.from_ns),
         "from_ns": shares.from_ns,
         "interval": int(interval_s) if interval_s.is_integer() else interval_s,
         "interval_ns": shares.interval_ns,
@@ -105,7 +102,7 @@ def top_document(entries: Sequence[TopEntry]) -> Answer:
     documents: list[dict[str, Any]] = []
     for entry in entries:
         document: dict[str, Any] = {
-            "name": _cut(entry.name),
+            "name": cut(entry.name),
             "samples": entry.samples,
             "share": round(entry.share, 6),
         }
@@ -113,10 +110,10 @@ def top_document(entries: Sequence[TopEntry]) -> Answer:
             document |= {
                 "self": entry.own,
                 "total": entry.samples,
-                "module": _cut(entry.module or ""),
+                "module": cut(entry.module or ""),
             }
         documents.append(document)
-    return _fitting(documents)
+    return fit_list(documents)
 
 
 def events_document(events: Sequence[Event]) -> Answer:
@@ -124,16 +121,16 @@ def events_document(events: Sequence[Event]) -> Answer:
     documents = [
         {
             "time_ns": event.time_ns,
-            "time": iso(event.time_ns),
-            "kind": _cut(event.kind),
-            "subject": _cut(event.subject),
-            "message": _cut(event.message, 4096),
+            "time": format_moment(event.time_ns),
+            "kind": cut(event.kind),
+            "subject": cut(event.subject),
+            "message": cut(event.message, 4096),
             "cpu": event.cpu,
             "details": _cut_details(event.details),
         }
         for event in reversed(events)
     ]
-    kept, said = _fitting(documents)
+    kept, said = fit_list(documents)
     return kept[::-1], said
 
 
@@ -155,7 +152,7 @@ def _cut_names(names: FlameNames, rows: FlameRows) -> FlameNames:
     """The names that occur, none longer than any answer repeats."""
     used = ((key, names.of[key]) for key in np.unique(rows.frame).tolist())
     return FlameNames(
-        {key: (_cut(module), _cut(name), kernel) for key, (module, name, kernel) in used}
+        {key: (cut(module), cut(name), kernel) for key, (module, name, kernel) in used}
     )
 
 
@@ -178,22 +175,9 @@ def _trim(tree: dict[str, Any]) -> None:
         node["children"] = []
 
 
-def _fitting(documents: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], str | None]:
-    room = LARGEST - 2
-    for number, document in enumerate(documents):
-        room -= size(document) + 1
-        if room < 0:
-            left = len(documents) - number
-            return documents[:number], f"{left:,} further ones are left out: an answer ends at 2 MB"
-    return documents, None
-
-
-def _cut_details(details: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The details of an event, if they are of a size that a person can read."""
-    if not details or len(json.dumps(details)) > 4096:
+def _cut_details(details: Details) -> dict[str, Json] | None:
+    """Return the details of an event, if they are of a size that a person can read."""
+    document = details.to_json()
+    if not document or len(json.dumps(document)) > 4096:
         return None
-    return dict(details)
-
-
-def _cut(text: str, longest: int = LONGEST_NAME) -> str:
-    return text if len(text) <= longest else text[: longest - 1] + "…"
+    return document

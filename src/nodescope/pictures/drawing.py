@@ -8,7 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from nodescope.pictures.colour import INK, LINE, SHEET, U8, Colour
+from nodescope.arrays import U8
+from nodescope.pictures.colour import INK, LINE, SHEET, Colour
 
 LETTER = 6.6  # width of a letter of 11 px, monospaced
 

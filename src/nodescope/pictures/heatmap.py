@@ -5,13 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from nodescope.analysis.heatmap import Heatmap
+from nodescope.arrays import F64, U8
 from nodescope.pictures.axis import add_legend, add_time_axis, render_time_axis
-from nodescope.pictures.colour import F64, FAINT, MARK, NIGHT, PAPER, U8, Colour, ramp
+from nodescope.pictures.colour import FAINT, MARK, NIGHT, PAPER, Colour, ramp
 from nodescope.pictures.drawing import Box, Drawing, Raster
 from nodescope.pictures.terminal import Terminal
-from nodescope.pictures.text import clock, fit
+from nodescope.pictures.text import fit
 from nodescope.quantities import format_duration
 from nodescope.recording.window import Window
+from nodescope.wall_time import format_time_of_day
 
 LABELS = 8  # columns of a terminal beside the picture
 PICTURE_COLUMNS = 1100
@@ -128,7 +130,8 @@ def draw_heatmap(heatmap: Heatmap, heading: str, marked: Window | None = None) -
         drawing.words(left - 8, top + height * (1 - part) + 4, label, FAINT, "end")
     totals = heatmap.counts.sum(axis=1).tolist()
     for number, total in enumerate(totals):
-        title = f"{clock(heatmap.from_ns + number * heatmap.column_ns)} · {total:,} samples"
+        at = format_time_of_day(heatmap.from_ns + number * heatmap.column_ns)
+        title = f"{at} · {total:,} samples"
         drawing.box(Box(left + number * cell, top, cell, height, None, title))
     to_ns = heatmap.from_ns + columns * heatmap.column_ns
     if marked is not None:

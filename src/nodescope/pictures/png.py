@@ -11,7 +11,8 @@ import zlib
 
 import numpy as np
 
-from nodescope.pictures.colour import INK, U8, Colour
+from nodescope.arrays import U8
+from nodescope.pictures.colour import INK, Colour
 from nodescope.pictures.drawing import Box, Drawing, Raster, Words
 from nodescope.pictures.glyphs import ADVANCE, HEIGHT, glyph
 from nodescope.pictures.text import fit, visible

@@ -13,12 +13,12 @@ from nodescope.analysis.cores import CoreShares
 from nodescope.analysis.heatmap import Heatmap
 from nodescope.analysis.top import TopEntry
 from nodescope.exchange.export.stacks import ChosenSamples, ExportedStacks, count, label
-from nodescope.pictures.text import iso
 from nodescope.recording.core_readings import STATES
-from nodescope.recording.events import Event
 from nodescope.recording.recording import Recording
 from nodescope.recording.window import Window
 from nodescope.records import Table
+from nodescope.records.event import Event
+from nodescope.wall_time import format_moment
 
 Batches = Iterable[dict[str, Any]]
 
@@ -56,7 +56,7 @@ def heatmap_rows(heatmap: Heatmap) -> ViewRows:
     schema = {"column_ns": "int64", "column": "string", "offset_ns": "int64", "samples": "int64"}
     batch = {
         "column_ns": column_ns,
-        "column": [iso(at) for at in column_ns.tolist()],
+        "column": [format_moment(at) for at in column_ns.tolist()],
         "offset_ns": (rows * height).astype(np.int64),
         "samples": heatmap.counts[columns, rows],
     }
@@ -74,7 +74,7 @@ def cores_rows(shares: CoreShares) -> ViewRows:
             times = shares.from_ns + known * shares.interval_ns
             yield {
                 "time_ns": times,
-                "time": [iso(at) for at in times.tolist()],
+                "time": [format_moment(at) for at in times.tolist()],
                 "cpu": np.full(len(known), cpu),
                 **{state: shares.shares[state][row][known] for state in STATES},
             }
@@ -85,14 +85,15 @@ def cores_rows(shares: CoreShares) -> ViewRows:
 def event_rows(events: Iterable[Event]) -> ViewRows:
     """One row per event."""
     listed = list(events)
+    details = [event.details.to_json() for event in listed]
     batch = {
         "time_ns": [event.time_ns for event in listed],
-        "time": [iso(event.time_ns) for event in listed],
+        "time": [format_moment(event.time_ns) for event in listed],
         "kind": [event.kind for event in listed],
         "subject": [event.subject for event in listed],
         "message": [event.message for event in listed],
         "cpu": [event.cpu for event in listed],
-        "details": [json.dumps(event.details) if event.details else None for event in listed],
+        "details": [json.dumps(each) if each else None for each in details],
     }
     schema = {"time_ns": "int64"} | dict.fromkeys(("time", "kind", "subject", "message"), "string")
     return ViewRows(schema | {"cpu": "int64", "details": "string"}, [batch])
@@ -118,7 +119,7 @@ def table_rows(
             taken = content.take(kept)
             yield {
                 "time_ns": times[kept],
-                "time": [iso(at) for at in times[kept].tolist()],
+                "time": [format_moment(at) for at in times[kept].tolist()],
                 **{name: taken.column(name).to_pylist() for name in types},
             }
 

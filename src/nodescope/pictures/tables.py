@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from nodescope.analysis.top import TopEntry
 from nodescope.pictures.colour import NIGHT, one
 from nodescope.pictures.terminal import Terminal, bar
-from nodescope.pictures.text import columns_of, fit, fit_end, iso, pad, percent, visible
-from nodescope.recording.events import Event
+from nodescope.pictures.text import columns_of, fit, fit_end, pad, percent, visible
+from nodescope.records.event import Event
+from nodescope.wall_time import format_moment
 
 
 def render_top(entries: Sequence[TopEntry], by: str, terminal: Terminal, left: int = 0) -> str:
@@ -63,10 +64,10 @@ def render_events(
             message = fit(message, room)
         if cores:
             message = f"{'' if event.cpu is None else event.cpu:>4}  {message}"
-        line = f"{iso(event.time_ns)}  {pad(a_kind, kind)}  {pad(a_subject, subject)}  {message}"
-        lines.append(line.rstrip())
+        about = f"{pad(a_kind, kind)}  {pad(a_subject, subject)}"
+        lines.append(f"{format_moment(event.time_ns)}  {about}  {message}".rstrip())
         if details and event.details:
-            pairs = (f"{name}={_plain(value)}" for name, value in event.details.items())
+            pairs = (f"{name}={_plain(value)}" for name, value in event.details.to_json().items())
             lines.append(terminal.faint(f"{'':<24}  {visible('  '.join(pairs), 4096)}"))
     return "\n".join(lines)
 

@@ -1,11 +1,9 @@
-"""Names as text that can do no harm, cut to what fits, and times as people read them."""
+"""Names as text that can do no harm, cut to what fits."""
 
 from __future__ import annotations
 
 import unicodedata
-from datetime import UTC, datetime
 
-SECOND_NS = 1_000_000_000
 LONGEST_NAME = 512  # characters of a name that any answer repeats
 
 # Controls, format characters (they turn text around), surrogates, line separators.
@@ -68,32 +66,8 @@ def pad(text: str, width: int) -> str:
     return fitting + " " * (width - columns_of(fitting))
 
 
-def iso(moment_ns: int) -> str:
-    """ISO 8601 in UTC, to the millisecond."""
-    seconds, rest = divmod(moment_ns, SECOND_NS)
-    stamp = datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
-    return f"{stamp}.{rest // 1_000_000:03d}Z"
-
-
-def clock(moment_ns: int) -> str:
-    """`12:00:05`, in UTC."""
-    return datetime.fromtimestamp(moment_ns // SECOND_NS, UTC).strftime("%H:%M:%S")
-
-
 def percent(ratio: float) -> str:
     """`6.5 %`; what is not zero never reads as zero."""
     if 0 < ratio < 0.0005:
         return "<0.1 %"
     return f"{100 * ratio:.1f} %"
-
-
-_STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400)
-
-
-def ticks(from_ns: int, to_ns: int, most: int) -> list[int]:
-    """Round moments between two others, at most `most` of them."""
-    length = max(to_ns - from_ns, 1)
-    step = next((s for s in _STEPS if length <= s * SECOND_NS * max(most, 1)), None)
-    step_ns = (step or -(-length // (SECOND_NS * max(most, 1)))) * SECOND_NS
-    first = -(-from_ns // step_ns) * step_ns
-    return list(range(first, to_ns, step_ns))

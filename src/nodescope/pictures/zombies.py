@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from nodescope.pictures.text import columns_of, fit_end, pad, visible
-from nodescope.quantities import format_bytes, format_duration
+from nodescope.quantities import MINUTE_NS, format_bytes, format_count, format_duration
 
 if TYPE_CHECKING:
     from nodescope.judgement.zombie_makers import Maker
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from nodescope.sources.memory_cgroups.pins import PinningFile
 
 _FEW = 5
-_RATE_NS = 60_000_000_000  # of a shorter time a rate per hour says nothing
+_RATE_NS = MINUTE_NS  # of a shorter time a rate per hour says nothing
 _MANY = 40
 _NAMED_FILES = 3  # of a folder
 _PATH_WIDTH = 56
@@ -47,7 +47,7 @@ def _headline(report: Report) -> str:
     verdict, count = report.verdict, report.look.count
     if count.dying is None:
         return f"UNKNOWN: {verdict.reasons[0]}"
-    number = f"{count.dying:,} dying memory cgroup{'' if count.dying == 1 else 's'}"
+    number = format_count(count.dying, "dying memory cgroup")
     if verdict.level == "healthy":
         word = "none" if count.dying == 0 else number
         return f"HEALTHY: {word} (removed, but still held); a warning from {verdict.warn_at:,}"
@@ -198,8 +198,8 @@ def _files(report: Report) -> list[str]:
     for (parent, folder, kind), files in folders[:_MANY]:
         amount = format_bytes(sum(file.bytes for file in files))
         lines.append(
-            f"  {visible(parent)}: {amount} of {_KINDS[kind]} in {len(files):,} "
-            f"file{'' if len(files) == 1 else 's'} in {visible(folder)}"
+            f"  {visible(parent)}: {amount} of {_KINDS[kind]} "
+            f"in {format_count(len(files), 'file')} in {visible(folder)}"
         )
         named = [_named(file) for file in files[:_NAMED_FILES]]
         if len(files) > len(named):

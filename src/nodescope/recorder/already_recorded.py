@@ -8,15 +8,17 @@ whose lines are still to be told.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from nodescope.archive.reader import Archive, Segment
 from nodescope.errors import ArchiveError
+from nodescope.records.details import DeclaredDetails, parse_details
+from nodescope.records.event import details_of_kind
+from nodescope.records.event_details import KernelLineDetails, ZombieDetails
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,21 +52,26 @@ def read_told(archive: Path, boot_id: str) -> Told:
     return Told(events=events or frozenset())
 
 
-def read_told_names(archive: Path, key: str, since_wall_ns: int) -> set[str]:
-    """What events told since then have in their details under `key`."""
+def read_told_names(
+    archive: Path,
+    declared: type[DeclaredDetails],
+    name: Callable[[DeclaredDetails], str | None],
+    since_wall_ns: int,
+) -> set[str]:
+    """Return the names that events told since then have in their details."""
     try:
         segments = Archive.open(archive).segments()
     except ArchiveError:
         return set()
-    found: set[Any] = set()
+    found: set[str | None] = set()
     for segment in reversed(segments):
         try:
             if segment.wall_to_ns < since_wall_ns:
                 continue
-            found |= _details(segment, key)
+            found |= {name(each) for each in _read_details(segment, declared)}
         except ArchiveError:
             continue  # a damaged one costs its own
-    return {each for each in found if isinstance(each, str)}
+    return {each for each in found if each is not None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,23 +110,35 @@ def read_told_zombies(archive: Path, boot_id: str) -> ToldZombies | None:
     """What was told of this boot; None: nothing."""
     least: int | None = None
     for segment in _segments_of(archive, boot_id):
-        event = _last_crossing(segment)
-        after_ns = -1 if event is None else event["time_ns"]
+        crossing = _last_crossing(segment)
+        after_ns = -1 if crossing is None else crossing.time_ns
         counts = _rows(segment, "memory_cgroups", "time_ns", "dying")
         since = [row["dying"] for row in counts if row["time_ns"] > after_ns]
         least = min([n for n in (least, *since) if n is not None], default=None)
-        if event is not None:
-            details = json.loads(event["details"])
-            dying = int(details["dying"])
-            told = dying if least is None else min(dying, least)
-            return ToldZombies(event["kind"], int(details["threshold"]), dying, told)
+        if crossing is not None:
+            told = crossing.dying if least is None else min(crossing.dying, least)
+            return ToldZombies(crossing.kind, crossing.threshold, crossing.dying, told)
     return None
 
 
-def _last_crossing(segment: Segment) -> dict[str, Any] | None:
-    rows = _rows(segment, "events", "time_ns", "kind", "details")
-    crossings = [row for row in rows if row["kind"].startswith("zombies_") and row["details"]]
-    return max(crossings, key=lambda row: row["time_ns"], default=None)
+class _Crossing(NamedTuple):
+    """A threshold that was passed."""
+
+    time_ns: int
+    kind: str
+    threshold: int
+    dying: int
+
+
+def _last_crossing(segment: Segment) -> _Crossing | None:
+    crossings = []
+    for row in _rows(segment, "events", "time_ns", "kind", "details"):
+        if details_of_kind(row["kind"]) is ZombieDetails:
+            told = parse_details(ZombieDetails, row["details"])
+            if told.threshold is not None and told.dying is not None:
+                crossing = _Crossing(row["time_ns"], row["kind"], told.threshold, told.dying)
+                crossings.append(crossing)
+    return max(crossings, default=None)
 
 
 def read_told_loops(archive: Path, boot_id: str, since_ns: int, restarts: int) -> set[str]:
@@ -161,13 +180,15 @@ def _rows(segment: Segment, table: str, *columns: str) -> list[dict[str, Any]]:
 
 
 def _event_sequences(segment: Segment) -> frozenset[int]:
-    return frozenset(each for each in _details(segment, "sequence") if isinstance(each, int))
+    lines = (each.sequence for each in _read_details(segment, KernelLineDetails))
+    return frozenset(each for each in lines if each is not None)
 
 
-def _details(segment: Segment, key: str) -> set[Any]:
-    quoted = json.dumps(key)
-    return {
-        json.loads(text).get(key)
-        for text in segment.read("events", ["details"]).column("details").to_pylist()
-        if text is not None and quoted in text
-    }
+def _read_details(segment: Segment, declared: type[DeclaredDetails]) -> Iterator[DeclaredDetails]:
+    """Yield the details of the events whose kind has details of a class."""
+    table = segment.read("events", ["kind", "details"])
+    columns = (table.column(name).to_pylist() for name in ("kind", "details"))
+    for kind, text in zip(*columns, strict=True):
+        known = details_of_kind(kind)
+        if text is not None and issubclass(known, declared):
+            yield parse_details(known, text)

@@ -11,7 +11,9 @@ import ctypes
 import os
 from pathlib import Path
 
-LATELY_NS = 10_000_000_000
+from nodescope.quantities import SECOND_NS
+
+LATELY_NS = 10 * SECOND_NS
 _ACCESS = 0x1  # inotify(7): IN_ACCESS
 _EVENTS_BYTES = 1 << 16
 

@@ -14,14 +14,16 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 
-WINDOW_NS = 60_000_000_000
-GRACE_NS = 20_000_000_000  # start-up reads symbols; that is paid once
+from nodescope.quantities import HOUR_NS, MINUTE_NS, SECOND_NS
+
+WINDOW_NS = MINUTE_NS
+GRACE_NS = 20 * SECOND_NS  # start-up reads symbols; that is paid once
 LADDER_HZ = (49, 23, 11, 5)
 HELPED = 0.8  # of the cost before, at most, after a step that was worth it
 RISEN = 1.5  # of the cost that no step brought down: more is another trouble
 ROOM = 0.9  # of the limit, at most, that the higher rate is expected to cost
-PATIENCE_NS = 600_000_000_000
-MOST_PATIENCE_NS = 4 * 3600_000_000_000
+PATIENCE_NS = 10 * MINUTE_NS
+MOST_PATIENCE_NS = 4 * HOUR_NS
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,10 +21,12 @@ from nodescope.archive.retention import (
     write_frozen,
 )
 from nodescope.clock import ClockPair
-from nodescope.recorder.observation import SECOND_NS, Event
+from nodescope.quantities import MINUTE_NS, SECOND_NS
+from nodescope.records.event import Event
+from nodescope.records.event_details import FrozenDetails
 
 AROUND_NS = 300 * SECOND_NS
-LONGEST_NS = 1800 * SECOND_NS
+LONGEST_NS = 30 * MINUTE_NS
 MOST = 24
 _SLACK_NS = 60 * SECOND_NS  # a range that grows is written once a minute, not with each event
 
@@ -107,10 +109,10 @@ def _tell(frozen: Frozen, event: Event, now: ClockPair) -> Event:
         "frozen",
         frozen.id,
         f"ten minutes around {event.kind} on {event.subject} are kept beyond retention",
-        details={
-            "kind": event.kind,
-            "subject": event.subject,
-            "from_ns": frozen.from_ns,
-            "to_ns": frozen.to_ns,
-        },
+        details=FrozenDetails(
+            kind=event.kind,
+            subject=event.subject,
+            from_ns=frozen.from_ns,
+            to_ns=frozen.to_ns,
+        ),
     )

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from nodescope.archive.marks import MOST_CHARACTERS, Mark
 from nodescope.clock import SystemClock, read_pair
-from nodescope.sources.node.identity import read_text
+from nodescope.sources.kernel_files import read_text
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 

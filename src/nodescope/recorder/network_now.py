@@ -12,11 +12,12 @@ import numpy as np
 from nodescope.analysis.counters import Array
 from nodescope.analysis.network import Network, derive_network
 from nodescope.errors import SourceAbsent
-from nodescope.recorder.observation import SECOND_NS, Observer, Setting
+from nodescope.quantities import SECOND_NS
+from nodescope.recorder.observer import Observer, Setting
 from nodescope.recorder.observers import nics, softnet
-from nodescope.recording.events import Event
 from nodescope.recording.window import Window
 from nodescope.records import TABLES
+from nodescope.records.event import Event
 from nodescope.sources.places import Places
 
 
@@ -72,7 +73,4 @@ def _ask(observer: Observer, now_ns: int, said: _Said, events: list[Event]) -> N
         return
     for table, rows in answer.rows.items():
         said.rows.setdefault(table, []).extend(rows)
-    events.extend(
-        Event(each.time_ns, each.kind, each.subject, each.message, each.cpu, each.details)
-        for each in answer.events
-    )
+    events.extend(answer.events)

@@ -20,15 +20,10 @@ from typing import Any
 
 from nodescope.clock import Clock
 from nodescope.errors import NodescopeError, SourceAbsent
-from nodescope.quantities import format_duration
-from nodescope.recorder.log import EventLog
-from nodescope.recorder.observation import (
-    SECOND_NS,
-    Event,
-    Observation,
-    Observer,
-    columns_of,
-)
+from nodescope.ingest.observation import Observation, columns_of
+from nodescope.quantities import SECOND_NS, format_duration
+from nodescope.recorder.event_log import EventLog
+from nodescope.recorder.observer import Observer
 from nodescope.records import EVENT_KINDS
 
 _RETRY_NS = 300 * SECOND_NS
@@ -212,7 +207,7 @@ class Observing:
                     f"took {ratio:.2%} of a core: asked every "
                     f"{format_duration(account.interval_ns)} from now on"
                 )
-                self._log.add(Event(now_ns, "source_eased", account.name, message, loud=True))
+                self._log.event(now_ns, "source_eased", account.name, message)
             self._rows.setdefault("source_costs", []).append(
                 {
                     "time_ns": now_ns,

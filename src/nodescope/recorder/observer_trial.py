@@ -10,8 +10,9 @@ import time
 from dataclasses import dataclass
 
 from nodescope.errors import NodescopeError, SourceAbsent, SourceDenied
+from nodescope.ingest.observation import Observation
 from nodescope.quantities import format_duration
-from nodescope.recorder.observation import Observation, Setting
+from nodescope.recorder.observer import Setting
 from nodescope.recorder.observers.catalogue import CATALOGUE, ObserverEntry, make_observers
 from nodescope.sources.access import Access, State
 from nodescope.sources.access.perf_verdicts import MOUNT_TRACEFS, TRACEFS_VOLUME

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from nodescope.quantities import HOUR_NS, SECOND_NS
 from nodescope.sources.places import Places
 
-SECOND_NS = 1_000_000_000
 MAX_FREQUENCY_HZ = 10_000
 
 
@@ -24,7 +24,7 @@ class RecorderOptions:
     segment_ns: int = 120 * SECOND_NS
     flush_ns: int = 5 * SECOND_NS
     tick_ns: int = 100_000
-    retention_age_ns: int = 12 * 3600 * SECOND_NS
+    retention_age_ns: int = 12 * HOUR_NS
     retention_bytes: int = 4 << 30
     budget_cpu_ratio: float = 0.01
     budget_cpu_ratio_per_further_core: float = 0.0005

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from nodescope.clock import ClockPair
+from nodescope.clock import CLOCK_STEP_NS, ClockPair
 
-STEP_NS = 50_000_000
 _SLEW = 0.0006  # adjtime slews at 500 ppm at most; the rest is reading error
 
 
@@ -37,4 +36,4 @@ class ClockWatch:
         moved = pair.offset_ns - self.pair.offset_ns
         passed = pair.monotonic_ns - self.pair.monotonic_ns
         self.pair = pair
-        return moved if abs(moved) > STEP_NS + _SLEW * passed else 0
+        return moved if abs(moved) > CLOCK_STEP_NS + _SLEW * passed else 0

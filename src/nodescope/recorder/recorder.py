@@ -18,16 +18,16 @@ from typing import Any
 from nodescope.archive.writer import ArchiveWriter
 from nodescope.clock import Clock, ClockPair, SystemClock, read_pair
 from nodescope.errors import ArchiveError, ArchiveFull, UsageError
-from nodescope.quantities import format_bytes, format_duration
+from nodescope.quantities import SECOND_NS, format_bytes, format_duration
 from nodescope.recorder import footprint
 from nodescope.recorder.archive_followers import Readers
 from nodescope.recorder.budget import Budget
+from nodescope.recorder.event_log import EventLog
 from nodescope.recorder.freeze import Freezing
-from nodescope.recorder.log import EventLog
 from nodescope.recorder.notify import Notifier
-from nodescope.recorder.observation import Observer
+from nodescope.recorder.observer import Observer
 from nodescope.recorder.observer_schedule import Observing
-from nodescope.recorder.options import SECOND_NS, RecorderOptions
+from nodescope.recorder.options import RecorderOptions
 from nodescope.recorder.pace import ClockWatch, Pace
 from nodescope.recorder.samples.core_times import CoreTimes
 from nodescope.recorder.samples.intake import MAX_UNDECODED_BYTES, Intake
@@ -252,7 +252,6 @@ class Recorder:
                 "clock_step",
                 "wall clock",
                 f"the wall clock was set {way} by {format_duration(abs(step))}",
-                loud=True,
             )
             self._append_heartbeat()
 
@@ -340,12 +339,12 @@ class Recorder:
                 f"what is frozen takes {format_bytes(frozen)}, over --retention-size "
                 f"{format_bytes(limit)}, and is kept until it is unfrozen"
             )
-            self._log.event(now, "retention_exceeded", "archive", message, loud=True)
+            self._log.event(now, "retention_exceeded", "archive", message)
         self._frozen_too_much = frozen > limit
 
     def _pause(self, now: int, error: ArchiveFull) -> None:
         self._paused_ns = now
-        self._log.event(now, "paused", "archive", f"recording is paused: {error.reason}", loud=True)
+        self._log.event(now, "paused", "archive", f"recording is paused: {error.reason}")
         self._notifier.status("paused: the disk is full")
 
     def _resume(self, now: int) -> bool:
@@ -358,7 +357,7 @@ class Recorder:
         except ArchiveFull:
             return False
         self._log.gap(self._paused_ns, now, "all", "no room on the device")
-        self._log.event(now, "resumed", "archive", "there is room again", loud=True)
+        self._log.event(now, "resumed", "archive", "there is room again")
         self._notifier.status(self._intake.describe())
         self._intake.forget(now)
         self._observing.forget()

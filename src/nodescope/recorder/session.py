@@ -11,7 +11,7 @@ from nodescope.errors import UsageError
 from nodescope.quantities import format_cpu_list
 from nodescope.recorder import footprint
 from nodescope.recorder.notify import Notifier
-from nodescope.recorder.observation import Setting
+from nodescope.recorder.observer import Setting
 from nodescope.recorder.observers.catalogue import make_observers
 from nodescope.recorder.options import MAX_FREQUENCY_HZ, RecorderOptions
 from nodescope.recorder.recorder import Progress, Recorder

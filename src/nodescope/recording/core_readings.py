@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from nodescope.recording.part import Part, Parts, overlapping, run_of
-from nodescope.recording.window import SECOND_NS, Window
+from nodescope.arrays import I64
+from nodescope.quantities import SECOND_NS
+from nodescope.recording.part import Part, Parts, overlapping
+from nodescope.recording.window import Window
 
-I64 = npt.NDArray[np.int64]
 STATES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
 NEIGHBOUR_NS = 10 * SECOND_NS  # a rate at the edge of a window needs the reading beyond it
 
@@ -35,8 +35,8 @@ def read_core_readings(parts: Parts, window: Window) -> Iterator[CoreReadings]:
     before: CoreReadings | None = None
     run: tuple[str, int] | None = None
     for part in overlapping(parts, wide):
-        same = run == run_of(part)
-        run = run_of(part)
+        same = run == part.description.run
+        run = part.description.run
         readings = _read(part, wide)
         if same and before is not None and len(before.cpu):
             readings = _joined(before, readings)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from nodescope.recording.gaps import read_part_gaps
-from nodescope.recording.part import Part, Parts, may_hold_events, overlapping, run_of
+from nodescope.recording.part import Part, Parts, may_hold_events, overlapping
 from nodescope.recording.window import Window
 from nodescope.records import TABLES
 from nodescope.records.recorder import Gap
@@ -91,7 +91,7 @@ def _observes(part: Part, table: str, asked: dict[tuple[str, int], frozenset[str
         cost = part.description.cost
         return "samples" in tables or bool(cost is not None and cost.frequency_hz)
     observer = TABLES[table].observer
-    return observer is not None and observer in asked.get(run_of(part), ())
+    return observer is not None and observer in asked.get(part.description.run, ())
 
 
 def _observers_by_run(parts: Iterable[Part]) -> dict[tuple[str, int], frozenset[str]]:
@@ -100,7 +100,8 @@ def _observers_by_run(parts: Iterable[Part]) -> dict[tuple[str, int], frozenset[
     for part in parts:
         if "source_costs" in part.description.tables:
             names = part.read("source_costs", ["source"]).column("source").unique().to_pylist()
-            asked[run_of(part)] = asked.get(run_of(part), frozenset()) | frozenset(names)
+            run = part.description.run
+            asked[run] = asked.get(run, frozenset()) | frozenset(names)
     return asked
 
 
@@ -118,7 +119,8 @@ def _bridge(spans: tuple[Window, ...], parts: Sequence[Part]) -> tuple[Window, .
     joints = [
         Window(before.wall_to_ns, after.wall_from_ns + 1)
         for before, after in pairwise(ordered)
-        if run_of(before) == run_of(after) and before.wall_to_ns < after.wall_from_ns
+        if before.description.run == after.description.run
+        and before.wall_to_ns < after.wall_from_ns
     ]
     return _join([*spans, *joints])
 

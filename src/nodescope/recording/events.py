@@ -2,27 +2,13 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Iterator
 
 import numpy as np
 
 from nodescope.recording.part import Parts, may_hold_events
 from nodescope.recording.window import Window
-
-
-@dataclass(frozen=True, slots=True)
-class Event:
-    """One row of `events`, on the wall clock."""
-
-    time_ns: int
-    kind: str
-    subject: str
-    message: str
-    cpu: int | None = None
-    details: Mapping[str, Any] = field(default_factory=dict)
+from nodescope.records.event import Event, parse_event_details
 
 
 def read_events(parts: Parts, window: Window) -> Iterator[Event]:
@@ -37,16 +23,6 @@ def read_events(parts: Parts, window: Window) -> Iterator[Event]:
         if inside:
             columns = [table.column(name).to_pylist() for name in names[1:]]
             for row in inside:
-                kind, subject, message, cpu, details = (column[row] for column in columns)
-                yield Event(int(times[row]), kind, subject, message, cpu, _parse_details(details))
-
-
-def _parse_details(text: str | None) -> dict[str, Any]:
-    """Return the details of an event; an archive may be hostile, so nothing is taken on trust."""
-    if text is None:
-        return {}
-    try:
-        details = json.loads(text)
-    except (ValueError, RecursionError):
-        return {}
-    return details if isinstance(details, dict) else {}
+                kind, subject, message, cpu, text = (column[row] for column in columns)
+                details = parse_event_details(kind, text)
+                yield Event(int(times[row]), kind, subject, message, cpu, details)

@@ -7,13 +7,12 @@ implement it; whoever reads sees no difference.
 
 from __future__ import annotations
 
-import calendar
-import time
 from collections.abc import Sequence
 from typing import Any, Protocol
 
 from nodescope.archive.description import Description
-from nodescope.recording.window import SECOND_NS, Window
+from nodescope.archive.layout import parse_opened_ns
+from nodescope.recording.window import Window
 
 
 class Part(Protocol):
@@ -72,19 +71,8 @@ def find_history(parts: Parts, from_ns: int) -> Window:
     return Window(min([from_ns, *(each for each in since if each is not None)]), from_ns)
 
 
-def is_same_run(before: Part, after: Part) -> bool:
-    """Decide whether one run of a recorder made both parts."""
-    return run_of(before) == run_of(after)
-
-
-def run_of(part: Part) -> tuple[str, int]:
-    """Return what tells the runs of recorders apart."""
-    start = part.description.start
-    return start.boot_id, start.run_ns
-
-
 def _overlaps(part: Part, window: Window) -> bool:
-    if part.is_open and window.to_ns <= _named_ns(part.name):
+    if part.is_open and window.to_ns <= parse_opened_ns(part.name):
         return False  # known without reading it
     return part.wall_from_ns < window.to_ns and part.wall_to_ns >= window.from_ns
 
@@ -92,9 +80,3 @@ def _overlaps(part: Part, window: Window) -> bool:
 def _remembers(part: Part, window: Window) -> bool:
     since = part.description.wall_history_ns
     return since is not None and since < window.to_ns and window.from_ns < part.wall_from_ns
-
-
-def _named_ns(name: str) -> int:
-    """Return when a segment was opened, by its name."""
-    stamp = name.partition("-")[2]
-    return calendar.timegm(time.strptime(stamp, "%Y%m%dT%H%M%SZ")) * SECOND_NS

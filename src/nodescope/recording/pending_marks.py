@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from nodescope.archive.marks import list_marks, read_mark
+from nodescope.archive.marks import list_marks, mark_event, read_mark
 from nodescope.errors import ArchiveError
-from nodescope.recording.events import Event
 from nodescope.recording.window import Window
+from nodescope.records.event import Event
+from nodescope.records.event_details import MarkDetails
 
 
 def read_waiting(root: Path) -> list[Event]:
@@ -20,8 +21,7 @@ def read_waiting(root: Path) -> list[Event]:
         except ArchiveError:
             continue
         if mark is not None:
-            details = {"mark": mark.id, "user": mark.user}
-            events.append(Event(mark.wall_ns, mark.kind, mark.subject, mark.text, details=details))
+            events.append(mark_event(mark, mark.wall_ns))
     return events
 
 
@@ -33,11 +33,11 @@ def with_waiting(
     `to_now` is for a window that ends where the recording does: what was marked
     since then belongs to it.
     """
-    told = {event.details.get("mark") for event in events}
+    told = {event.get(MarkDetails).mark for event in events}
     new = [
         event
         for event in waiting
-        if event.details.get("mark") not in told
+        if event.get(MarkDetails).mark not in told
         and event.time_ns >= window.from_ns
         and (to_now or event.time_ns < window.to_ns)
     ]

@@ -15,12 +15,13 @@ from pathlib import Path
 from nodescope.archive.reader import Archive
 from nodescope.recording.core_readings import CoreReadings, count_cores, read_core_readings
 from nodescope.recording.coverage import Coverage, find_coverage
-from nodescope.recording.events import Event, read_events
+from nodescope.recording.events import read_events
 from nodescope.recording.gaps import read_gaps
 from nodescope.recording.part import Part, Parts, find_history, overlapping
 from nodescope.recording.rows import read_rows, read_state
 from nodescope.recording.sample_columns import SampleColumns
 from nodescope.recording.window import TimeExtent, Window
+from nodescope.records.event import Event
 from nodescope.records.recorder import Gap
 from nodescope.records.table import RowType
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from nodescope.quantities import SECOND_NS
 from nodescope.recording.part import Part, Parts, overlapping
-from nodescope.recording.window import SECOND_NS, Window
+from nodescope.recording.window import Window
 from nodescope.records.table import RowType
 
 LONGEST_STATE_NS = 7200 * SECOND_NS  # what was last known longer ago says nothing of now

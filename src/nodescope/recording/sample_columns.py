@@ -15,14 +15,10 @@ import numpy.typing as npt
 
 from nodescope.archive.function_paths import FunctionPaths, Runs
 from nodescope.archive.schema import text_indices
+from nodescope.arrays import I16, I32, I64, U64, Bool
 from nodescope.errors import CorruptSegment
 from nodescope.recording.part import Part
 
-I64 = npt.NDArray[np.int64]
-U64 = npt.NDArray[np.uint64]
-Small = npt.NDArray[np.int16]
-I32 = npt.NDArray[np.int32]
-Bool = npt.NDArray[np.bool_]
 Rows = TypeVar("Rows", npt.NDArray[np.int32], npt.NDArray[np.int64])
 
 
@@ -40,7 +36,7 @@ class WidePaths:
     """Wide paths of a segment in depth-first order; a root stands before its paths."""
 
     root: I64  # a core, or a code in `names`; -1: not known
-    depth: Small
+    depth: I16
     frame: I64  # row of `frames`; -1 at depth 0
     samples: I64
     id: U64
@@ -182,7 +178,7 @@ class SampleColumns:
         return self.segment.read("stacks")
 
     @cached_property
-    def depth(self) -> Small:
+    def depth(self) -> I16:
         """Depth of each row of `stacks`, in depth-first order."""
         return self._checked_tree(self._stacks.column("depth").to_numpy(), "stacks")
 
@@ -204,7 +200,7 @@ class SampleColumns:
         return self.segment.read("trunk")
 
     @cached_property
-    def trunk_depth(self) -> Small:
+    def trunk_depth(self) -> I16:
         """Depth of each row of `trunk`, in depth-first order."""
         return self._checked_tree(self._trunk.column("depth").to_numpy(), "trunk")
 
@@ -298,7 +294,7 @@ class SampleColumns:
             columns = tuple(each[rows] for each in columns)  # type: ignore[assignment]
         return WidePaths(*columns, names)
 
-    def _checked_tree(self, depth: Small, table: str) -> Small:
+    def _checked_tree(self, depth: I16, table: str) -> I16:
         if len(depth) and not _is_tree(depth):
             path = self.segment.where(table)
             raise CorruptSegment(path, "its depths are not those of a tree")
@@ -317,7 +313,7 @@ class SampleColumns:
         return _numbers(self.segment.read(table, [name]), name)
 
 
-def _is_tree(depth: Small) -> bool:
+def _is_tree(depth: I16) -> bool:
     if depth[0] != 0 or depth.min() < 0 or depth.max() == np.iinfo(np.int16).max:
         return False
     return not (depth[1:] > depth[:-1] + np.int16(1)).any()

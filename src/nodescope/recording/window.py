@@ -8,9 +8,9 @@ from functools import cached_property
 from typing import Protocol
 
 from nodescope.errors import UsageError
+from nodescope.quantities import SECOND_NS
 from nodescope.records.view import Last, Moment, When
 
-SECOND_NS = 1_000_000_000
 MARGIN_NS = 5 * SECOND_NS  # around a moment for which none is given
 
 

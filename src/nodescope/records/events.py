@@ -1,90 +1,169 @@
-"""Every kind of event, declared once: what it means, and whether it is serious.
+"""Every kind of event, declared once: what it means, its details, and how it is treated.
 
 Serious events freeze the minutes around them, so that retention spares what a
-person will want to look at.
+person will want to look at. Loud ones are also reported on the recorder's standard error.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from nodescope.records.details import Details
+from nodescope.records.event_details import (
+    CarrierDetails,
+    ContainerDetails,
+    ContainerExitDetails,
+    ContainerLoopDetails,
+    ContainerStartDetails,
+    FrozenDetails,
+    HungTaskDetails,
+    JobDetails,
+    KernelLineDetails,
+    MarkDetails,
+    MovedInterruptDetails,
+    NicDetails,
+    NicKeepaliveDetails,
+    NicRecoveryDetails,
+    NicResetDetails,
+    NicTransmitDetails,
+    OomKillDetails,
+    PeggedCoreDetails,
+    RcuStallDetails,
+    SoftLockupDetails,
+    StarvedCoreDetails,
+    UnitChildDetails,
+    UnitLinesDetails,
+    UnitRunDetails,
+    WorkItemDetails,
+    WorkPoolDetails,
+    ZombieDetails,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Lag:
+    """The most seconds from a core that is free again to the first report, and why."""
+
+    seconds: int
+    why: str
+
+
+_DRIVER = Lag(3, "the driver looks once a second, and a core that is free serves its queue")
+_RESET = Lag(5, "a reset comes within two seconds of what the driver saw")
+_LATER = Lag(15, "the driver would have given up sooner")
+_WATCHDOG = Lag(3, "the kernel tells it while it lasts")
+_PACKETS = Lag(3, "packets are served as soon as the core is free")
+_JOB = Lag(20, "a job gives up sooner")
+
 
 @dataclass(frozen=True, slots=True)
 class EventKind:
-    """One kind of event."""
+    """One kind of event.
+
+    A kind with a `rank` is a symptom: a diagnosis explains it. The lowest rank of an
+    incident names it, as the harm a person was paged for. `lag` bounds how long after a
+    pegged core was free again the event may still be put down to that core.
+    """
 
     name: str
     help: str
+    details: type[Details] = Details
     serious: bool = False
+    loud: bool = False
+    rank: int | None = None
+    lag: Lag | None = None
+
+    @property
+    def of_nic(self) -> bool:
+        """Whether it is about a network device, as its details say."""
+        return issubclass(self.details, NicDetails)
 
 
 _KINDS = (
     # the recorder about itself
     EventKind("recorder_started", "the recorder started"),
     EventKind("recorder_stopped", "the recorder ended cleanly"),
-    EventKind("source_denied", "a source may not be read"),
+    EventKind("source_denied", "a source may not be read", loud=True),
     EventKind("source_degraded", "a source tells less than it could"),
-    EventKind("rate_lowered", "the recorder sampled less, to keep its budget"),
-    EventKind("rate_restored", "sampling less had not helped"),
-    EventKind("rate_raised", "the recorder samples more again: its cost allows it"),
-    EventKind("source_eased", "a source is asked less often, to keep the budget"),
-    EventKind("paused", "recording paused for want of room"),
-    EventKind("resumed", "recording went on"),
+    EventKind("rate_lowered", "the recorder sampled less, to keep its budget", loud=True),
+    EventKind("rate_restored", "sampling less had not helped", loud=True),
+    EventKind("rate_raised", "the recorder samples more again: its cost allows it", loud=True),
+    EventKind("source_eased", "a source is asked less often, to keep the budget", loud=True),
+    EventKind("paused", "recording paused for want of room", loud=True),
+    EventKind("resumed", "recording went on", loud=True),
     EventKind("throttled", "the kernel throttled sampling"),
-    EventKind("clock_step", "the wall clock was set"),
-    EventKind("cpu_offline", "a core went offline"),
+    EventKind("clock_step", "the wall clock was set", loud=True),
+    EventKind("cpu_offline", "a core went offline", loud=True),
     EventKind("cpu_online", "a core came online"),
-    EventKind("frozen", "the minutes around an event were frozen"),
+    EventKind("frozen", "the minutes around an event were frozen", FrozenDetails),
     EventKind("thawed", "what the recorder had frozen by itself was let go, for want of room"),
-    EventKind("retention_exceeded", "what is frozen is more than is to be kept"),
+    EventKind("retention_exceeded", "what is frozen is more than is to be kept", loud=True),
     EventKind("import", "a file was imported"),
     # the kernel's log
     EventKind("kernel", "a line of an imported kernel log that has no kind of its own"),
     EventKind("journal", "a line of an imported journal"),
-    EventKind("nic_tx_timeout", "a transmit queue timed out", serious=True),
+    EventKind("nic_tx_timeout", "a transmit queue timed out",
+              NicTransmitDetails, serious=True, rank=40, lag=_DRIVER),
     EventKind("nic_poll_starved", "the driver says its poll was scheduled and not run",
-              serious=True),
-    EventKind("nic_tx_late", "transmitted packets were not completed in time"),
-    EventKind("nic_keepalive_lost", "the device's keep-alive did not come", serious=True),
-    EventKind("nic_reset", "the driver resets its device", serious=True),
-    EventKind("nic_reset_done", "the reset is over"),
-    EventKind("nic_reset_failed", "the reset failed", serious=True),
-    EventKind("nic_event_recovered", "the driver recovered lost completions"),
-    EventKind("nic_health", "the device's health is compromised", serious=True),
-    EventKind("soft_lockup", "a core did not schedule for many seconds", serious=True),
-    EventKind("hard_lockup", "a core did not serve interrupts for many seconds", serious=True),
-    EventKind("rcu_stall", "a core held up RCU", serious=True),
-    EventKind("hung_task", "a task was blocked for minutes", serious=True),
-    EventKind("workqueue_hogged", "a work item hogged its core"),
-    EventKind("workqueue_lockup", "a pool of work items made no progress", serious=True),
-    EventKind("oom_kill", "the kernel killed a task for want of memory", serious=True),
+              NicDetails, serious=True, rank=110, lag=_DRIVER),
+    EventKind("nic_tx_late", "transmitted packets were not completed in time", NicTransmitDetails),
+    EventKind("nic_keepalive_lost", "the device's keep-alive did not come",
+              NicKeepaliveDetails, serious=True, rank=50, lag=_DRIVER),
+    EventKind("nic_reset", "the driver resets its device",
+              NicResetDetails, serious=True, rank=20, lag=_RESET),
+    EventKind("nic_reset_done", "the reset is over", NicResetDetails),
+    EventKind("nic_reset_failed", "the reset failed",
+              NicResetDetails, serious=True, rank=30, lag=_LATER),
+    EventKind("nic_event_recovered", "the driver recovered lost completions", NicRecoveryDetails),
+    EventKind("nic_health", "the device's health is compromised",
+              NicDetails, serious=True, rank=60, lag=_LATER),
+    EventKind("soft_lockup", "a core did not schedule for many seconds",
+              SoftLockupDetails, serious=True, rank=80, lag=_WATCHDOG),
+    EventKind("hard_lockup", "a core did not serve interrupts for many seconds",
+              KernelLineDetails, serious=True, rank=70, lag=_WATCHDOG),
+    EventKind("rcu_stall", "a core held up RCU",
+              RcuStallDetails, serious=True, rank=90, lag=_WATCHDOG),
+    EventKind("hung_task", "a task was blocked for minutes",
+              HungTaskDetails, serious=True, rank=100, lag=_WATCHDOG),
+    EventKind("workqueue_hogged", "a work item hogged its core", WorkItemDetails),
+    EventKind("workqueue_lockup", "a pool of work items made no progress",
+              WorkPoolDetails, serious=True),
+    EventKind("oom_kill", "the kernel killed a task for want of memory",
+              OomKillDetails, serious=True),
     # the node
-    EventKind("core_held", "one core was in the kernel for three seconds or more", serious=True),
-    EventKind("core_starved", "a core that serves packets made no progress", serious=True),
+    EventKind("core_held", "one core was in the kernel for three seconds or more",
+              PeggedCoreDetails, serious=True, rank=130),
+    EventKind("core_starved", "a core that serves packets made no progress",
+              StarvedCoreDetails, serious=True, rank=120, lag=_PACKETS),
     # Both thresholds: who makes them is seen while they pile up, which may be weeks before
     # the second one is passed.
-    EventKind("zombies_warn", "removed memory cgroups passed the first threshold", serious=True),
+    EventKind("zombies_warn", "removed memory cgroups passed the first threshold",
+              ZombieDetails, serious=True, loud=True),
     EventKind("zombies_critical", "removed memory cgroups passed the second threshold",
-              serious=True),
-    EventKind("nic_carrier", "a link came or went"),
-    EventKind("nic_stat_jump", "a counter of trouble in the driver rose"),
-    EventKind("irq_moved", "an interrupt moved to another core"),
-    EventKind("unit_started", "a unit started"),
-    EventKind("unit_exit", "a unit's main process ended"),
-    EventKind("unit_failed", "a unit failed"),
-    EventKind("unit_restart", "systemd restarts a unit"),
-    EventKind("unit_loop", "a unit began to loop", serious=True),
+              ZombieDetails, serious=True, loud=True),
+    EventKind("nic_carrier", "a link came or went", CarrierDetails),
+    EventKind("nic_stat_jump", "a counter of trouble in the driver rose", NicDetails),
+    EventKind("irq_moved", "an interrupt moved to another core", MovedInterruptDetails),
+    EventKind("unit_started", "a unit started", UnitRunDetails),
+    EventKind("unit_exit", "a unit's main process ended", UnitRunDetails),
+    EventKind("unit_failed", "a unit failed", UnitRunDetails),
+    EventKind("unit_restart", "systemd restarts a unit", UnitRunDetails),
+    EventKind("unit_loop", "a unit began to loop", UnitRunDetails, serious=True, loud=True),
     EventKind("unit_hidden_loop", "what a running unit starts fails again and again",
-              serious=True),
-    EventKind("unit_child_failing", "what a running unit starts still fails again and again"),
-    EventKind("unit_logs_ends", "a running unit logs that what it started ended with errors"),
-    EventKind("unit_start_failed", "a unit could not be started"),
-    EventKind("container_started", "a container started"),
-    EventKind("container_exit", "a container ended"),
-    EventKind("container_restart", "a container was started again"),
-    EventKind("container_loop", "a container began to loop", serious=True),
-    EventKind("job_failed", "a job failed", serious=True),
-    EventKind("mark", "somebody marked this moment"),
+              UnitChildDetails, serious=True, loud=True),
+    EventKind("unit_child_failing", "what a running unit starts still fails again and again",
+              UnitChildDetails),
+    EventKind("unit_logs_ends", "a running unit logs that what it started ended with errors",
+              UnitLinesDetails),
+    EventKind("unit_start_failed", "a unit could not be started", UnitRunDetails),
+    EventKind("container_started", "a container started", ContainerStartDetails),
+    EventKind("container_exit", "a container ended", ContainerExitDetails),
+    EventKind("container_restart", "a container was started again", ContainerDetails),
+    EventKind("container_loop", "a container began to loop",
+              ContainerLoopDetails, serious=True, loud=True),
+    EventKind("job_failed", "a job failed", JobDetails, serious=True, rank=10, lag=_JOB),
+    EventKind("mark", "somebody marked this moment", MarkDetails),
 )  # fmt: skip
 
 EVENT_KINDS: dict[str, EventKind] = {kind.name: kind for kind in _KINDS}
+SYMPTOM_RANKS: dict[str, int] = {kind.name: kind.rank for kind in _KINDS if kind.rank is not None}

@@ -303,9 +303,11 @@ class UnitRow(
     result: Annotated[str | None, label("Result")] = None
     restarts: Annotated[int | None, counter("NRestarts: 0 again after a manual start")] = None
     main_pid: Annotated[int | None, key("MainPID; null if none", type="int32")] = None
-    exit_code: Annotated[
+    exit_kind: Annotated[
         str | None,
-        label("how the main process last ended: `exited`, `killed`, `dumped`"),
+        label(
+            "how the main process last ended: `exited`, `killed`, `dumped`", formerly="exit_code"
+        ),
     ] = None
     exit_status: Annotated[int | None, gauge("its exit status or signal")] = None
     file_state: Annotated[
@@ -344,7 +346,7 @@ class ContainerRow(
     image: Annotated[str | None, label("its image")] = None
     state: Annotated[str | None, label("`created`, `running`, `exited`, `removed`, …")] = None
     pid: Annotated[int | None, key("its first process; null if none", type="int32")] = None
-    exit_code: Annotated[int | None, gauge("of its last end")] = None
+    exit_status: Annotated[int | None, gauge("of its last end", formerly="exit_code")] = None
     restarts: Annotated[int | None, counter("as the runtime counts them: a new id starts at 0")] = (
         None
     )

@@ -33,7 +33,7 @@ class HeartbeatRow(
     table="heartbeats",
     help=(
         "The recorder about itself, with the pair of clocks that places the rest. "
-        "An import has the clocks only."
+        "An import has the clocks, and what the capture tells of its rate and its losses."
     ),
     sorted_by=("time_ns",),
 ):

@@ -73,7 +73,7 @@ class Table:
         return next(column for column in self.columns if column.name == name)
 
 
-class _Note(NamedTuple):
+class _ColumnNote(NamedTuple):
     """What an annotation adds to a field's type."""
 
     kind: ColumnKind
@@ -83,24 +83,24 @@ class _Note(NamedTuple):
     formerly: str | None = None
 
 
-def time(help: str, unit: str = "") -> _Note:  # noqa: A002
+def time(help: str, unit: str = "") -> _ColumnNote:  # noqa: A002
     """Declare a column of times on the monotonic clock."""
-    return _Note(ColumnKind.TIME, help, unit)
+    return _ColumnNote(ColumnKind.TIME, help, unit)
 
 
-def key(help: str, *, type: str | None = None) -> _Note:  # noqa: A002
+def key(help: str, *, type: str | None = None) -> _ColumnNote:  # noqa: A002
     """Declare a column that says which thing the row is about."""
-    return _Note(ColumnKind.KEY, help, type=type)
+    return _ColumnNote(ColumnKind.KEY, help, type=type)
 
 
-def label(help: str, *, type: str | None = None, formerly: str | None = None) -> _Note:  # noqa: A002
+def label(help: str, *, type: str | None = None, formerly: str | None = None) -> _ColumnNote:  # noqa: A002
     """Declare a column of names or texts."""
-    return _Note(ColumnKind.LABEL, help, type=type, formerly=formerly)
+    return _ColumnNote(ColumnKind.LABEL, help, type=type, formerly=formerly)
 
 
-def counter(help: str, unit: str = "") -> _Note:  # noqa: A002
+def counter(help: str, unit: str = "") -> _ColumnNote:  # noqa: A002
     """Declare a column of raw counters."""
-    return _Note(ColumnKind.COUNTER, help, unit)
+    return _ColumnNote(ColumnKind.COUNTER, help, unit)
 
 
 def gauge(
@@ -109,14 +109,14 @@ def gauge(
     *,
     type: str | None = None,  # noqa: A002
     formerly: str | None = None,
-) -> _Note:
+) -> _ColumnNote:
     """Declare a column of levels."""
-    return _Note(ColumnKind.GAUGE, help, unit, type, formerly)
+    return _ColumnNote(ColumnKind.GAUGE, help, unit, type, formerly)
 
 
-def count(help: str) -> _Note:  # noqa: A002
+def count(help: str) -> _ColumnNote:  # noqa: A002
     """Declare a column of numbers that may be summed."""
-    return _Note(ColumnKind.COUNT, help)
+    return _ColumnNote(ColumnKind.COUNT, help)
 
 
 Time = Annotated[int, time("when it was read", "ns")]

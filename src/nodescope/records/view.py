@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Literal
 
+from nodescope.quantities import SECOND_NS
 from nodescope.records.sample_filter import SampleFilter
 
 ViewName = Literal[
@@ -16,7 +17,6 @@ ViewName = Literal[
     "quality", "status", "table", "top", "zombies",
 ]  # fmt: skip
 PagePart = Literal["timeline", "events", "heatmap", "flame", "facts"]
-SECOND_NS = 1_000_000_000
 ALL_SAMPLES = SampleFilter()
 
 

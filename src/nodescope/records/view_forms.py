@@ -9,14 +9,13 @@ from __future__ import annotations
 import shlex
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
 from urllib.parse import urlencode
 
+from nodescope.quantities import SECOND_NS
 from nodescope.records.sample_filter import SampleFilter, parse_filter
 from nodescope.records.view import (
-    SECOND_NS,
     VIEW_KINDS,
     Last,
     Moment,
@@ -25,6 +24,7 @@ from nodescope.records.view import (
     View,
     When,
 )
+from nodescope.wall_time import format_moment
 
 Document = dict[str, object]  # JSON
 PAGE_MARGIN_NS = 15 * SECOND_NS  # around a moment for which the view names no margin
@@ -80,21 +80,16 @@ def _option(name: str, text: str) -> tuple[str, ...]:
 
 def _when(when: When | None) -> Iterator[str]:
     if isinstance(when, Moment):
-        yield from ("--at", _moment(when.at_ns))
+        yield from ("--at", format_moment(when.at_ns))
         if when.margin_ns is not None:
             yield from ("--around", _duration(when.margin_ns))
     elif isinstance(when, Last):
         yield from ("--last", _duration(when.length_ns))
     elif when is not None:
         if when.from_ns is not None:
-            yield from ("--from", _moment(when.from_ns))
+            yield from ("--from", format_moment(when.from_ns))
         if when.to_ns is not None:
-            yield from ("--to", _moment(when.to_ns))
-
-
-def _moment(time_ns: int) -> str:
-    seconds, rest = divmod(time_ns, SECOND_NS)
-    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{rest // MS:03d}Z"
+            yield from ("--to", format_moment(when.to_ns))
 
 
 def _duration(length_ns: int) -> str:

@@ -26,6 +26,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from nodescope.quantities import SECOND_NS
 from nodescope.symbols.file_bytes import (
     MAX_NAME_BYTES,
     FileBytes,
@@ -40,7 +41,7 @@ MAX_NESTING = 4
 PIECE_BYTES = 256 << 10
 PIECES_PER_UPDATE = 8
 _MAX_STATUS_BYTES = 16 << 10
-_COARSE_NS = 1_000_000_000  # how far file times may be behind the clock, by far
+_COARSE_NS = SECOND_NS  # how far file times may be behind the clock, by far
 
 _LINE = re.compile(
     rb"^(?:0x)?([0-9a-fA-F]{1,16}) (?:0x)?([0-9a-fA-F]{1,16}) ([^\n]+)\n", re.MULTILINE

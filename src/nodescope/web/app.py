@@ -25,13 +25,13 @@ from nodescope.web.declaration import Route
 from nodescope.web.downloads import FileReply
 from nodescope.web.follow import follow
 from nodescope.web.openapi import describe
-from nodescope.web.pages import page_routes
 from nodescope.web.question import Abandoned, Question, Reply
 from nodescope.web.routes import ROUTES
 from nodescope.web.security import Guard, Safety
 from nodescope.web.server_sent_events import EVENT_STREAM, stream_task
 from nodescope.web.shelf import Shelf
 from nodescope.web.snapshot import ServedArchive, Snapshot
+from nodescope.web.static_files import page_routes
 from nodescope.web.work import PendingAnswer, TooBusy, Work
 
 KEPT_BYTES = 24 << 20

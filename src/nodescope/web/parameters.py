@@ -5,20 +5,20 @@ from __future__ import annotations
 import importlib
 import re
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import UTC
 from decimal import Decimal
 from functools import partial
 from typing import Any
 
 from nodescope.errors import UsageError
+from nodescope.quantities import MILLISECOND_NS
 from nodescope.records.sample_filter import FILTER_OPTIONS, SAMPLE_MODES, FilterOption, check_filter
+from nodescope.wall_time import LATEST_NS, checked_ns, parse_date_time_ns
 from nodescope.web.declaration import Parameter, choice, number, text
-from nodescope.web.snapshot import LATEST_NS
 
 parser: Any = importlib.import_module("re._parser")  # as `re` itself reads expressions
 
-MS = 1_000_000
-LATEST_MS = LATEST_NS // MS
+LATEST_MS = LATEST_NS // MILLISECOND_NS
 _TIME_HINT = "write it as milliseconds since the epoch, or from= and to= like 2026-05-01T12:00:05Z"
 _MOST_REPEATS = 6
 _MOST_STARS = 6
@@ -29,28 +29,16 @@ def parse_ms(given: str) -> int:
     if not re.fullmatch(r"[0-9]{1,13}(\.[0-9]{1,20})?([eE][+-]?[0-9]{1,2})?", given):
         raise UsageError(f"not a time: {given!r:.80}", hint=_TIME_HINT)
     milliseconds = Decimal(given)  # a double would be a fifth of a microsecond off
-    if milliseconds > LATEST_MS:
+    if milliseconds > LATEST_MS:  # the declared maximum, which a fraction may exceed
         raise UsageError(f"not a time: {given!r:.80} is after 2262", hint=_TIME_HINT)
-    return round(milliseconds * MS)
+    return round(milliseconds * MILLISECOND_NS)
 
 
 def parse_moment(given: str) -> int:
     """Nanoseconds since the epoch, or ISO 8601; without a zone it is UTC."""
     if re.fullmatch(r"[0-9]{1,19}", given):
-        if int(given) > LATEST_NS:
-            raise UsageError(f"not a time: {given!r:.80} is after 2262", hint=_TIME_HINT)
-        return int(given)
-    try:
-        moment = datetime.fromisoformat(given.strip())
-        if moment.tzinfo is None:
-            moment = moment.replace(tzinfo=UTC)
-        since = moment.astimezone(UTC) - datetime(1970, 1, 1, tzinfo=UTC)
-    except (ValueError, OverflowError) as error:
-        raise UsageError(f"not a time: {given!r:.80}", hint=_TIME_HINT) from error
-    time_ns = (since.days * 86_400 + since.seconds) * 1_000_000_000 + since.microseconds * 1000
-    if not 0 <= time_ns <= LATEST_NS:
-        raise UsageError(f"not a time: {given!r:.80} is before 1970 or after 2262", hint=_TIME_HINT)
-    return time_ns
+        return checked_ns(int(given), given, _TIME_HINT)
+    return parse_date_time_ns(given, UTC, _TIME_HINT)
 
 
 def check_bounded(name: str, given: str) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 from nodescope.analysis.filter import Filter, compile_filter
 from nodescope.archive.description import Description
 from nodescope.errors import UsageError
+from nodescope.quantities import MILLISECOND_NS
 from nodescope.recording.part import Part
 from nodescope.recording.recording import Recording
 from nodescope.recording.sample_columns import SampleColumns
@@ -19,8 +20,6 @@ from nodescope.records.sample_filter import FILTER_OPTIONS, SampleFilter, parse_
 from nodescope.records.view import Span
 from nodescope.web.shelf import Shelf
 from nodescope.web.snapshot import Snapshot
-
-MS = 1_000_000
 
 
 class Abandoned(Exception):
@@ -144,4 +143,4 @@ class Reply:
 
 def to_ms(time_ns: int) -> float:
     """Milliseconds since the epoch: a double keeps them to a fifth of a microsecond."""
-    return time_ns / MS
+    return time_ns / MILLISECOND_NS

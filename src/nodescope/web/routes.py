@@ -6,6 +6,7 @@ import re
 
 from nodescope.analysis.tracks import TRACKS
 from nodescope.errors import UsageError
+from nodescope.exchange.export.catalogue import BUNDLE, SAMPLE_FORMATS
 from nodescope.web import schemas
 from nodescope.web.answers import compare, diagnosis, exports, facts, quality, samples, timeline
 from nodescope.web.declaration import Parameter, ParameterKind, Route, choice, flag, integer, text
@@ -94,8 +95,8 @@ ROUTES = (
     Route("/api/report.md", "The diagnosis as Markdown", diagnosis.report_markdown,
           (ParameterKind("text/markdown"),), _VIEW, slow=True),
     Route("/api/bundle", "Everything of the window in one file", exports.bundle,
-          (ParameterKind("application/octet-stream"),), _VIEW, slow=True, cached=False),
-    *(Route(f"/api/export/{name}", f"The window for {name}", exports.export(name),
-            _download(exports.MEDIA_TYPES[name]), _VIEW, slow=True, cached=False)
-      for name in exports.FORMATS),
+          (ParameterKind(BUNDLE.media_type),), _VIEW, slow=True, cached=False),
+    *(Route(f"/api/export/{name}", f"The window for {name}", exports.export(each),
+            _download(each.media_type.partition(";")[0]), _VIEW, slow=True, cached=False)
+      for each in SAMPLE_FORMATS for name in each.names),
 )  # fmt: skip

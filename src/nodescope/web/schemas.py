@@ -113,6 +113,6 @@ FACTS = record({
 QUALITY = record({
     "from_ms": NUMBER, "to_ms": NUMBER, "samples": INTEGER, "lost": INTEGER,
     "gaps": records(["from_ms", "to_ms", "source", "reason"]),
-    "clock_steps": records(["time_ms", "by_ms"]), "late_ms": NUMBER, "unseen_ms": NUMBER,
+    "clock_steps": records(["time_ms", "by_ms"]), "late_ms": nullable(NUMBER), "unseen_ms": NUMBER,
     "lost_share": nullable(NUMBER), "idle_share": nullable(NUMBER),
 })  # fmt: skip

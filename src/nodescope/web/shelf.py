@@ -17,9 +17,10 @@ from nodescope.analysis.tracks import Readings, read_tracks
 from nodescope.archive.memory import give_memory_back
 from nodescope.errors import ArchiveError
 from nodescope.recording.core_readings import STATES
-from nodescope.recording.events import Event, read_events
+from nodescope.recording.events import read_events
 from nodescope.recording.part import Part
 from nodescope.recording.window import Window
+from nodescope.records.event import Event
 from nodescope.web.cache import Cache
 
 MOST_BYTES = 160 << 20

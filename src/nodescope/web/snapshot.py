@@ -23,8 +23,8 @@ from nodescope.recording.recording import Recording
 from nodescope.recording.window import TimeExtent, Window
 from nodescope.records.view import View
 from nodescope.records.view_forms import render_command
+from nodescope.wall_time import LATEST_NS
 
-LATEST_NS = 2**63 - 1  # in 2262
 FRESH_S = 0.5  # a recording that grows is looked at no more often
 
 Fingerprint = tuple[object, ...]

@@ -7,12 +7,12 @@ that is not JSON, or not an object where there must be one, is malformed.
 from __future__ import annotations
 
 import json
-from calendar import timegm
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from nodescope.errors import MalformedSource, source_error
+from nodescope.wall_time import match_iso
 
 MAX_TEXT = 1024
 _MAX_INTEGER = (1 << 63) - 1
@@ -86,34 +86,11 @@ def process(fields: Mapping[str, Any], name: str) -> int | None:
 
 
 def time_of(value: str | None) -> int | None:
-    """RFC 3339 as nanoseconds since the epoch; Go's zero time (year 1) is None."""
-    if value is None or len(value) < 20 or value[:4] <= "1970":
+    """Return RFC 3339 as nanoseconds since the epoch; Go's zero time (year 1) is None."""
+    if value is None or value[:4] <= "1970":
         return None
-    moment, rest = value[:19], value[19:]
-    try:
-        parts = tuple(int(moment[at:to]) for at, to in _MOMENT)
-        fraction, zone = _split_zone(rest)
-        nanoseconds = int(fraction[1:].ljust(9, "0")[:9]) if len(fraction) > 1 else 0
-        offset = _offset_seconds(zone)
-        seconds = timegm((*parts, 0, 0, 0))
-    except (ValueError, OverflowError):
+    found = match_iso(value)
+    if found is None:
         return None
-    return (seconds - offset) * 1_000_000_000 + nanoseconds
-
-
-_MOMENT = ((0, 4), (5, 7), (8, 10), (11, 13), (14, 16), (17, 19))
-
-
-def _split_zone(rest: str) -> tuple[str, str]:
-    for mark in "Z+-":
-        at = rest.find(mark)
-        if at >= 0:
-            return rest[:at], rest[at:]
-    raise ValueError("no zone")
-
-
-def _offset_seconds(zone: str) -> int:
-    if zone == "Z":
-        return 0
-    sign = -1 if zone[0] == "-" else 1
-    return sign * (int(zone[1:3]) * 3600 + int(zone[4:6]) * 60)
+    time_ns, has_zone, end = found
+    return time_ns if has_zone and end == len(value) else None

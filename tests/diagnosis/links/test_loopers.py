@@ -9,7 +9,7 @@ import pytest
 from tests.diagnosis.made_node import NOW, Node, ends, said_by, unit
 
 from nodescope.diagnosis.links.loopers import Looper, describe_ends, find_loopers
-from nodescope.recording.window import SECOND_NS
+from nodescope.quantities import SECOND_NS
 
 _DETAILS: dict[str, Any] = {
     "child": "worker", "failed_ends": 5, "watched_s": 10.0, "ends": {"exit code 4": 5},

@@ -10,7 +10,7 @@ from tests.diagnosis.made_node import NOW, SLICE, Node, churn, ends, said_by, un
 
 from nodescope.diagnosis.finding import Link, Root
 from nodescope.diagnosis.links.origins import Origin, find_origins
-from nodescope.recording.window import SECOND_NS
+from nodescope.quantities import SECOND_NS
 from nodescope.records.node import CgroupChurnRow, ContainerRow
 from nodescope.records.view import View
 
@@ -213,8 +213,12 @@ def test_the_links_that_decide_make_the_order_the_others_only_break_ties() -> No
 
 def test_a_unit_of_which_less_is_known_is_not_below_for_that() -> None:
     """One chain has a link more, and so a greater sum: it is not surer."""
-    events = [*ends("known.service", 20, cgroup=f"{SLICE}/known.service"),
-              *ends("unknown.service", 20, cgroup=f"{SLICE}/unknown.service")]  # fmt: skip
+    events = []
+    for name in ("known.service", "unknown.service"):
+        failing = said_by(
+            name, "unit_child_failing", failed_ends=3, watched_s=60.0, cgroup=f"{SLICE}/{name}"
+        )
+        events += [*ends(name, 20), failing]
     first, second = _find(Node(events, [unit("known.service")]))
     assert first.root.name == "unknown.service"
     assert math.prod(link.probability for link in first.links) > math.prod(

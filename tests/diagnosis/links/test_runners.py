@@ -9,8 +9,8 @@ from tests.diagnosis.made_node import NOW, Node, churn, ends, said_by, unit
 
 from nodescope.diagnosis.finding import Root
 from nodescope.diagnosis.links.origins import Origin, find_origins
-from nodescope.recording.events import Event
-from nodescope.recording.window import SECOND_NS
+from nodescope.quantities import SECOND_NS
+from nodescope.records.event import Event
 from nodescope.records.node import ContainerRow, UnitRow
 
 _ID = "3f2a" * 16

@@ -6,8 +6,9 @@ import pytest
 
 from nodescope.diagnosis.case import Case
 from nodescope.diagnosis.links.states import read_zombies, rule_out_rises, zombie_link
+from nodescope.quantities import SECOND_NS
 from nodescope.recording.memory import recording_of
-from nodescope.recording.window import SECOND_NS, Window
+from nodescope.recording.window import Window
 from nodescope.records.node import MemoryCgroupsRow, MemoryRow
 
 _START = 50_000 * SECOND_NS

@@ -8,20 +8,25 @@ from typing import Any
 import pytest
 
 from nodescope.diagnosis.finding import Symptom
-from nodescope.diagnosis.symptoms.incidents import NOT_EVENTS, ORDER
+from nodescope.diagnosis.symptoms.incidents import NOT_EVENTS
 from nodescope.diagnosis.symptoms.lags import LAGS, explains, patience_s
-from nodescope.recording.window import SECOND_NS, Window
+from nodescope.quantities import SECOND_NS
+from nodescope.recording.window import Window
+from nodescope.records.details import read_details
+from nodescope.records.event import details_of_kind
+from nodescope.records.events import SYMPTOM_RANKS
 
 DOCS = Path(__file__).parents[3] / "docs" / "diagnosis.md"
 HELD = Window(100 * SECOND_NS, 106 * SECOND_NS)
 
 
 def report(kind: str, second: float, **details: Any) -> Symptom:
-    return Symptom(kind, round(second * SECOND_NS), "it", "it was so", details=details)
+    told = read_details(details_of_kind(kind), details)
+    return Symptom(kind, round(second * SECOND_NS), "it", "it was so", details=told)
 
 
 def test_every_report_has_a_bound() -> None:
-    assert set(LAGS) == set(ORDER) - set(NOT_EVENTS)
+    assert set(LAGS) == set(SYMPTOM_RANKS) - set(NOT_EVENTS)
 
 
 @pytest.mark.parametrize("kind", LAGS)

@@ -7,13 +7,14 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 import pytest
 
-from nodescope.analysis.epochs import F64
+from nodescope.arrays import F64
 from nodescope.diagnosis.case import Case
 from nodescope.diagnosis.finding import Finding, Symptom
 from nodescope.diagnosis.symptoms import recurrence
 from nodescope.diagnosis.symptoms.recurrence import describe_recurrence
+from nodescope.quantities import SECOND_NS
 from nodescope.recording.recording import Recording
-from nodescope.recording.window import SECOND_NS, Window
+from nodescope.recording.window import Window
 
 START_NS = 1_700_000_000 * SECOND_NS
 HOUR = 3600

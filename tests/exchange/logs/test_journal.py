@@ -16,7 +16,8 @@ from nodescope.exchange.logs.journal import (
     parse_journal_json,
     parse_journal_text,
 )
-from nodescope.ingest.parsed import Event, Notes
+from nodescope.ingest.parsed import Notes
+from nodescope.records.event import Event
 
 ENTRY = {
     "__REALTIME_TIMESTAMP": "1794798502123456",
@@ -112,7 +113,7 @@ def test_short_iso_in_both_precisions() -> None:
 2026-11-16T04:08:23+01:00 node-7 systemd[1]: ecs.service: Scheduled restart job.
 """
     first, second, third = text_events(text, notes)
-    assert first[:4] == (
+    assert (first.time_ns, first.kind, first.subject, first.message) == (
         1_794_798_502_000_000_000,
         "nic_reset",
         "eth0",

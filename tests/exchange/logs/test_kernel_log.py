@@ -14,7 +14,8 @@ from nodescope.exchange.logs.kernel_log import (
     parse_line,
     subject_of,
 )
-from nodescope.ingest.parsed import Event, Notes
+from nodescope.ingest.parsed import Notes
+from nodescope.records.event import Event
 
 WATCHDOG = "NETDEV WATCHDOG: eth0 (ena): transmit queue 11 timed out"
 ENA = "ena 0000:90:00.0 eth0: TX q 11 is paused for too long (threshold 5000000)"

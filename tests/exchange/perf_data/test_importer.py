@@ -16,10 +16,10 @@ from nodescope.errors import MalformedSource
 from nodescope.exchange.import_files import import_files
 from nodescope.exchange.perf_data import importer as perf_data
 from nodescope.ingest.sink import ImportReport
+from nodescope.quantities import MILLISECOND_NS
 
 CLOCK = make.Event()
 T0 = 5_000_000_000_000
-MS = 1_000_000
 WALL = 1_700_000_000_000_000_000
 
 
@@ -33,14 +33,15 @@ def bring_in(tmp_path: Path, content: bytes, name: str = "perf.data") -> ImportR
 
 def some_samples(event: make.Event = CLOCK, count: int = 50) -> bytes:
     return event.comm(10, 0, "python3") + b"".join(
-        event.sample(10, T0 + i * MS, cpu=i % 2, user=[0x401000 + i]) for i in range(count)
+        event.sample(10, T0 + i * MILLISECOND_NS, cpu=i % 2, user=[0x401000 + i])
+        for i in range(count)
     )
 
 
 def test_names_clocks_and_node_come_from_the_file(tmp_path: Path) -> None:
     data = CLOCK.comm(10, 0, "python3") + CLOCK.comm(11, 0, "kworker/0:1")
     data += CLOCK.sample(10, T0, cpu=3, user=[0x401000])
-    data += CLOCK.sample(11, T0 + MS, kernel=[0xFFFFFFFF81000010])
+    data += CLOCK.sample(11, T0 + MILLISECOND_NS, kernel=[0xFFFFFFFF81000010])
     file = make.File([CLOCK], data, clock=(T0, WALL))
     report = bring_in(tmp_path, file.content())
     rows = read_rows(tmp_path / "archive")
@@ -48,7 +49,7 @@ def test_names_clocks_and_node_come_from_the_file(tmp_path: Path) -> None:
         ("python3", 3, False),
         ("kworker/0:1", 0, True),
     ]
-    assert [row.wall_ns for row in rows] == [WALL, WALL + MS]
+    assert [row.wall_ns for row in rows] == [WALL, WALL + MILLISECOND_NS]
     assert report.node == "alpha"
     assert report.samples == 2
     assert report.clock_source == "clock readings in the file"
@@ -101,7 +102,11 @@ def test_counters_of_groups_are_refused_by_name(tmp_path: Path) -> None:
 def test_only_events_of_cpu_time_are_taken_and_the_others_are_named(tmp_path: Path) -> None:
     faults = make.Event(make.PAGE_FAULTS, ids=(8, 9), name="page-faults")
     dummy = make.Event(make.DUMMY, ids=(5,), name="dummy:HG")
-    data = CLOCK.sample(10, T0) + faults.sample(10, T0 + MS) + faults.sample(10, T0 + 2 * MS)
+    data = (
+        CLOCK.sample(10, T0)
+        + faults.sample(10, T0 + MILLISECOND_NS)
+        + faults.sample(10, T0 + 2 * MILLISECOND_NS)
+    )
     report = bring_in(tmp_path, make.File([faults, CLOCK, dummy], data).content())
     assert report.samples == 1
     assert "2 samples of event page-faults are left out" in report.notes
@@ -115,19 +120,22 @@ def test_without_an_event_of_cpu_time_the_first_is_taken(tmp_path: Path) -> None
 
 
 def test_records_are_taken_in_the_order_of_their_time(tmp_path: Path) -> None:
-    data = CLOCK.sample(10, T0 + 3 * MS, cpu=1)
-    data += CLOCK.comm(10, T0 + 2 * MS, "after")
-    data += CLOCK.sample(10, T0 + MS, cpu=0)
+    data = CLOCK.sample(10, T0 + 3 * MILLISECOND_NS, cpu=1)
+    data += CLOCK.comm(10, T0 + 2 * MILLISECOND_NS, "after")
+    data += CLOCK.sample(10, T0 + MILLISECOND_NS, cpu=0)
     data += CLOCK.comm(10, T0, "before")
     report = bring_in(tmp_path, make.File([CLOCK], data).content())
     rows = read_rows(tmp_path / "archive")
-    assert [(row.time_ns - T0, row.comm) for row in rows] == [(MS, "before"), (3 * MS, "after")]
+    assert [(row.time_ns - T0, row.comm) for row in rows] == [
+        (MILLISECOND_NS, "before"),
+        (3 * MILLISECOND_NS, "after"),
+    ]
     assert report.out_of_order == 1
 
 
 def test_disorder_within_two_rounds_is_how_perf_writes(tmp_path: Path) -> None:
     data = b"".join(
-        CLOCK.sample(10, T0 + turn * 10 * MS + (1 - cpu) * 5 * MS, cpu=cpu)
+        CLOCK.sample(10, T0 + turn * 10 * MILLISECOND_NS + (1 - cpu) * 5 * MILLISECOND_NS, cpu=cpu)
         + make.FINISHED_ROUND * cpu
         for turn in range(4)
         for cpu in range(2)
@@ -138,7 +146,9 @@ def test_disorder_within_two_rounds_is_how_perf_writes(tmp_path: Path) -> None:
 def test_a_made_up_birth_gives_no_mappings_of_its_parent(tmp_path: Path) -> None:
     data = CLOCK.mmap2(1, 0, 0x400000, 0x10000, "/sbin/init", inode=3)
     data += CLOCK.fork(20, 1, 0, made_up=True) + CLOCK.comm(20, 0, "child")
-    data += CLOCK.sample(20, T0, user=[0x401000]) + CLOCK.sample(1, T0 + MS, user=[0x401000])
+    data += CLOCK.sample(20, T0, user=[0x401000]) + CLOCK.sample(
+        1, T0 + MILLISECOND_NS, user=[0x401000]
+    )
     bring_in(tmp_path, make.File([CLOCK], data).content())
     child, parent = read_rows(tmp_path / "archive")
     assert child.modules == ("[unknown]",)
@@ -159,7 +169,7 @@ def test_around_exec_an_address_is_what_was_mapped_there_at_that_time(
 
     def sampled(name: str, module: str) -> bytes:
         nonlocal time
-        time += MS
+        time += MILLISECOND_NS
         expected.append((name, module))
         return CLOCK.sample(20, time, kernel=[0xFFFFFFFF81000010], user=[at + 0x10, at + 0x20])
 
@@ -184,10 +194,10 @@ def test_a_negative_number_on_a_users_stack_is_no_frame_of_the_kernel(tmp_path: 
 
 def test_a_child_has_its_parents_mappings_and_name_until_it_executes(tmp_path: Path) -> None:
     data = CLOCK.mmap2(1, 0, 0x400000, 0x10000, "/bin/sh", inode=3) + CLOCK.comm(1, 0, "sh")
-    data += CLOCK.fork(20, 1, T0) + CLOCK.sample(20, T0 + MS, user=[0x401000])
-    data += CLOCK.comm(20, T0 + 2 * MS, "ls", executed=True)
-    data += CLOCK.mmap2(20, T0 + 2 * MS + 1, 0x500000, 0x10000, "/bin/ls", inode=4)
-    data += CLOCK.sample(20, T0 + 3 * MS, user=[0x501000])
+    data += CLOCK.fork(20, 1, T0) + CLOCK.sample(20, T0 + MILLISECOND_NS, user=[0x401000])
+    data += CLOCK.comm(20, T0 + 2 * MILLISECOND_NS, "ls", executed=True)
+    data += CLOCK.mmap2(20, T0 + 2 * MILLISECOND_NS + 1, 0x500000, 0x10000, "/bin/ls", inode=4)
+    data += CLOCK.sample(20, T0 + 3 * MILLISECOND_NS, user=[0x501000])
     bring_in(tmp_path, make.File([CLOCK], data).content())
     rows = read_rows(tmp_path / "archive")
     assert [(row.comm, row.modules) for row in rows] == [("sh", ("/bin/sh",)), ("ls", ("/bin/ls",))]
@@ -196,10 +206,14 @@ def test_a_child_has_its_parents_mappings_and_name_until_it_executes(tmp_path: P
 def test_a_name_outlasts_its_end_until_the_number_is_used_again(tmp_path: Path) -> None:
     data = CLOCK.comm(1, 0, "sh") + CLOCK.comm(20, 0, "gzip")
     data += CLOCK.other(4, struct.pack("<IIIIQ", 20, 1, 20, 1, T0), 20, T0)
-    data += b"".join(CLOCK.sample(1, T0 + MS + i, user=[0x1000 + i] * 100) for i in range(11_000))
-    data += CLOCK.sample(20, T0 + 2 * MS)
-    data += b"".join(CLOCK.sample(1, T0 + 3 * MS + i, user=[0x1000] * 100) for i in range(11_000))
-    data += CLOCK.fork(20, 1, T0 + 4 * MS) + CLOCK.sample(20, T0 + 5 * MS)
+    data += b"".join(
+        CLOCK.sample(1, T0 + MILLISECOND_NS + i, user=[0x1000 + i] * 100) for i in range(11_000)
+    )
+    data += CLOCK.sample(20, T0 + 2 * MILLISECOND_NS)
+    data += b"".join(
+        CLOCK.sample(1, T0 + 3 * MILLISECOND_NS + i, user=[0x1000] * 100) for i in range(11_000)
+    )
+    data += CLOCK.fork(20, 1, T0 + 4 * MILLISECOND_NS) + CLOCK.sample(20, T0 + 5 * MILLISECOND_NS)
     bring_in(tmp_path, make.File([CLOCK], data).content())
     rows = [row for row in read_rows(tmp_path / "archive") if row.pid == 20]
     assert [row.comm for row in rows] == ["gzip", "sh"]
@@ -212,7 +226,7 @@ def test_mappings_without_inode_or_with_build_ids_are_told_apart(tmp_path: Path)
     data += CLOCK.mmap2(1, 0, 0x700000, 0x1000, "/usr/lib/four", build_id=b"\2" * 16)
     data += CLOCK.mmap2(1, 0, 0x800000, 0x1000, "/usr/lib/five", build_id=b"")
     data += b"".join(
-        CLOCK.sample(1, T0 + i * MS, user=[address])
+        CLOCK.sample(1, T0 + i * MILLISECOND_NS, user=[address])
         for i, address in enumerate(range(0x400000, 0x900000, 0x100000))
     )
     bring_in(tmp_path, make.File([CLOCK], data).content())
@@ -221,13 +235,13 @@ def test_mappings_without_inode_or_with_build_ids_are_told_apart(tmp_path: Path)
 
 
 def test_losses_and_throttling_are_told(tmp_path: Path) -> None:
-    data = some_samples() + CLOCK.lost(17, T0 + 60 * MS, cpu=1)
-    data += CLOCK.other(5, struct.pack("<QQQ", T0, 1, 1), 0, T0 + 5 * MS, cpu=1)
+    data = some_samples() + CLOCK.lost(17, T0 + 60 * MILLISECOND_NS, cpu=1)
+    data += CLOCK.other(5, struct.pack("<QQQ", T0, 1, 1), 0, T0 + 5 * MILLISECOND_NS, cpu=1)
     report = bring_in(tmp_path, make.File([CLOCK], data).content())
     assert (report.lost, report.throttled) == (17, 1)
     (gap,) = read_table(tmp_path / "archive", "gaps")
     assert (gap["from_ns"], gap["to_ns"], gap["cpu"], gap["lost"]) == (
-        T0 + 49 * MS, T0 + 60 * MS, 1, 17,
+        T0 + 49 * MILLISECOND_NS, T0 + 60 * MILLISECOND_NS, 1, 17,
     )  # fmt: skip
     (event,) = read_table(tmp_path / "archive", "events")
     assert (event["kind"], event["subject"]) == ("throttled", "cpu1")
@@ -296,14 +310,14 @@ def test_compressed_records_may_straddle_chunks(tmp_path: Path, kind: int) -> No
 
 def test_trace_data_is_stepped_over(tmp_path: Path) -> None:
     trace = make.record(71, struct.pack("<QQQIIII", 24, 0, 0, 0, 0, 0, 0)) + b"\xff" * 24
-    data = some_samples() + trace + CLOCK.sample(10, T0 + 60 * MS)
+    data = some_samples() + trace + CLOCK.sample(10, T0 + 60 * MILLISECOND_NS)
     report = bring_in(tmp_path, make.File([CLOCK], data).content())
     assert (report.samples, report.stopped_at) == (51, None)
 
 
 def test_a_cut_file_gives_what_is_whole_and_says_where_it_ends(tmp_path: Path) -> None:
     content = make.File([CLOCK], some_samples()).content()
-    whole = content.index(CLOCK.sample(10, T0 + 30 * MS, cpu=0, user=[0x401000 + 30]))
+    whole = content.index(CLOCK.sample(10, T0 + 30 * MILLISECOND_NS, cpu=0, user=[0x401000 + 30]))
     report = bring_in(tmp_path, content[: whole + 20])
     assert report.samples == 30
     assert report.stopped_at == whole

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from tests.exchange.text_archive import import_file, read_rows, read_samples
 
-from nodescope.exchange.profiles.folded import looks_like_folded, parse_folded, parse_frame, span_of
-from nodescope.exchange.profiles.spread import MAX_SAMPLES, Counted, spread
+from nodescope.exchange.profiles.folded import looks_like_folded, parse_folded, parse_frame
+from nodescope.exchange.profiles.spread import MAX_SAMPLES, Counted, span_of, spread
 from nodescope.ingest.parsed import UNKNOWN_FRAME, Notes, ParsedFrame, ParsedNames
 
 FOLDED = b"""\

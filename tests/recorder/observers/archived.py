@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 from nodescope.archive.writer import ArchiveWriter
-from nodescope.recorder.observation import Observation, columns_of
+from nodescope.ingest.event_columns import event_columns
+from nodescope.ingest.observation import Observation, columns_of
 
 BOOT = "0f9d3c1e-72a4-4f0b-9c55-7d1f0a2b3c4d"
 
@@ -44,9 +44,5 @@ def keep(archive: Path, said: Observation, now_ns: int, boot_id: str = BOOT) -> 
         )  # fmt: skip
         for table, rows in said.rows.items():
             writer.append(table, columns_of(rows))
-        for event in said.events:
-            row = {
-                "time_ns": event.time_ns, "kind": event.kind, "subject": event.subject,
-                "message": event.message, "cpu": event.cpu, "details": json.dumps(event.details),
-            }  # fmt: skip
-            writer.append("events", columns_of([row]))
+        if said.events:
+            writer.append("events", event_columns(said.events))

@@ -11,7 +11,7 @@ import pytest
 from tests.waiting import wait_for
 
 from nodescope.errors import SourceAbsent, SourceDenied
-from nodescope.recorder.observation import SECOND_NS
+from nodescope.quantities import SECOND_NS
 from nodescope.recorder.observers.cgroup_churn import ChurnObserver
 from nodescope.records import TABLES
 from nodescope.sources.cgroups.churn import ChurnEvent, Kind, Watch

@@ -7,13 +7,18 @@ from dataclasses import replace
 import pytest
 
 from nodescope.errors import SourceAbsent, SourceError
+from nodescope.quantities import SECOND_NS
 from nodescope.recorder.observers.containers import Containers
 from nodescope.records import EVENT_KINDS, TABLES
+from nodescope.records.event_details import (
+    ContainerExitDetails,
+    ContainerLoopDetails,
+    ContainerStartDetails,
+)
 from nodescope.sources.containers.container import Container, ContainerHappening, HappeningKind
 from nodescope.sources.containers.runtimes import Polled
 
 OFFSET_NS = 1_794_832_000_000_000_000
-SECOND_NS = 1_000_000_000
 WEB = Container(
     "docker", "a1", name="web", image="shop", state="running", pid=7, restarts=0,
     started_wall_ns=OFFSET_NS, cgroup="/docker/a1", cgroup_parent="/docker",
@@ -76,7 +81,7 @@ def test_starts_and_ends_at_their_own_times() -> None:
     said = Said()
     observer = make(said)
     observer.observe(NOW)
-    ended = replace(WEB, state="exited", exit_code=5, restarts=None)
+    ended = replace(WEB, state="exited", exit_status=5, restarts=None)
     said.happen(HappeningKind.STARTED, 20, WEB)
     said.happen(HappeningKind.EXITED, 30, ended, ran_ns=10 * SECOND_NS)
     said.happen(HappeningKind.REMOVED, 31, replace(WEB, state="removed"))
@@ -89,11 +94,11 @@ def test_starts_and_ends_at_their_own_times() -> None:
     )
     assert (end.time_ns, end.kind) == (30 * SECOND_NS, "container_exit")
     assert end.message == "ended with exit code 5 after 10 s"
-    assert end.details["exit_code"] == 5
-    assert end.details["ran_s"] == 10.0
-    assert end.details["cgroup_parent"] == "/docker"
+    assert end.get(ContainerExitDetails).exit_status == 5
+    assert end.get(ContainerExitDetails).ran_s == 10.0
+    assert end.get(ContainerExitDetails).cgroup_parent == "/docker"
     (row,) = observation.rows["containers"]  # it came and went between two looks
-    assert (row["state"], row["exit_code"]) == ("removed", 5)
+    assert (row["state"], row["exit_status"]) == ("removed", 5)
     assert "pid" not in row
 
 
@@ -105,7 +110,7 @@ def test_a_restart_and_a_replacement_are_told_apart() -> None:
     said.happen(HappeningKind.STARTED, 50, replace(WEB, id="b2"))
     again, anew = observer.observe(NOW).events
     assert (again.kind, again.message) == ("container_restart", "started again (restart 1)")
-    assert (anew.kind, anew.details["replaces"]) == ("container_started", "a1")
+    assert (anew.kind, anew.get(ContainerStartDetails).replaces) == ("container_started", "a1")
 
 
 def test_a_loop_is_an_event_with_its_rate_and_parent() -> None:
@@ -113,16 +118,16 @@ def test_a_loop_is_an_event_with_its_rate_and_parent() -> None:
     observer = make(said)
     for number in range(4):
         container = replace(WEB, id=f"id{number}")
-        ended = replace(container, state="exited", exit_code=5)
+        ended = replace(container, state="exited", exit_status=5)
         said.happen(HappeningKind.STARTED, 10 * number, container)
         said.happen(HappeningKind.EXITED, 10 * number + 1, ended, ran_ns=SECOND_NS)
     events = observer.observe(NOW).events
     (loop,) = [event for event in events if event.kind == "container_loop"]
     assert EVENT_KINDS["container_loop"].serious
     assert (loop.subject, loop.time_ns) == ("web", 20 * SECOND_NS)
-    assert loop.details["per_minute"] == 6.0
-    assert loop.details["cgroup_parent"] == "/docker"
-    assert loop.details["ids"] == 3
+    assert loop.get(ContainerLoopDetails).per_minute == 6.0
+    assert loop.get(ContainerLoopDetails).cgroup_parent == "/docker"
+    assert loop.get(ContainerLoopDetails).ids == 3
     assert all(event.kind in EVENT_KINDS for event in events)
 
 

@@ -20,12 +20,19 @@ from tests.waiting import wait_for
 
 from nodescope.archive.reader import Archive, Segment
 from nodescope.errors import ArchiveError
-from nodescope.recorder.observation import Event, Observation, Setting
+from nodescope.ingest.observation import Observation
+from nodescope.recorder.observer import Setting
 from nodescope.recorder.observers.catalogue import NAMES
 from nodescope.recorder.observers.containers import Containers, make
-from nodescope.recording.events import Event as RecordedEvent
 from nodescope.recording.events import read_events
 from nodescope.recording.window import Window
+from nodescope.records.event import Event
+from nodescope.records.event_details import (
+    ContainerDetails,
+    ContainerExitDetails,
+    ContainerLoopDetails,
+    ContainerStartDetails,
+)
 from nodescope.sources.containers.runtimes import Runtimes
 
 pytestmark = [
@@ -121,18 +128,18 @@ def test_new_ids_under_one_name(host: ContainerHost, watched: Watched) -> None:
         ids = [run_and_remove(host, name, 7) for _ in range(4)]
         (loop,) = watched.wait_for("container_loop", name)
         exits = watched.wait_for("container_exit", name, 4)
-    assert [each.details["id"] for each in exits] == ids
-    assert {each.details["exit_code"] for each in exits} == {7}
-    assert all(each.details["ran_s"] >= 0 for each in exits)
-    assert loop.details["ids"] == loop.details["starts"] == 3
-    assert loop.details["per_minute"] > 0
-    assert loop.details["cgroup_parent"] == f"{host.cgroup}/docker"
+    assert [each.get(ContainerDetails).id for each in exits] == ids
+    assert {each.get(ContainerExitDetails).exit_status for each in exits} == {7}
+    assert all((each.get(ContainerExitDetails).ran_s or -1) >= 0 for each in exits)
+    assert loop.get(ContainerLoopDetails).ids == loop.get(ContainerLoopDetails).starts == 3
+    assert (loop.get(ContainerLoopDetails).per_minute or 0) > 0
+    assert loop.get(ContainerLoopDetails).cgroup_parent == f"{host.cgroup}/docker"
     starts = watched.of("container_started", name)
-    assert [each.details.get("replaces") for each in starts] == [None, *ids[:-1]]
+    assert [each.get(ContainerStartDetails).replaces for each in starts] == [None, *ids[:-1]]
     times = [each.time_ns for each in watched.events if each.subject == name]
     assert times == sorted(times)
     gone = [row for row in watched.rows if row["name"] == name and row["state"] == "removed"]
-    assert {row["id"] for row in gone if row.get("exit_code") == 7} == set(ids)
+    assert {row["id"] for row in gone if row.get("exit_status") == 7} == set(ids)
     assert not [each for each in watched.events if each.subject.startswith("steady")][1:]
 
 
@@ -142,11 +149,11 @@ def test_one_that_docker_restarts(host: ContainerHost, watched: Watched) -> None
     with running(host, name, command, restart="always", parent="/batch") as identifier:
         restarts = watched.wait_for("container_restart", name, 3)
         (loop,) = watched.wait_for("container_loop", name)
-    assert {each.details["id"] for each in restarts} == {identifier}
-    assert loop.details["ids"] == 1
-    assert loop.details["exit_codes"] == [3]
-    assert loop.details["per_minute"] > 0
-    assert loop.details["cgroup_parent"].endswith("/batch")
+    assert {each.get(ContainerDetails).id for each in restarts} == {identifier}
+    assert loop.get(ContainerLoopDetails).ids == 1
+    assert loop.get(ContainerLoopDetails).exit_statuses == (3,)
+    assert (loop.get(ContainerLoopDetails).per_minute or 0) > 0
+    assert (loop.get(ContainerLoopDetails).cgroup_parent or "").endswith("/batch")
     counts = [row["restarts"] for row in watched.rows if row["id"] == identifier]
     assert counts == sorted(counts, key=lambda count: int(str(count)))
 
@@ -171,19 +178,20 @@ def test_pods_of_containerd(host: ContainerHost, tmp_path: Path) -> None:
         start(lives, "/bin/sleep", "100000")
         subject = "shop/web-0/app"
         started = watched.wait_for("container_started", subject)
-        assert started[0].details["id"] == lives
-        assert started[0].details["cgroup"] == f"{host.cgroup}{parent}/{lives}"
+        assert started[0].get(ContainerDetails).id == lives
+        assert started[0].get(ContainerDetails).cgroup == f"{host.cgroup}{parent}/{lives}"
         for identifier in ends:
             start(identifier, "/bin/sh", "-c", "exit 5")
         exits = watched.wait_for("container_exit", subject, 3)
-        assert [each.details["id"] for each in exits] == ends
-        assert {each.details["exit_code"] for each in exits} == {5}
+        assert [each.get(ContainerDetails).id for each in exits] == ends
+        assert {each.get(ContainerExitDetails).exit_status for each in exits} == {5}
         (loop,) = watched.wait_for("container_loop", subject)
-        assert loop.details["cgroup_parent"] == f"{host.cgroup}{parent}"
-        assert loop.details["runtime"] == "containerd"
+        assert loop.get(ContainerLoopDetails).cgroup_parent == f"{host.cgroup}{parent}"
+        assert loop.get(ContainerLoopDetails).runtime == "containerd"
         host.ctr("task", "kill", "--signal", "SIGKILL", lives)
         last = watched.wait_for("container_exit", subject, 4)[-1]
-        assert (last.details["id"], last.details["exit_code"]) == (lives, 137)
+        end = last.get(ContainerExitDetails)
+        assert (end.id, end.exit_status) == (lives, 137)
         row = next(row for row in watched.rows if row["id"] == lives)
         assert (row["namespace"], row["pod"], row["name"]) == ("shop", "web-0", "app")
     finally:
@@ -271,11 +279,11 @@ def test_the_recorder_and_the_audit(host: ContainerHost) -> None:
         )
         (loop,) = _recorded(archive, "container_loop")
         assert loop.subject == looping
-        assert loop.details["cgroup_parent"] == "/docker"
+        assert loop.get(ContainerLoopDetails).cgroup_parent == "/docker"
         verdicts = audit(host)
         assert verdicts[looping]["verdict"] == "looping"
         assert verdicts[looping]["evidence"]["ids"] == 4
-        assert verdicts[looping]["evidence"]["exit_codes"] == [9]
+        assert verdicts[looping]["evidence"]["exit_statuses"] == [9]
         assert verdicts[looping]["evidence"]["cgroup_parent"] == f"{host.cgroup}/docker"
         assert steady not in verdicts
         with_recording = audit(host, f"--archive={archive}")  # tells of the same: counted once
@@ -283,7 +291,7 @@ def test_the_recorder_and_the_audit(host: ContainerHost) -> None:
         assert with_recording[looping]["evidence"]["starts"] == 4
 
 
-def _recorded(archive: Path, kind: str) -> list[RecordedEvent]:
+def _recorded(archive: Path, kind: str) -> list[Event]:
     events = read_events(_segments(archive), Window(0, 1 << 62))
     return [event for event in events if event.kind == kind]
 

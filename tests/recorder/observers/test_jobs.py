@@ -8,6 +8,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
@@ -18,8 +19,11 @@ from tests.sources.jobs.test_ray import event
 from nodescope.archive.writer import ArchiveWriter
 from nodescope.clock import SystemClock
 from nodescope.errors import SourceAbsent, SourceError
-from nodescope.recorder.observation import Event, Setting
+from nodescope.ingest.event_columns import event_columns
+from nodescope.recorder.observer import Setting
 from nodescope.recorder.observers import jobs
+from nodescope.records.event import Event
+from nodescope.records.event_details import JobDetails
 from nodescope.sources.places import Places
 
 
@@ -79,7 +83,7 @@ def test_each_failure_is_told_once(dashboard: Dashboard, tmp_path: Path) -> None
     dashboard.fail("raysubmit_A")
     (first,) = _told(observer)
     assert (first.kind, first.subject, first.message) == ("job_failed", "raysubmit_A", "exit 1")
-    assert first.details == {"job": "raysubmit_A", "entrypoint": "train", "exit_code": 1}
+    assert first.details == JobDetails(job="raysubmit_A", entrypoint="train", exit_status=1)
     dashboard.fail("raysubmit_B")
     assert [told.subject for told in _told(observer)] == ["raysubmit_B"]
 
@@ -96,11 +100,8 @@ def test_a_restart_does_not_tell_again(dashboard: Dashboard, tmp_path: Path) -> 
     with ArchiveWriter.open(
         tmp_path / "archive", node={"boot_id": "b"}, clock=clock, tick_ns=1000
     ) as writer:
-        writer.append(
-            "events",
-            {"time_ns": [clock.monotonic_ns()], "kind": [told.kind], "subject": [told.subject],
-             "message": [told.message], "details": [json.dumps(told.details)]},
-        )  # fmt: skip
+        told = replace(told, time_ns=clock.monotonic_ns())
+        writer.append("events", event_columns([told]))
     dashboard.fail("raysubmit_B")
     assert [each.subject for each in _told(_observer(dashboard, tmp_path))] == ["raysubmit_B"]
 

@@ -21,14 +21,18 @@ from nodescope.archive.retention import read_frozen
 from nodescope.archive.writer import ArchiveWriter
 from nodescope.clock import SystemClock
 from nodescope.errors import ArchiveError
+from nodescope.ingest.event_columns import event_columns
+from nodescope.ingest.observation import Observation, columns_of
+from nodescope.quantities import MILLISECOND_NS
 from nodescope.recorder.already_recorded import read_told
-from nodescope.recorder.observation import Event, Observation, Setting, columns_of
+from nodescope.recorder.observer import Setting
 from nodescope.recorder.observers import kernel_log
 from nodescope.recorder.observers.kernel_log import MOST_LINES, KernelLogObserver
+from nodescope.records.event import Event
+from nodescope.records.event_details import KernelLineDetails
 from nodescope.sources.node.identity import read_node
 from nodescope.sources.places import Places
 
-MILLISECOND_NS = 1_000_000
 RECORD = """
 import sys
 from pathlib import Path
@@ -83,8 +87,8 @@ def test_every_format_comes_back_as_its_event_at_its_time(collected: Collected) 
     for known, line, event in zip(FORMATS, written, events, strict=True):
         assert event.subject == known.subject
         assert line.before_ns - MILLISECOND_NS <= event.time_ns <= line.after_ns + MILLISECOND_NS
-        assert event.details["user"] is True
-        said = {**event.details, "cpu": event.cpu}
+        assert event.get(KernelLineDetails).user is True
+        said = {**event.details.to_json(), "cpu": event.cpu}
         expected = {name: value for name, value in known.says.items() if value is not None}
         assert said | expected == said
 
@@ -141,14 +145,7 @@ def _append(archive: Path, said: Observation, *, events_only: bool = False) -> N
         if not events_only and said.rows:
             writer.append("kernel_log", columns_of(said.rows["kernel_log"]))
         for event in said.events:
-            writer.append(
-                "events",
-                {
-                    "time_ns": [event.time_ns], "kind": [event.kind], "subject": [event.subject],
-                    "message": [event.message], "cpu": [event.cpu],
-                    "details": [f'{{"sequence": {event.details["sequence"]}}}'],
-                },
-            )  # fmt: skip
+            writer.append("events", event_columns([event]))
 
 
 @pytest.mark.live

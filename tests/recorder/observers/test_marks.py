@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -8,9 +7,11 @@ import pytest
 from nodescope.archive.marks import list_marks, write_mark
 from nodescope.archive.writer import ArchiveWriter
 from nodescope.clock import SystemClock
+from nodescope.ingest.event_columns import event_columns
 from nodescope.recorder.mark import make_mark
-from nodescope.recorder.observation import Event, Setting
+from nodescope.recorder.observer import Setting
 from nodescope.recorder.observers import marks
+from nodescope.records.event import Event
 from nodescope.sources.places import Places
 
 
@@ -22,17 +23,7 @@ def root(tmp_path: Path) -> Path:
 
 def _record(root: Path, events: list[Event]) -> None:
     with ArchiveWriter.open(root, node={}, clock=SystemClock(), tick_ns=1000) as writer:
-        for event in events:
-            writer.append(
-                "events",
-                {
-                    "time_ns": [event.time_ns],
-                    "kind": [event.kind],
-                    "subject": [event.subject],
-                    "message": [event.message],
-                    "details": [json.dumps(event.details)],
-                },
-            )
+        writer.append("events", event_columns(events))
 
 
 def _observer(root: Path) -> marks.MarksObserver:

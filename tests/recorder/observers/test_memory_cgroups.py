@@ -9,16 +9,16 @@ from tests.recorder.observers.archived import keep, put_boot_id
 from tests.sources.memory_cgroups.trees import PAGE, V1Tree, V2Tree
 
 from nodescope.errors import SourceAbsent
-from nodescope.recorder.observation import Observation, Setting
+from nodescope.ingest.observation import Observation
+from nodescope.quantities import HOUR_NS, MINUTE_NS
+from nodescope.recorder.observer import Setting
 from nodescope.recorder.observers import memory_cgroups
 from nodescope.recorder.observers.memory_cgroups import MemoryCgroupsObserver
 from nodescope.records import NODE_TABLES
+from nodescope.records.event_details import ZombieDetails
 from nodescope.sources.memory_cgroups.residual import read_parents
 from nodescope.sources.memory_cgroups.walk import SLOW_NS, Walk
 from nodescope.sources.places import Places
-
-MINUTE = 60_000_000_000
-HOUR = 60 * MINUTE  # later than anything is due, however slow the machine
 
 
 def _observer(places: Places, tmp_path: Path) -> MemoryCgroupsObserver:
@@ -39,11 +39,11 @@ def _parents(said: Observation) -> list[dict[str, Any]]:
 
 def test_counts_parents_and_the_walk_are_told(tmp_path: Path) -> None:
     tree = _tree(tmp_path, 300)
-    said = _observer(tree.places, tmp_path).observe(MINUTE)
+    said = _observer(tree.places, tmp_path).observe(MINUTE_NS)
     (row,) = said.rows["memory_cgroups"]
     assert row["walk_ns"] >= 0
     assert dict(row) | {"walk_ns": 0} == {
-        "time_ns": MINUTE,
+        "time_ns": MINUTE_NS,
         "version": "hybrid",
         "tracked": 302,
         "visible": 2,
@@ -52,14 +52,14 @@ def test_counts_parents_and_the_walk_are_told(tmp_path: Path) -> None:
         "walk_file": f"{tree.mount}/memory.numa_stat",
     }
     assert _parents(said) == [
-        {"time_ns": MINUTE, "path": "/pods", "dying": 300, "kind": "shmem",
+        {"time_ns": MINUTE_NS, "path": "/pods", "dying": 300, "kind": "shmem",
          "held_bytes": 300 * PAGE}
     ]  # fmt: skip
     assert said.events == []
 
 
 def test_rows_are_as_their_tables_declare(tmp_path: Path) -> None:
-    said = _observer(_tree(tmp_path, 5).places, tmp_path).observe(MINUTE)
+    said = _observer(_tree(tmp_path, 5).places, tmp_path).observe(MINUTE_NS)
     columns = {table.name: {each.name for each in table.columns} for table in NODE_TABLES}
     for table, rows in said.rows.items():
         for row in rows:
@@ -70,13 +70,13 @@ def test_parents_are_told_when_they_changed_and_with_each_segment(tmp_path: Path
     tree = _tree(tmp_path, 300)
     observer = _observer(tree.places, tmp_path)
     observer.observe(0)
-    assert _parents(observer.observe(HOUR)) == []
+    assert _parents(observer.observe(HOUR_NS)) == []
     observer.begin_segment()
-    assert [row["dying"] for row in _parents(observer.observe(HOUR + MINUTE))] == [300]
+    assert [row["dying"] for row in _parents(observer.observe(HOUR_NS + MINUTE_NS))] == [300]
     tree.group("/pods", {}, {"cache": 500 * PAGE, "shmem": 500 * PAGE})
     tree.group("/", {}, {"cache": 500 * PAGE, "shmem": 500 * PAGE})
     tree.track(500)
-    assert [row["dying"] for row in _parents(observer.observe(2 * HOUR))] == [500]
+    assert [row["dying"] for row in _parents(observer.observe(2 * HOUR_NS))] == [500]
 
 
 def test_what_is_no_longer_held_is_told_once(tmp_path: Path) -> None:
@@ -86,9 +86,9 @@ def test_what_is_no_longer_held_is_told_once(tmp_path: Path) -> None:
     tree.group("/pods", {}, {})
     tree.group("/", {}, {})
     tree.track(0)
-    rows = _parents(observer.observe(HOUR))
+    rows = _parents(observer.observe(HOUR_NS))
     assert [(row["dying"], row["held_bytes"]) for row in rows] == [(0, 0)]
-    assert _parents(observer.observe(2 * HOUR)) == []
+    assert _parents(observer.observe(2 * HOUR_NS)) == []
 
 
 def test_a_threshold_is_one_event_until_the_number_fell(tmp_path: Path) -> None:
@@ -99,13 +99,13 @@ def test_a_threshold_is_one_event_until_the_number_fell(tmp_path: Path) -> None:
         (100, 2_000, 2_100, 1_950, 2_050, 12_000, 9_500, 11_000, 0, 2_500)
     ):
         tree.track(dying)
-        said = observer.observe(step * HOUR)
+        said = observer.observe(step * HOUR_NS)
         kinds.append([event.kind for event in said.events])
         if dying == 12_000:
             (event,) = said.events
-            assert event.details == {
-                "dying": 12_000, "tracked": 12_002, "visible": 2, "threshold": 10_000,
-            }  # fmt: skip
+            assert event.details == ZombieDetails(
+                dying=12_000, tracked=12_002, visible=2, threshold=10_000
+            )
     none: list[str] = []
     assert kinds == [
         none, ["zombies_warn"], none, none, none, ["zombies_critical"], none, none, none,
@@ -120,9 +120,9 @@ def _restarted(tmp_path: Path, *counts: int) -> list[list[str]]:
         tree = _tree(tmp_path / "node", dying)
         put_boot_id(tree.root)
         observer = _observer(tree.places, tmp_path / "archive")
-        said = observer.observe((step + 1) * HOUR)
+        said = observer.observe((step + 1) * HOUR_NS)
         kinds.append([event.kind for event in said.events])
-        keep(tmp_path / "archive", said, (step + 1) * HOUR)
+        keep(tmp_path / "archive", said, (step + 1) * HOUR_NS)
     return kinds
 
 
@@ -148,7 +148,7 @@ def test_another_boot_is_told_of_anew(tmp_path: Path) -> None:
     assert _restarted(tmp_path, 2_500) == [["zombies_warn"]]
     put_boot_id(tmp_path / "node", "another")
     places = Places(tmp_path / "node")
-    said = _observer(places, tmp_path / "archive").observe(2 * HOUR)
+    said = _observer(places, tmp_path / "archive").observe(2 * HOUR_NS)
     assert [event.kind for event in said.events] == ["zombies_warn"]
 
 
@@ -171,13 +171,13 @@ def test_a_slow_walk_stays_rare_when_the_recorder_starts_again(
     tree = _tree(tmp_path / "node", 300)
     put_boot_id(tree.root)
     archive = tmp_path / "archive"
-    keep(archive, _observer(tree.places, archive).observe(HOUR), HOUR)
+    keep(archive, _observer(tree.places, archive).observe(HOUR_NS), HOUR_NS)
     assert len(walks) == 1
     for minutes in (1, 5, 9):
-        said = _observer(tree.places, archive).observe(HOUR + minutes * MINUTE)
+        said = _observer(tree.places, archive).observe(HOUR_NS + minutes * MINUTE_NS)
         assert (said.rows["memory_cgroups"][0]["walk_ns"], _parents(said)) == (None, [])
     assert len(walks) == 1
-    later = _observer(tree.places, archive).observe(HOUR + 10 * MINUTE)
+    later = _observer(tree.places, archive).observe(HOUR_NS + 10 * MINUTE_NS)
     assert len(walks) == 2
     assert _parents(later)
 
@@ -189,8 +189,8 @@ def test_a_quick_walk_is_not_rare_after_a_start(
     tree = _tree(tmp_path / "node", 300)
     put_boot_id(tree.root)
     archive = tmp_path / "archive"
-    keep(archive, _observer(tree.places, archive).observe(HOUR), HOUR)
-    said = _observer(tree.places, archive).observe(HOUR + MINUTE)
+    keep(archive, _observer(tree.places, archive).observe(HOUR_NS), HOUR_NS)
+    said = _observer(tree.places, archive).observe(HOUR_NS + MINUTE_NS)
     assert len(walks) == 2
     assert _parents(said)
 
@@ -215,7 +215,7 @@ def test_parents_that_were_slow_to_read_are_read_every_ten_minutes(
     for minute in range(1, 25):
         tree.track(300 + minute * 100)
         before = cpu[0]
-        observer.observe(minute * MINUTE)
+        observer.observe(minute * MINUTE_NS)
         if cpu[0] != before:
             read_at.append(minute)
     assert read_at == list(range(rests, 25, rests))
@@ -238,6 +238,6 @@ def test_without_the_controller_it_is_absent_and_found_when_it_comes(tmp_path: P
     observer.observe(0)
     shutil.move(tree.mount, tmp_path / "aside")
     with pytest.raises(SourceAbsent):
-        observer.observe(HOUR)
+        observer.observe(HOUR_NS)
     shutil.move(tmp_path / "aside", tree.mount)
-    assert observer.observe(2 * HOUR).rows["memory_cgroups"]
+    assert observer.observe(2 * HOUR_NS).rows["memory_cgroups"]

@@ -16,9 +16,13 @@ from tests.sources.network.synthetic_ena import (
 
 from nodescope.diagnosis.symptoms.incidents import NIC_KINDS
 from nodescope.errors import SourceAbsent
-from nodescope.recorder.observation import SECOND_NS, Event, Observation, Setting
+from nodescope.ingest.observation import Observation
+from nodescope.quantities import SECOND_NS
+from nodescope.recorder.observer import Setting
 from nodescope.recorder.observers.nics import NicsObserver, make
 from nodescope.records import EVENT_KINDS
+from nodescope.records.event import Event
+from nodescope.records.event_details import NicDetails
 from nodescope.sources.network.ethtool import DriverInfo
 from nodescope.sources.network.nics import list_nics
 from nodescope.sources.places import Places
@@ -95,9 +99,9 @@ def test_a_rise_of_a_counter_of_trouble_is_one_event(host: Host) -> None:
     host.ethtool.values["queue_5_tx_missed_tx"] += 2
     host.ethtool.values["queue_6_tx_missed_tx"] += 3
     host.ethtool.values["pps_allowance_exceeded"] += 1
-    events = {event.details["statistic"]: event for event in host.events()}
+    events = {event.get(NicDetails).statistic: event for event in host.events()}
     assert set(events) == {"tx_missed_tx", "pps_allowance_exceeded"}
-    assert events["tx_missed_tx"].details["rise"] == 5
+    assert events["tx_missed_tx"].get(NicDetails).rise == 5
     assert events["tx_missed_tx"].kind == "nic_stat_jump"
     # It goes on rising: still the same trouble.
     for _ in range(5):
@@ -115,7 +119,8 @@ def test_a_transmit_timeout_is_seen_by_queue_even_if_the_driver_counts_nothing(h
     said = host.next()
     (event,) = said.events
     assert event.message == "tx_timeout rose by 1: counted, and not in the kernel's log"
-    assert (event.kind, event.subject, event.details["queue"]) == ("nic_tx_timeout", "ens5", 13)
+    assert (event.kind, event.subject) == ("nic_tx_timeout", "ens5")
+    assert event.get(NicDetails).queue == 13
     (queue,) = said.rows["nic_queues"]
     assert (queue["queue"], queue["tx_timeouts"]) == (13, 1)
     assert said.rows["nics"][0]["tx_timeouts"] == 1
@@ -131,7 +136,7 @@ def test_what_is_counted_and_not_logged_is_told_as_the_log_would(host: Host) -> 
     assert all(EVENT_KINDS[kind].serious for kind in events)
     assert set(events) <= set(NIC_KINDS)  # as the diagnosis looks for them
     reset = events["nic_reset"]
-    assert (reset.subject, reset.details) == ("ens5", {
+    assert (reset.subject, reset.details.to_json()) == ("ens5", {
         "statistic": "total_resets", "before": 0, "value": 1, "rise": 1, "known_from": "counters",
         "within_s": 10.0, "driver": "ena", "version": "2.10.0g", "interface": "ens5",
     })  # fmt: skip

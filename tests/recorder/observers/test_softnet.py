@@ -14,8 +14,12 @@ import pytest
 from tests.sources.network.synthetic_ena import CORES, FIRST_IRQ, QUEUES, SyntheticHost
 
 from nodescope.errors import SourceAbsent
-from nodescope.recorder.observation import SECOND_NS, Event, Observation, Setting
+from nodescope.ingest.observation import Observation
+from nodescope.quantities import SECOND_NS
+from nodescope.recorder.observer import Setting
 from nodescope.recorder.observers.softnet import make
+from nodescope.records.event import Event
+from nodescope.records.event_details import StarvedCoreDetails
 from nodescope.sources.places import Places
 
 HERE = Path(__file__).parents[1]
@@ -83,8 +87,8 @@ def test_a_held_core_is_starved_and_no_other(second: Second) -> None:
     events += second.next().events
     (event,) = events
     assert (event.kind, event.subject, event.cpu) == ("core_starved", "cpu39", 39)
-    assert event.details["evidence"] == ["silence"]
-    assert event.details["seconds"] == 5.0
+    assert event.get(StarvedCoreDetails).evidence == ("silence",)
+    assert event.get(StarvedCoreDetails).seconds == 5.0
 
 
 def test_idle_cores_of_a_quiet_device_are_well(second: Second) -> None:
@@ -214,8 +218,8 @@ def test_a_core_held_in_the_kernel_is_starved_of_its_packets_and_no_other(tmp_pa
     ):  # fmt: skip
         starved = _wait_for_starvation(tmp_path)
     assert {event.cpu for event in starved} == {held}
-    assert starved[0].details["seconds"] >= 1.9
-    assert starved[0].details["backlog"] > 0
+    assert (starved[0].get(StarvedCoreDetails).seconds or 0) >= 1.9
+    assert (starved[0].get(StarvedCoreDetails).backlog or 0) > 0
 
 
 @pytest.mark.live
@@ -233,5 +237,5 @@ def test_a_thread_that_serves_packets_is_held_up_by_a_real_time_task(tmp_path: P
     ):  # fmt: skip
         starved = _wait_for_starvation(tmp_path)
     assert {event.cpu for event in starved} == {held}
-    assert "thread" in starved[0].details["evidence"]
-    assert starved[0].details["threads"][0].startswith("napi/")
+    assert "thread" in (starved[0].get(StarvedCoreDetails).evidence or ())
+    assert (starved[0].get(StarvedCoreDetails).threads or ("",))[0].startswith("napi/")

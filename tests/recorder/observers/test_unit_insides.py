@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 
 from nodescope.errors import SourceAbsent
-from nodescope.recorder.observation import SECOND_NS, Event
+from nodescope.quantities import SECOND_NS
 from nodescope.recorder.observers.unit_insides import UnitInsides
 from nodescope.records import EVENT_KINDS
+from nodescope.records.event import Event
+from nodescope.records.event_details import UnitChildDetails
 from nodescope.sources.places import Places
 from nodescope.sources.processes.exits import TaskExit
 from nodescope.sources.systemd.unit_processes import parse_process, parse_service
@@ -93,14 +95,14 @@ def _end(
 def test_a_loop_is_told_once_and_then_that_it_goes_on(node: Node) -> None:
     assert node.listen(*[_end()] * 5) == []
     (found,) = node.listen(*[_end()] * 5)
-    assert (found.kind, found.subject, found.loud) == ("unit_hidden_loop", "agent.service", True)
+    assert (found.kind, found.subject) == ("unit_hidden_loop", "agent.service")
     assert "worker ended 10 times" in found.message
     assert "exit code 4" in found.message
-    assert found.details["main"] == "agent --serve"
-    assert found.details["cgroup"] == "/system.slice/agent.service"
+    assert found.get(UnitChildDetails).main == "agent --serve"
+    assert found.get(UnitChildDetails).cgroup == "/system.slice/agent.service"
     assert EVENT_KINDS[found.kind].serious
     (again,) = node.listen(*[_end()] * 5)
-    assert (again.kind, again.loud) == ("unit_child_failing", False)
+    assert again.kind == "unit_child_failing"
     assert not EVENT_KINDS[again.kind].serious
 
 

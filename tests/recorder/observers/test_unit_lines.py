@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from nodescope.recorder.observation import SECOND_NS, Event
+from nodescope.quantities import SECOND_NS
 from nodescope.recorder.observers.unit_lines import UnitLines
 from nodescope.records import EVENT_KINDS
+from nodescope.records.event import Event
+from nodescope.records.event_details import UnitLinesDetails
 from nodescope.sources.places import Places
 from nodescope.sources.systemd.journal import JournalMessage, Wanted
 
@@ -51,11 +53,11 @@ def test_a_unit_that_goes_on_logging_of_ends_is_told_of_with_its_lines(node: Nod
     (found,) = node.look(f"Removing container ID: {'3f' * 32}", "Starting the agent", _ENDED)
     assert (found.kind, found.subject) == ("unit_logs_ends", "agent.service")
     assert found.message.endswith(f"3 times that something ended with an error: {_ENDED}")
-    assert found.details["times"] == 3
-    assert found.details["over_s"] == 30
-    assert found.details["lines"] == [
+    assert found.get(UnitLinesDetails).times == 3
+    assert found.get(UnitLinesDetails).over_s == 30
+    assert found.get(UnitLinesDetails).lines == (
         f"Removing container ID: {'3f' * 32}", "Starting the agent", _ENDED,
-    ]  # fmt: skip
+    )  # fmt: skip
     assert not EVENT_KINDS[found.kind].serious  # it may only watch
 
 
@@ -86,5 +88,6 @@ def test_of_each_kind_of_line_the_latest_is_kept(node: Node) -> None:
     node.look(_ENDED, _ENDED)
     lines = [f"{'abcdefghijkl'[number]} said {time}" for time in range(9) for number in range(12)]
     (found,) = node.look(*lines, _ENDED)
-    assert found.details["lines"] == [f"{letter} said 8" for letter in "fghijkl"] + [_ENDED]
-    assert all(len(line) <= 200 for line in found.details["lines"])
+    kept = found.get(UnitLinesDetails).lines or ()
+    assert kept == (*(f"{letter} said 8" for letter in "fghijkl"), _ENDED)
+    assert all(len(line) <= 200 for line in kept)

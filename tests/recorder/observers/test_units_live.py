@@ -21,10 +21,11 @@ from tests.waiting import wait_for
 
 from nodescope.archive.reader import Archive
 from nodescope.errors import NodescopeError
-from nodescope.recorder import observation
-from nodescope.recorder.observation import Setting
+from nodescope.ingest.observation import Observation
+from nodescope.recorder.observer import Setting
 from nodescope.recorder.observers import catalogue
 from nodescope.recorder.observers.units import Units, make
+from nodescope.records.event import Event
 from nodescope.sources.places import Places
 from nodescope.sources.systemd.survey import read_survey
 
@@ -197,7 +198,7 @@ def test_what_systemd_says_of_a_circle_is_an_event_and_an_answer(
     """By its own line: nothing is known of the units' order without the bus."""
     places = Places(systemd_bus="unix:path=/nowhere/bus", journal=guest.journal)
     units = make(Setting(places, tmp_path))
-    told: list[observation.Event] = []
+    told: list[Event] = []
 
     def look() -> bool:
         said = units.observe(time.clock_gettime_ns(time.CLOCK_MONOTONIC))
@@ -345,11 +346,11 @@ def _check_restarts(guest: Guest, unit: str, told: Sequence[Mapping[str, object]
     journalled = _restarts(guest, unit)
     first, last = journalled.index(runs[0]), journalled.index(runs[-1])
     assert runs == journalled[first : last + 1]
-    assert [each["exit_code"] for each in told] == ["exited"] * len(told)
+    assert [each["exit_kind"] for each in told] == ["exited"] * len(told)
     assert [each["exit_status"] for each in told] == [3] * len(told)
 
 
-def _observe(units: Units) -> Iterator[observation.Event]:
+def _observe(units: Units) -> Iterator[Event]:
     for event in units.observe(time.clock_gettime_ns(time.CLOCK_MONOTONIC)).events:
         if event.kind == "unit_restart" and event.subject == "quick.service":
             yield event
@@ -363,7 +364,7 @@ def test_either_witness_will_do(guest: Guest, witness: str, tmp_path: Path) -> N
         journal=tmp_path / "nowhere" if witness == "bus" else guest.journal,
     )
     units = make(Setting(places, tmp_path))
-    told: list[observation.Event] = []
+    told: list[Event] = []
 
     def look() -> bool:
         told.extend(_observe(units))
@@ -373,7 +374,7 @@ def test_either_witness_will_do(guest: Guest, witness: str, tmp_path: Path) -> N
         wait_for(look, f"the {witness} told of three restarts", 180)
     finally:
         units.close()
-    _check_restarts(guest, "quick.service", [event.details for event in told])
+    _check_restarts(guest, "quick.service", [event.details.to_json() for event in told])
 
 
 def test_a_unit_that_loops_already_is_told_once(guest: Guest, tmp_path: Path) -> None:
@@ -382,9 +383,9 @@ def test_a_unit_that_loops_already_is_told_once(guest: Guest, tmp_path: Path) ->
     boot_id = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     for loops in (1, 0):
         units = make(Setting(Places(systemd_bus=guest.bus, journal=guest.journal), archive))
-        told: list[observation.Event] = []
+        told: list[Event] = []
 
-        def look(units: Units = units, told: list[observation.Event] = told) -> bool:
+        def look(units: Units = units, told: list[Event] = told) -> bool:
             said = units.observe(time.clock_gettime_ns(time.CLOCK_MONOTONIC))
             told.extend(event for event in said.events if event.subject == "quick.service")
             return [event.kind for event in told].count("unit_restart") >= 5
@@ -397,13 +398,13 @@ def test_a_unit_that_loops_already_is_told_once(guest: Guest, tmp_path: Path) ->
         found = [event for event in told if event.kind == "unit_loop"]
         assert [event.time_ns for event in found] == [first.time_ns] * loops
         now_ns = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
-        keep(archive, observation.Observation(events=told), now_ns, boot_id)
+        keep(archive, Observation(events=told), now_ns, boot_id)
 
 
 def test_a_journal_that_is_rotated_is_followed(guest: Guest, tmp_path: Path) -> None:
     places = Places(systemd_bus="unix:path=/nowhere/bus", journal=guest.journal)
     units = make(Setting(places, tmp_path))
-    told: list[observation.Event] = []
+    told: list[Event] = []
 
     def look(least: int) -> bool:
         told.extend(_observe(units))
@@ -418,12 +419,12 @@ def test_a_journal_that_is_rotated_is_followed(guest: Guest, tmp_path: Path) -> 
             wait_for(partial(look, before + 1), "one more was told", 180)
     finally:
         units.close()
-    _check_restarts(guest, "quick.service", [event.details for event in told])
+    _check_restarts(guest, "quick.service", [event.details.to_json() for event in told])
 
 
 def test_a_bus_that_goes_away_is_found_again(guest: Guest, tmp_path: Path) -> None:
     units = make(Setting(Places(systemd_bus=guest.bus, journal=tmp_path), tmp_path))
-    told: list[observation.Event] = []
+    told: list[Event] = []
     now = [time.clock_gettime_ns(time.CLOCK_MONOTONIC)]
 
     def look(least: int) -> bool:

@@ -17,14 +17,13 @@ from nodescope.clock import SystemClock
 from nodescope.errors import SourceDenied, SourceError
 from nodescope.perf.decode import LOST, Chunk, split
 from nodescope.perf.event import Sampler
-from nodescope.recorder.log import EventLog
+from nodescope.quantities import SECOND_NS
+from nodescope.recorder.event_log import EventLog
 from nodescope.recorder.options import RecorderOptions
 from nodescope.recorder.samples import intake
 from nodescope.recorder.samples.intake import Intake
 from nodescope.recorder.samples.rings import Followed
 from nodescope.recorder.watches.pegged_cores import CoreWatch
-
-SECOND = 1_000_000_000
 
 
 def loss(records: int) -> bytes:
@@ -67,10 +66,10 @@ class Bench:
     said: list[str]
 
     def drain(self, second: float) -> None:
-        self.intake.drain(int(second * SECOND))
+        self.intake.drain(int(second * SECOND_NS))
 
     def flush(self, second: float) -> None:
-        now = int(second * SECOND)
+        now = int(second * SECOND_NS)
         self.intake.append(now, self.writer, CoreWatch(Path("/proc")))
         self.intake.tell_unsampled(now)
 
@@ -79,7 +78,7 @@ class Bench:
         rows: dict[str, list[Any]] = self.log.take_new_rows().get("gaps", {})
         if not rows:
             return []
-        times = [[value / SECOND for value in rows[name]] for name in ("from_ns", "to_ns")]
+        times = [[value / SECOND_NS for value in rows[name]] for name in ("from_ns", "to_ns")]
         return list(zip(*times, rows["cpu"], rows["lost"], rows["reason"], strict=True))
 
 
@@ -144,7 +143,7 @@ def test_what_is_lost_at_the_very_end_counts(
     with make_bench(tmp_path, monkeypatch, HandSampling()) as bench:
         bench.drain(2)
         bench.sampling.untold = {0: 4}
-        bench.intake.drain(3 * SECOND, last=True)
+        bench.intake.drain(3 * SECOND_NS, last=True)
         assert bench.intake.lost == 4
         assert bench.gaps() == [(2.0, 3.0, 0, 4, "the ring was full")]
 
@@ -169,14 +168,14 @@ def test_a_core_without_a_ring_is_a_gap_for_as_long_and_said_once(
     with make_bench(tmp_path, monkeypatch, HandSampling(failed={1: error})) as bench:
         for second in (5, 10):
             bench.flush(second)
-            bench.intake.follow_cpus(second * SECOND)
+            bench.intake.follow_cpus(second * SECOND_NS)
         bench.sampling.failed, bench.sampling.added = {}, (1,)
-        bench.intake.follow_cpus(12 * SECOND)
+        bench.intake.follow_cpus(12 * SECOND_NS)
         bench.flush(15)
         events = bench.log.take_new_rows()
         gaps = events["gaps"]
         assert [gaps[name] for name in ("from_ns", "to_ns", "cpu", "reason")] == [
-            [0], [12 * SECOND], [1], ["no more memory"],
+            [0], [12 * SECOND_NS], [1], ["no more memory"],
         ]  # fmt: skip
         assert (events["events"]["kind"], events["events"]["cpu"]) == (["source_degraded"], [1])
         assert bench.said == [

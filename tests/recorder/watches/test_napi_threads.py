@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 
 from nodescope.errors import MalformedSource
+from nodescope.quantities import MILLISECOND_NS, SECOND_NS
 from nodescope.recorder.watches.napi_threads import NapiWatch, Reading, is_held_up
 from nodescope.sources.network.napi_threads import ThreadTimes, parse_thread_times
 
-SECOND = 1_000_000_000
-MS = 1_000_000
-
 
 def at(second: int, ran_ms: int, waited_ms: int, runnable: bool = True) -> Reading:
-    return second * SECOND, ThreadTimes(runnable, 1, ran_ms * MS, waited_ms * MS)
+    return second * SECOND_NS, ThreadTimes(
+        runnable, 1, ran_ms * MILLISECOND_NS, waited_ms * MILLISECOND_NS
+    )
 
 
 def test_a_thread_that_never_runs() -> None:
@@ -60,7 +60,7 @@ def thread(proc: Path, pid: int, name: str, ran_ms: int, state: str = "R", cpu: 
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "comm").write_text(name + "\n")
     (folder / "stat").write_text(STAT.format(pid=pid, state=state, cpu=cpu))
-    (folder / "schedstat").write_text(f"{ran_ms * MS} 0 12\n")
+    (folder / "schedstat").write_text(f"{ran_ms * MILLISECOND_NS} 0 12\n")
 
 
 @pytest.mark.parametrize("children", [True, False])
@@ -74,17 +74,17 @@ def test_they_are_found_among_the_kernels_threads(tmp_path: Path, children: bool
         folder.mkdir(parents=True)
         (folder / "children").write_text("20 30 31 ")
     watch = NapiWatch(tmp_path)
-    held = [watch.find_held_up(second * SECOND) for second in (1, 2, 3, 4)]
+    held = [watch.find_held_up(second * SECOND_NS) for second in (1, 2, 3, 4)]
     assert held == [{}, {}, {7: ["napi/eth0-8193"]}, {7: ["napi/eth0-8193"]}]
     for name in ("comm", "stat", "schedstat"):
         (tmp_path / "30" / name).unlink()
-    assert watch.find_held_up(5 * SECOND) == {}
+    assert watch.find_held_up(5 * SECOND_NS) == {}
 
 
 def test_a_container_sees_none_of_them(tmp_path: Path) -> None:
     thread(tmp_path, 2, "bash", 1)
-    assert NapiWatch(tmp_path).find_held_up(SECOND) == {}
-    assert NapiWatch(tmp_path / "nothing").find_held_up(SECOND) == {}
+    assert NapiWatch(tmp_path).find_held_up(SECOND_NS) == {}
+    assert NapiWatch(tmp_path / "nothing").find_held_up(SECOND_NS) == {}
 
 
 def test_what_is_no_threads_text() -> None:

@@ -8,8 +8,10 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from nodescope.recorder.observation import SECOND_NS, Event
+from nodescope.quantities import SECOND_NS
 from nodescope.recorder.watches.pegged_cores import CoreWatch
+from nodescope.records.event import Event
+from nodescope.records.event_details import PeggedCoreDetails
 from nodescope.sources.node.proc_stat import STATES
 
 
@@ -49,9 +51,9 @@ def test_three_seconds_in_the_kernel_are_told_once_with_their_length(node: Node)
     (event,) = node.events()
     assert (event.kind, event.cpu, event.subject) == ("core_held", 1, "cpu1")
     assert event.time_ns == 101 * SECOND_NS
-    assert event.details["seconds"] == 4.0
-    assert event.details["share"] == 0.97
-    assert event.details["ongoing"] is False
+    assert event.get(PeggedCoreDetails).seconds == 4.0
+    assert event.get(PeggedCoreDetails).share == 0.97
+    assert event.get(PeggedCoreDetails).ongoing is False
     node.second(user=100)
     assert node.events() == []
 
@@ -70,10 +72,10 @@ def test_a_long_one_is_told_while_it_lasts_and_when_it_is_over(node: Node) -> No
         node.second(system=100)
         told += node.events()
     (event,) = told
-    assert event.details["ongoing"] is True
+    assert event.get(PeggedCoreDetails).ongoing is True
     node.second(idle=100)
     (last,) = node.events()
-    assert last.details["seconds"] == 30.0
+    assert last.get(PeggedCoreDetails).seconds == 30.0
     assert last.time_ns == event.time_ns
 
 
@@ -129,8 +131,9 @@ def test_who_holds_it_is_named_from_the_samples(tmp_path: Path) -> None:
     node.watch.see(_samples([1, 1, 1, 1, 0, 0], [77, 77, 77, 5, 9, 9], 102 * SECOND_NS))
     node.second(idle=100)
     (event,) = node.events()
-    assert (event.details["comm"], event.details["thread"]) == ("kworker/1:2", 77)
-    assert event.details["thread_share"] == 0.75
+    named = event.get(PeggedCoreDetails)
+    assert (named.comm, named.thread) == ("kworker/1:2", 77)
+    assert event.get(PeggedCoreDetails).thread_share == 0.75
     assert "by kworker/1:2 (77)" in event.message
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+from nodescope.quantities import SECOND_NS
 from nodescope.recorder.watches.starvation import CoreReading, Episode, StarvationWatch
-
-SECOND = 1_000_000_000
 
 
 @dataclass
@@ -15,7 +14,7 @@ class Node:
 
     watch: StarvationWatch = field(default_factory=StarvationWatch)
     core: CoreReading = field(default_factory=lambda: CoreReading(1, 100, 1000, 5000, 50, 0))
-    now_ns: int = 100 * SECOND
+    now_ns: int = 100 * SECOND_NS
     idle: int = 0
     asked: int = 0
     episodes: list[Episode] = field(default_factory=list)
@@ -26,7 +25,7 @@ class Node:
     def read(self, *, idle: int = 0, backlog: int | None = 0, seconds: int = 1,
              **moved: int) -> None:  # fmt: skip
         """The next reading: how far each counter moved, and for how many ticks it was idle."""
-        self.now_ns += seconds * SECOND
+        self.now_ns += seconds * SECOND_NS
         self.idle += idle
         counters = {name: getattr(self.core, name) + by for name, by in moved.items()}
         self.core = replace(self.core, backlog=backlog, **counters)
@@ -45,12 +44,12 @@ def test_packets_in_the_backlog_and_none_served() -> None:
     for waiting in (5, 300, 1000, 1000):
         node.read(backlog=waiting)
     assert node.episodes == []
-    assert node.watch.starved_ns(1) == 3 * SECOND
+    assert node.watch.starved_ns(1) == 3 * SECOND_NS
     node.serve()
     (episode,) = node.episodes
-    assert (episode.cpu, episode.length_ns, episode.over) == (1, 3 * SECOND, True)
+    assert (episode.cpu, episode.length_ns, episode.over) == (1, 3 * SECOND_NS, True)
     assert (episode.evidence, episode.backlog) == (("backlog", "silence"), 1000)
-    assert node.watch.starved_ns(1) == 3 * SECOND
+    assert node.watch.starved_ns(1) == 3 * SECOND_NS
     assert node.watch.starved_ns(0) == 0
 
 
@@ -90,7 +89,7 @@ def test_an_interrupt_that_nothing_follows() -> None:
         node.read()
     node.serve()
     (episode,) = node.episodes
-    assert (episode.evidence, episode.length_ns) == (("interrupt",), 3 * SECOND)
+    assert (episode.evidence, episode.length_ns) == (("interrupt",), 3 * SECOND_NS)
 
 
 def test_a_device_is_quiet_until_it_is_polled_so_silence_tells() -> None:
@@ -100,7 +99,7 @@ def test_a_device_is_quiet_until_it_is_polled_so_silence_tells() -> None:
         node.read()  # neither interrupts nor any soft interrupt, and never idle
     node.serve()
     (episode,) = node.episodes
-    assert (episode.evidence, episode.length_ns) == (("silence",), 4 * SECOND)
+    assert (episode.evidence, episode.length_ns) == (("silence",), 4 * SECOND_NS)
 
 
 def test_an_idle_core_is_never_starved() -> None:
@@ -151,10 +150,10 @@ def test_a_long_episode_is_told_while_it_lasts_and_once() -> None:
     for _ in range(30):
         node.read(backlog=1)
     (episode,) = node.episodes
-    assert (episode.over, episode.length_ns) == (False, 10 * SECOND)
+    assert (episode.over, episode.length_ns) == (False, 10 * SECOND_NS)
     node.serve()
     assert len(node.episodes) == 1
-    assert node.watch.starved_ns(1) == 29 * SECOND
+    assert node.watch.starved_ns(1) == 29 * SECOND_NS
 
 
 def test_a_core_that_goes_offline_ends_its_episode() -> None:
@@ -162,7 +161,7 @@ def test_a_core_that_goes_offline_ends_its_episode() -> None:
     node.serve()
     for _ in range(4):
         node.read(backlog=1)
-    node.watch.note(node.now_ns + SECOND, [])
+    node.watch.note(node.now_ns + SECOND_NS, [])
     assert [episode.cpu for episode in node.watch.decide({})] == [1]
 
 

@@ -10,8 +10,6 @@ from nodescope.sources.cgroups import churn_ledger
 from nodescope.sources.cgroups.churn import ChurnEvent, Kind
 from nodescope.sources.cgroups.churn_ledger import GRACE_NS, Churned, ChurnLedger
 
-SECOND = 1_000_000_000
-
 
 def event(
     kind: Kind, path: str, identity: int, *, at: int = 0, hierarchy: str = "memory",

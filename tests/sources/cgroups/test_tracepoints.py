@@ -6,15 +6,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodescope.sources.cgroups.tracepoints import Hit, Renamed, TracepointLayout, parse_records
-from nodescope.sources.node.tracefs import Field, TracepointFormat
+from nodescope.sources.node.tracefs import TracepointField, TracepointFormat
 
 MKDIR = TracepointFormat(
     "cgroup_mkdir",
     544,
     {
-        "root": Field(8, 4, True),
-        "id": Field(16, 8, False),
-        "path": Field(24, 4, False, text=True),
+        "root": TracepointField(8, 4, True),
+        "id": TracepointField(16, 8, False),
+        "path": TracepointField(24, 4, False, text=True),
     },
 )
 OLD_ATTACH = (
@@ -22,11 +22,11 @@ OLD_ATTACH = (
         "cgroup_attach_task",
         538,
         {
-            "dst_root": Field(8, 4, True),
-            "dst_id": Field(12, 4, True),
-            "pid": Field(16, 4, True),
-            "dst_path": Field(20, 4, False, text=True, relative=True),
-            "comm": Field(24, 4, False, text=True, relative=True),
+            "dst_root": TracepointField(8, 4, True),
+            "dst_id": TracepointField(12, 4, True),
+            "pid": TracepointField(16, 4, True),
+            "dst_path": TracepointField(20, 4, False, text=True, relative=True),
+            "comm": TracepointField(24, 4, False, text=True, relative=True),
         },
     )
 )

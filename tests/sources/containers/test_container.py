@@ -8,7 +8,7 @@ from nodescope.sources.containers.container import Container, HappeningKind, fin
 
 NOW = 1_000_000
 RUNS = Container("x", "1", name="web", state="running", pid=5, started_wall_ns=100)
-ENDED = replace(RUNS, state="exited", pid=None, exit_code=3, finished_wall_ns=300)
+ENDED = replace(RUNS, state="exited", pid=None, exit_status=3, finished_wall_ns=300)
 
 
 def kinds(before: Container | None, after: Container | None) -> list[tuple[str, int]]:
@@ -36,7 +36,7 @@ def test_a_start_that_is_not_told_is_not_after_its_end() -> None:
 
 def test_an_end_has_its_code_and_how_long_it_ran() -> None:
     (end,) = find_happenings({"1": RUNS}, {"1": ENDED}, NOW)
-    assert (end.kind, end.container.exit_code, end.ran_ns) == (HappeningKind.EXITED, 3, 200)
+    assert (end.kind, end.container.exit_status, end.ran_ns) == (HappeningKind.EXITED, 3, 200)
 
 
 def test_a_restart_is_an_end_and_a_start() -> None:

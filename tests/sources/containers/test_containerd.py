@@ -49,7 +49,7 @@ def containerd(tmp_path: Path, fake: FakeContainerd) -> Iterator[Containerd]:
 
 
 def brief(happenings: list[ContainerHappening]) -> list[tuple[str, str | None, int | None]]:
-    return [(h.kind.value, h.container.name, h.container.exit_code) for h in happenings]
+    return [(h.kind.value, h.container.name, h.container.exit_status) for h in happenings]
 
 
 def poll_for(containerd: Containerd, count: int) -> list[ContainerHappening]:
@@ -84,7 +84,7 @@ def test_recorded_events() -> None:
         "/tasks/exit",
         "/containers/delete",
     ]
-    assert [each.exit_code for each in parsed if each] == [None, None, 5, None]
+    assert [each.exit_status for each in parsed if each] == [None, None, 5, None]
 
 
 def test_the_first_look(containerd: Containerd) -> None:
@@ -169,7 +169,7 @@ def test_identity_by_an_oci_spec() -> None:
 def test_a_status_of_the_cri_plugin() -> None:
     assert parse_status(STATUS, "abc", "x").state == "running"
     ended = parse_status(ENDED, "abc", "x")
-    assert (ended.state, ended.exit_code, ended.pid) == ("exited", 137, None)
+    assert (ended.state, ended.exit_status, ended.pid) == ("exited", 137, None)
     assert parse_status(b"{}", "abc", "x").state == "created"
 
 
@@ -184,7 +184,7 @@ def test_containers_by_the_files_of_the_cri_plugin(tmp_path: Path) -> None:
     bundle.unlink()
     status.write_bytes(ENDED)
     ended = files.read()["abc"]  # its bundle is gone, its name is remembered
-    assert (ended.subject, ended.exit_code) == ("shop/web-0/app", 137)
+    assert (ended.subject, ended.exit_status) == ("shop/web-0/app", 137)
     assert ended.cgroup_parent == "/kubepods.slice/kubepods-pod1.slice"
     status.write_bytes(b"{")
     assert files.read() == {}

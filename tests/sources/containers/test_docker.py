@@ -66,16 +66,16 @@ def poll_until(docker: Docker, wall_ns: int = NOW) -> list[ContainerHappening]:
 
 
 def brief(happenings: list[ContainerHappening]) -> list[tuple[str, str | None, int | None]]:
-    return [(h.kind.value, h.container.name, h.container.exit_code) for h in happenings]
+    return [(h.kind.value, h.container.name, h.container.exit_status) for h in happenings]
 
 
 def test_inspection_of_one_that_runs_and_one_that_restarts() -> None:
     keep, _ = parse_inspect(KEEP, "x")
     assert (keep.name, keep.image, keep.state) == ("keep", "looper", "running")
     assert keep.pid is not None
-    assert keep.exit_code is None
+    assert keep.exit_status is None
     again, _ = parse_inspect(AGAIN, "x")
-    assert (again.name, again.state, again.exit_code) == ("again", "restarting", 3)
+    assert (again.name, again.state, again.exit_status) == ("again", "restarting", 3)
     assert (again.restarts or 0) > 10
     assert again.pid is None
     assert (again.finished_wall_ns or 0) > (again.started_wall_ns or 0) > 0
@@ -87,12 +87,12 @@ def test_the_files_say_the_same_as_the_api() -> None:
         host = (FOLDER / f"hostconfig-{name}.json").read_bytes()
         by_file, by_api = parse_config(config, host, "x")[0], parse_inspect(inspected, "x")[0]
         assert (by_file.id, by_file.name, by_file.image) == (by_api.id, by_api.name, by_api.image)
-        assert (by_file.state, by_file.exit_code) == (by_api.state, by_api.exit_code)
+        assert (by_file.state, by_file.exit_status) == (by_api.state, by_api.exit_status)
 
 
 def test_recorded_events() -> None:
     parsed = [parse_event(line, "x") for line in EVENTS]
-    assert [(e.action, e.name, e.exit_code) for e in parsed if e][-2:] == [
+    assert [(e.action, e.name, e.exit_status) for e in parsed if e][-2:] == [
         ("start", "again", None),
         ("die", "again", 3),
     ]
@@ -228,7 +228,7 @@ def test_the_past_as_the_daemon_remembers_it(
     for _ in range(2):  # before anything was listed, and after
         found = docker.read_recent(NOW, 0)
         assert {h.container.name for h in found} == {"looping", "again"}
-        assert [h.container.exit_code for h in found if h.kind is HappeningKind.EXITED] == [7, 3]
+        assert [h.container.exit_status for h in found if h.kind is HappeningKind.EXITED] == [7, 3]
         assert all((h.ran_ns or 0) > 0 for h in found if h.kind is HappeningKind.EXITED)
         docker.poll(NOW)
     docker.close()
@@ -302,7 +302,7 @@ def test_containers_by_their_files_alone(tmp_path: Path) -> None:
     files = DockerFiles(Places(root=tmp_path))
     first = files.read()
     assert {each.name for each in first.values()} == {"keep", "again"}
-    assert first[AGAIN_ID].exit_code == 3
+    assert first[AGAIN_ID].exit_status == 3
     second = files.read()
     assert all(second[identifier] is each for identifier, each in first.items())
     (folder / KEEP_ID / "config.v2.json").write_bytes(b'{"ID": "cut')

@@ -58,7 +58,7 @@ def test_recorded_files() -> None:
         ("pfail", "localhost/looper:latest"),
     ]
     events = [parse_event(line, "x") for line in LOG.splitlines()]
-    assert [(e.kind, e.name, e.exit_code) for e in events if e][-2:] == [
+    assert [(e.kind, e.name, e.exit_status) for e in events if e][-2:] == [
         (HappeningKind.EXITED, "ploop", 4),
         (HappeningKind.REMOVED, "ploop", None),
     ]
@@ -81,7 +81,7 @@ def test_an_end_without_a_log_has_no_code(root: Path) -> None:
     podman.poll(NOW)
     shutil.rmtree(root / "proc/77")
     (end,) = podman.poll(NOW)
-    assert (end.kind, end.container.name, end.container.exit_code) == (
+    assert (end.kind, end.container.name, end.container.exit_status) == (
         HappeningKind.EXITED,
         "pkeep",
         None,
@@ -105,7 +105,7 @@ def test_the_log_of_events_is_followed(root: Path) -> None:
         file.write(event("remove", "a1", 4)[:-10])
     started, ended = podman.poll(NOW)
     assert (started.kind, started.container.name) == (HappeningKind.STARTED, "job")
-    assert (ended.container.exit_code, ended.ran_ns) == (6, 2_000_000_000)
+    assert (ended.container.exit_status, ended.ran_ns) == (6, 2_000_000_000)
     log(root).unlink()
     log(root).write_bytes(event("remove", "a1", 4))
     assert [each.kind for each in podman.poll(NOW)] == [HappeningKind.REMOVED]
@@ -116,7 +116,7 @@ def test_the_past_by_the_log(root: Path) -> None:
     podman = PodmanFiles(Places(root=root))
     podman.poll(NOW)
     ends = [each for each in podman.read_recent(NOW, 0) if each.kind is HappeningKind.EXITED]
-    assert {each.container.exit_code for each in ends} == {4}
+    assert {each.container.exit_status for each in ends} == {4}
 
 
 def test_lists_that_are_none(root: Path) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from nodescope.errors import MalformedSource, SourceAbsent
-from nodescope.sources.node.tracefs import Field, open_tracefs, parse_format
+from nodescope.sources.node.tracefs import TracepointField, open_tracefs, parse_format
 from nodescope.sources.places import Places
 
 COMMON = b"""\
@@ -30,9 +30,9 @@ print fmt: "root=%d id=%llu level=%d path=%s", REC->root, REC->id, REC->level, _
 def test_fields_stand_where_the_kernel_says() -> None:
     parsed = parse_format(MKDIR)
     assert (parsed.name, parsed.number) == ("cgroup_mkdir", 544)
-    assert parsed.field("id") == Field(offset=16, size=8, signed=False)
+    assert parsed.field("id") == TracepointField(offset=16, size=8, signed=False)
     assert parsed.field("root", "dst_root").signed
-    assert parsed.field("path") == Field(offset=24, size=4, signed=False, text=True)
+    assert parsed.field("path") == TracepointField(offset=24, size=4, signed=False, text=True)
 
 
 def test_arrays_and_relative_texts() -> None:
@@ -41,7 +41,7 @@ def test_arrays_and_relative_texts() -> None:
         b"\tfield:char comm[16];\toffset:8;\tsize:16;\tsigned:0;\n"
         b"\tfield:__rel_loc char[] path;\toffset:24;\tsize:4;\tsigned:0;\n"
     )
-    assert parsed.field("comm") == Field(offset=8, size=16, signed=False)
+    assert parsed.field("comm") == TracepointField(offset=8, size=16, signed=False)
     assert parsed.field("path").relative
 
 

@@ -94,9 +94,9 @@ def test_a_crash_and_a_restart_are_told_with_their_times() -> None:
         ("restart", 2400, True),
     ]
     restart = told[-1]
-    assert restart.details["invocation"] == "61" * 16
-    assert restart.details["restarts"] == 81
-    assert (restart.details["exit_code"], restart.details["exit_status"]) == ("exited", 3)
+    assert restart.details.invocation == "61" * 16
+    assert restart.details.restarts == 81
+    assert (restart.details.exit_kind, restart.details.exit_status) == ("exited", 3)
 
 
 def test_a_restart_has_no_time_of_its_own_until_the_new_run_is_tried() -> None:
@@ -110,7 +110,7 @@ def test_a_restart_has_no_time_of_its_own_until_the_new_run_is_tried() -> None:
 
 def test_changes_said_as_one_still_name_the_run_that_ended() -> None:
     told = _watched().follow([_running(81), _RESTART[-1]], now_us=9999)
-    assert {each.kind: each.details["invocation"] for each in told} == {
+    assert {each.kind: each.details.invocation for each in told} == {
         "started": "62" * 16,
         "restart": "61" * 16,
     }
@@ -132,7 +132,7 @@ def test_jobs_that_fail_are_told() -> None:
     told = _watched().follow(
         [JobRemoved("y.service", 7, "dependency"), JobRemoved("z.service", 8, "done")], now_us=5
     )
-    assert [(each.kind, each.unit, each.details["result"]) for each in told] == [
+    assert [(each.kind, each.unit, each.details.result) for each in told] == [
         ("start_failed", "y.service", "dependency")
     ]
 

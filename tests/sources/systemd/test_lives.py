@@ -29,8 +29,8 @@ def _runs(
 def test_a_run_is_completed_by_what_is_told_of_it() -> None:
     told = Lives().take(_runs(1))
     assert [each.kind for each in told] == ["started", "exit", "failed", "restart"]
-    assert told[1].details["ran_s"] == 0.001
-    assert (told[3].details["exit_code"], told[3].details["exit_status"]) == ("exited", 3)
+    assert told[1].details.ran_s == 0.001
+    assert (told[3].details.exit_kind, told[3].details.exit_status) == ("exited", 3)
 
 
 def test_two_witnesses_tell_one_thing_once() -> None:
@@ -51,7 +51,7 @@ def test_a_loop_is_told_once_while_it_lasts() -> None:
     lives = Lives()
     loops = [each for each in lives.take(_runs(9)) if each.kind == "loop"]
     assert len(loops) == 1
-    assert loops[0].details["restarts"] == 3
+    assert loops[0].details.restarts == 3
     assert lives.of["x.service"].looping_since_us == loops[0].time_us
 
 
@@ -59,7 +59,7 @@ def test_a_loop_that_began_before_is_told_at_its_first_restart_from_then_on() ->
     lives = Lives()
     lives.since_us = 13 * _S
     loops = [each for each in lives.take(_runs(9)) if each.kind == "loop"]
-    assert [(each.time_us, each.details["restarts"]) for each in loops] == [(14 * _S, 7)]
+    assert [(each.time_us, each.details.restarts) for each in loops] == [(14 * _S, 7)]
     assert lives.of["x.service"].looping_since_us == 6 * _S
 
 
@@ -95,7 +95,7 @@ def test_what_only_looks_like_systemd_is_not_believed() -> None:
     assert parse_message(JournalMessage(1, 1, "", fields)) is None
     told = parse_message(JournalMessage(1, 1, "", {**fields, "_PID": "1"}))
     assert told is not None
-    assert told.details["restarts"] == 7
+    assert told.details.restarts == 7
 
 
 def test_systemds_own_line_tells_whom_it_left_out_of_a_circle() -> None:
@@ -106,7 +106,7 @@ def test_systemds_own_line_tells_whom_it_left_out_of_a_circle() -> None:
     fields = {"UNIT": "b.service", "MESSAGE": said, "_PID": "1"}
     told = parse_message(JournalMessage(5 * _S, 1, "", fields))
     assert told is not None
-    assert (told.kind, told.unit, told.details) == (
+    assert (told.kind, told.unit, told.details.to_json()) == (
         "start_failed", "a.service", {"result": "ordering-cycle"}
     )  # fmt: skip
     lives = Lives()
@@ -157,6 +157,6 @@ def test_a_real_journal_tells_the_lives_of_its_units(tmp_path: Path) -> None:
     assert lives.of["asserted.service"].start_failures == {"assert": 1}
     last = lives.of["noexec.service"].last
     assert last is not None
-    assert (last.exit_code, last.exit_status) == ("exited", 203)
+    assert (last.exit_kind, last.exit_status) == ("exited", 203)
     assert "conditioned.service" not in lives.of
     assert {each.unit for each in new if each.kind == "loop"} == {"limit.service", "crash.service"}

@@ -26,7 +26,7 @@ def _inactive(**more: object) -> Unit:
 
 def _failed(**more: object) -> Unit:
     known = {
-        "restarts": 5, "restart_policy": "always", "exit_code": "exited", "exit_status": 1,
+        "restarts": 5, "restart_policy": "always", "exit_kind": "exited", "exit_status": 1,
         "result": "exit-code", "restart_wait_us": 100_000, "limit_burst": 5,
         "limit_interval_us": 10_000_000, **more,
     }  # fmt: skip
@@ -114,11 +114,11 @@ def _failed(**more: object) -> Unit:
         (_failed(main_exited_us=600_000, inactive_since_us=700_900, state_since_us=700_900,
                  limit_interval_us=400_000), "exec_failed:1"),
         (
-            Unit("x.service", active="failed", exit_code="exited", exit_status=203),
+            Unit("x.service", active="failed", exit_kind="exited", exit_status=203),
             "exec_failed:203",
         ),
         (
-            Unit("x.service", active="failed", exit_code="killed", exit_status=9),
+            Unit("x.service", active="failed", exit_kind="killed", exit_status=9),
             "exec_failed:killed-9",
         ),
         (Unit("x.service", active="failed", result="timeout"), "exec_failed:timeout"),

@@ -12,9 +12,9 @@ from nodescope.archive.retention import Retention
 from nodescope.archive.writer import ArchiveWriter
 from nodescope.lab.synthetic import TICK_NS, HandClock
 from nodescope.numbering import Sequences
+from nodescope.quantities import SECOND_NS
 
-SECOND = 1_000_000_000
-WALL_NS = 1_780_000_000 * SECOND
+WALL_NS = 1_780_000_000 * SECOND_NS
 SCRIPT = "<script>alert(1)</script>"
 IMAGE = "<img src=x onerror=alert(2)>"
 PATTERN = "(a+)+$[*\\"  # a bad pattern, and a slow one
@@ -23,7 +23,7 @@ DIRECTION = "\u202egnp.exe\x1b[31m\x00"
 
 def write_hostile(path: Path, depth: int, width: int) -> None:
     """One stack of `depth` frames, one caller of `width` different ones, and odd names."""
-    clock = HandClock(1000 * SECOND, WALL_NS - 1000 * SECOND)
+    clock = HandClock(1000 * SECOND_NS, WALL_NS - 1000 * SECOND_NS)
     node = {"name": IMAGE, "boot_id": SCRIPT, "cpus": 4}
     names = [SCRIPT, IMAGE, PATTERN, DIRECTION, "x" * 5000]
     frames = [("[unknown]", "[unknown]", False)]
@@ -38,7 +38,7 @@ def write_hostile(path: Path, depth: int, width: int) -> None:
     with ArchiveWriter.open(path, node=node, clock=clock, tick_ns=TICK_NS, retention=keep) as out:
         _samples(out, clock, Interner(frames, paths, comms), len(paths))
         _events(out, clock)
-        clock.monotonic += 60 * SECOND
+        clock.monotonic += 60 * SECOND_NS
         out.seal_segment()
 
 
@@ -50,7 +50,7 @@ def _samples(out: ArchiveWriter, clock: HandClock, interner: Interner, paths: in
     profile = interner.intern(comm, none, path, none)
     for table, columns in interner.take_new_rows().items():
         out.append(table, columns)
-    ticks = (clock.monotonic + np.linspace(0, 59 * SECOND, len(path))) // TICK_NS
+    ticks = (clock.monotonic + np.linspace(0, 59 * SECOND_NS, len(path))) // TICK_NS
     out.append("samples", {
         "cpu": (np.arange(len(path)) % 4).astype(np.int16),
         "tick": ticks.astype(np.int64),
@@ -66,7 +66,7 @@ def _events(out: ArchiveWriter, clock: HandClock) -> None:
     rows: list[dict[str, Any]] = [
         dict(time_ns=at, kind=kind, subject=IMAGE, message=SCRIPT, details='{"<b>": "</script>"}')
         for kind in ("nic_reset", "job_failed", "mark", SCRIPT)
-        for at in (clock.monotonic + 30 * SECOND, 0, -(2**62), 2**62)
+        for at in (clock.monotonic + 30 * SECOND_NS, 0, -(2**62), 2**62)
     ]
     out.append("events", {name: [row[name] for row in rows] for name in rows[0]})
     start = clock.monotonic

@@ -37,7 +37,7 @@ export type Container = {
   image?: string | null
   runtime?: string | null
   state?: string | null
-  exit_code?: number | null
+  exit_status?: number | null
   restarts?: number | null
   cgroup?: string | null
 }

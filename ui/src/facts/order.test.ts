@@ -17,8 +17,8 @@ test('units that are not well come first', () => {
 test('containers of one name and image are one group', () => {
   const groups = byName([
     { id: '1', name: 'well', image: 'x' },
-    { id: '2', name: 'agent', image: 'y', exit_code: 5 },
-    { id: '3', name: 'agent', image: 'y', exit_code: 5 },
+    { id: '2', name: 'agent', image: 'y', exit_status: 5 },
+    { id: '3', name: 'agent', image: 'y', exit_status: 5 },
     { id: '4444444444444444' },
   ])
   expect(groups.map((each) => [each.name, each.containers.length, each.failed])).toEqual([

@@ -26,7 +26,7 @@ export function byName(containers: readonly Container[]): Group[] {
     const key = `${name}\n${each.image ?? ''}`
     const group = groups.get(key) ?? { name, image: each.image ?? '', containers: [], failed: 0 }
     group.containers.push(each)
-    if ((each.exit_code ?? 0) !== 0) group.failed += 1
+    if ((each.exit_status ?? 0) !== 0) group.failed += 1
     groups.set(key, group)
   }
   return [...groups.values()].sort(

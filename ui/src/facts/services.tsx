@@ -89,6 +89,6 @@ export function Containers({ containers }: { containers: Container[] }) {
 
 function last(containers: Container[]): string {
   const each = containers[containers.length - 1]
-  const code = each?.exit_code
+  const code = each?.exit_status
   return visible(each?.state ?? '–') + (code === null || code === undefined ? '' : ` (${code})`)
 }

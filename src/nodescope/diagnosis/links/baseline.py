@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from nodescope.analysis.compare import Change, Comparison, compare
+from nodescope.analysis.compare import BASELINE_NS, Change, Comparison, compare
 from nodescope.analysis.filter import Filter
 from nodescope.diagnosis.case import Case
-from nodescope.quantities import format_duration
+from nodescope.quantities import SECOND_NS, format_duration
 from nodescope.recording.part import Part
 from nodescope.recording.sample_columns import SampleColumns
-from nodescope.recording.window import SECOND_NS, Window
+from nodescope.recording.window import Window
 
-BASELINE_NS = 1800 * SECOND_NS
 APART_NS = 2 * SECOND_NS  # what is asked about may have begun a little earlier than seen
 FEWEST_WINDOWS = 6  # fewer are too little to call usual
 

@@ -12,7 +12,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from nodescope.diagnosis.case import LOOKBACK_NS, Case
-from nodescope.recording.window import SECOND_NS, Window
+from nodescope.quantities import SECOND_NS
+from nodescope.recording.window import Window
 from nodescope.records.node import CgroupChurnRow
 from nodescope.sources.cgroups.churn_ledger import GRACE_NS
 

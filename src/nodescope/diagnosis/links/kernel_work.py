@@ -9,6 +9,7 @@ from nodescope.diagnosis.evidence_views import view_kernel_flame
 from nodescope.diagnosis.finding import Link, RuledOut
 from nodescope.diagnosis.links.states import rule_out_rises, rule_out_throttling
 from nodescope.diagnosis.rules.mechanism import Mechanism, classify, load_mechanisms
+from nodescope.diagnosis.rules.suspects import shares_of_suspects
 from nodescope.diagnosis.story import Story
 from nodescope.recording.window import Window
 from nodescope.records.view import View
@@ -46,13 +47,7 @@ def add_mechanism(case: Case, story: Story) -> bool:
             why = "that is too little to hold it" if little else "it is how the process came there"
             statement = f"{each.title}: {other:.0%} of core {held.cpu}'s kernel samples"
             story.ruled_out.append(RuledOut(name, f"{statement}; ruled out because {why}"))
-    labels = {"page_faults": "page faults", "compaction": "compaction",
-              "direct_reclaim": "direct reclaim",
-              "huge_page_clearing": "huge page faults"}  # fmt: skip
-    share_of = {labels[name]: value[0] for name, value in shares.items() if name in labels}
-    share_of["faults that read the disk"] = share_of.get("page faults", 0.0)  # of one family
-    if mechanism.name == "memcg_walk_by_reclaim":
-        share_of["direct reclaim"] = share
+    share_of = shares_of_suspects({name: value[0] for name, value in shares.items()})
     story.ruled_out += rule_out_rises(case, Window(held.from_ns, held.to_ns), share_of)
     story.ruled_out += rule_out_throttling(case, held.to_ns)
     return True

@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import pairwise
 
 from nodescope.diagnosis.case import LOOKAHEAD_NS, LOOKBACK_NS, Case
 from nodescope.diagnosis.links.churn import Churn, lies_in
-from nodescope.quantities import format_duration
-from nodescope.recording.events import Event
-from nodescope.recording.window import SECOND_NS, Window
+from nodescope.quantities import SECOND_NS, format_duration
+from nodescope.recording.window import Window
+from nodescope.records.event import Event
+from nodescope.records.event_details import (
+    ContainerDetails,
+    ContainerExitDetails,
+    UnitChildDetails,
+    UnitRunDetails,
+)
 from nodescope.records.node import ContainerRow, UnitRow
 from nodescope.sources.cgroups.name_pattern import name_pattern, split_path
 
 LEAST_LOOPS = 3
 SOON_NS = 60 * SECOND_NS  # after the moment: what goes on there shows that it is a loop
-HOUR_NS = 0.95 * LOOKBACK_NS
+_FULL_HOUR_NS = 0.95 * LOOKBACK_NS
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,18 +133,25 @@ def find_loopers(case: Case, at_ns: int) -> list[Looper]:
 def _add_end(looper: Looper, event: Event) -> None:
     if event.kind in ("unit_exit", "container_exit"):
         looper.times.append(event.time_ns)
-        code = event.details.get("exit_status", event.details.get("exit_code"))
-        if code is not None and event.time_ns <= looper.at_ns:
-            looper.exits[str(code)] += 1
+        status = _exit_status(event)
+        if status is not None and event.time_ns <= looper.at_ns:
+            looper.exits[str(status)] += 1
     elif event.kind == "unit_restart" and not any(
         abs(time - event.time_ns) < 5 * SECOND_NS for time in looper.times[-3:]
     ):
         looper.times.append(event.time_ns)
-    details = {key: str(value) for key, value in event.details.items() if value}
-    looper.lies(details.get("cgroup"))
-    looper.parents |= {details["cgroup_parent"]} if "cgroup_parent" in details else set()
-    if "id" in details and event.time_ns <= looper.at_ns:
-        looper.ids.add(details["id"])
+    container = event.get(ContainerDetails)
+    looper.lies(container.cgroup)
+    if container.cgroup_parent:
+        looper.parents.add(container.cgroup_parent)
+    if container.id and event.time_ns <= looper.at_ns:
+        looper.ids.add(container.id)
+
+
+def _exit_status(event: Event) -> int | None:
+    """Return how the run of a unit or container ended, by its number."""
+    status = event.get(UnitRunDetails).exit_status
+    return event.get(ContainerExitDetails).exit_status if status is None else status
 
 
 def _add_inside(looper: Looper, event: Event) -> None:
@@ -153,21 +166,14 @@ def _add_inside(looper: Looper, event: Event) -> None:
 
 def read_inside(event: Event) -> ChildLoop | None:
     """What an event tells of the child; one of another hand may tell less, or nonsense."""
-    details = event.details
-    failed, watched = details.get("failed_ends"), details.get("watched_s")
-    if not isinstance(failed, int) or not isinstance(watched, int | float):
+    told = event.get(UnitChildDetails)
+    failed, watched = told.failed_ends, told.watched_s
+    if failed is None or watched is None:
         return None
     if not (LEAST_LOOPS <= failed < 10**9 and 0 < watched < 10**9):
         return None
-    ends, cgroup = details.get("ends"), details.get("cgroup")
-    return ChildLoop(
-        str(details.get("child", "?")),
-        failed,
-        watched,
-        tuple(str(each) for each in ends) if isinstance(ends, Mapping) else (),
-        cgroup if isinstance(cgroup, str) else None,
-        event.time_ns,
-    )
+    ends = tuple(told.ends or ())
+    return ChildLoop(told.child or "?", failed, watched, ends, told.cgroup, event.time_ns)
 
 
 def is_of(row: UnitRow, looper: Looper) -> bool:
@@ -206,7 +212,7 @@ def _add_container_rows(
 def describe_before(case: Case, at_ns: int) -> str:
     """The time that was looked at."""
     length_ns = case.looked_back_ns(at_ns)
-    if length_ns >= HOUR_NS:
+    if length_ns >= _FULL_HOUR_NS:
         return "in the hour before"
     return f"in the {format_duration(length_ns)} before"
 

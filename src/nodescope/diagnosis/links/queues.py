@@ -8,6 +8,7 @@ from nodescope.diagnosis.story import Story
 from nodescope.diagnosis.symptoms.incidents import NIC_KINDS, Incident
 from nodescope.errors import UsageError
 from nodescope.quantities import parse_cpu_list
+from nodescope.records.event_details import NicDetails
 from nodescope.records.node import NicQueueRow
 from nodescope.records.view import Moment, View
 
@@ -16,8 +17,8 @@ def core_of_nic(
     case: Case, story: Story, incident: Incident, nic: Symptom, held: list[Held]
 ) -> Held | None:
     """Among the held cores the one that serves the queue, by the best witness there is."""
-    details = [each.details for each in incident.of(*NIC_KINDS)]
-    queue = next((d["queue"] for d in details if d.get("queue") is not None), None)
+    queues = (each.get(NicDetails).queue for each in incident.of(*NIC_KINDS))
+    queue = next((each for each in queues if each is not None), None)
     said = next((each.cpu for each in incident.of(*NIC_KINDS) if each.cpu is not None), None)
     rows = case.state(NicQueueRow, nic.time_ns)
     mine = [row for row in rows if row.nic == nic.subject or not nic.subject]

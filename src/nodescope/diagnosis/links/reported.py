@@ -26,7 +26,9 @@ from nodescope.diagnosis.symptoms.lags import (
     since_free_s,
     told_ns,
 )
-from nodescope.recording.window import SECOND_NS, Window
+from nodescope.quantities import SECOND_NS
+from nodescope.recording.window import Window
+from nodescope.records.event_details import NicDetails
 from nodescope.records.view import View, around
 
 NEAR_NS = 60 * SECOND_NS  # held cores so close to a report are spoken of, if only to rule them out
@@ -51,7 +53,7 @@ def add_report(story: Story, incident: Incident) -> Symptom | None:
     if network:
         more = f" ({len(network)} messages)" if len(network) > 1 else ""
         statement, strength = f"{headline(gravest)}{more}", 5.0
-        counted = gravest.details.get("known_from") == "counters"
+        counted = gravest.get(NicDetails).known_from == "counters"
         refute = "counters that did not rise" if counted else "no such line in the kernel's log"
     else:
         statement, strength, refute = gravest.statement, 4.0, "no such event"

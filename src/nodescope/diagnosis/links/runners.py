@@ -17,8 +17,9 @@ from nodescope.diagnosis.case import LOOKAHEAD_NS, LOOKBACK_NS, Case
 from nodescope.diagnosis.links.churn import lies_in
 from nodescope.diagnosis.links.loopers import Looper, is_of, read_inside
 from nodescope.judgement.unit_insides import FOR_OTHERS
-from nodescope.recording.events import Event
 from nodescope.recording.window import Window
+from nodescope.records.event import Event
+from nodescope.records.event_details import UnitChildDetails, UnitLinesDetails
 from nodescope.records.node import UnitRow
 
 SHORT_ID = 12  # characters of a container's id that people and programs name it by
@@ -106,8 +107,8 @@ def _told_by_units(case: Case, looper: Looper) -> Iterator[_Told]:
 
 def _by_command(looper: Looper, event: Event) -> str | None:
     """Its own command or its child's has the container's name as an argument."""
-    for key in ("command", "main"):
-        command = str(event.details.get(key) or "").strip()
+    told = event.get(UnitChildDetails)
+    for command in ((told.command or "").strip(), (told.main or "").strip()):
         if looper.name in _words_of(command.partition(" ")[2]):
             return f"it runs `{command}`"
     return None
@@ -115,11 +116,12 @@ def _by_command(looper: Looper, event: Event) -> str | None:
 
 def _by_lines(looper: Looper, event: Event) -> str | None:
     """A line with the container's id, or one about an end with its name."""
-    lines, last = event.details.get("lines"), event.details.get("last_line")
-    if not isinstance(lines, list) or not isinstance(last, str):
+    told = event.get(UnitLinesDetails)
+    lines, last = told.lines, told.last_line
+    if lines is None or last is None:
         return None
     known = {each[:SHORT_ID] for each in looper.ids}
-    named = {found[:SHORT_ID] for line in lines for found in _ID.findall(str(line))}
+    named = {found[:SHORT_ID] for line in lines for found in _ID.findall(line)}
     if known & named:
         return f"its journal names the container's id and says `{last}`"
     if looper.name in _words_of(last):

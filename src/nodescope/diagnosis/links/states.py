@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from nodescope.diagnosis.case import Case
 from nodescope.diagnosis.finding import Link, RuledOut
-from nodescope.quantities import format_duration
-from nodescope.recording.window import SECOND_NS, Window
+from nodescope.diagnosis.rules.suspects import THROTTLING, suspect_of_counter
+from nodescope.quantities import SECOND_NS, format_duration
+from nodescope.recording.window import Window
 from nodescope.records.node import CgroupRow, MemoryCgroupsRow, MemoryRow
 from nodescope.records.sample_filter import SampleFilter
 from nodescope.records.view import Moment, View, around
@@ -145,17 +146,6 @@ def _rate(listed: Readings) -> float | None:
     return (last - first) * SECOND_NS / (end - start) if end > start and last >= first else None
 
 
-# What people suspect first, and how the kernel counts it.
-_SUSPECTS = {
-    "pgfault": "page faults",
-    "compact_stall": "compaction",
-    "thp_fault_alloc": "huge page faults",
-    "allocstall_normal": "direct reclaim",
-    "pgscan_direct": "direct reclaim",
-    "pgmajfault": "faults that read the disk",
-}
-
-
 def rule_out_rises(case: Case, span: Window, share_of: dict[str, float]) -> list[RuledOut]:
     """Counters that people suspect, with why they are not it.
 
@@ -163,7 +153,7 @@ def rule_out_rises(case: Case, span: Window, share_of: dict[str, float]) -> list
     """
     found: dict[str, RuledOut] = {}
     for rise in read_rises(case, span):
-        label = _SUSPECTS.get(rise.name)
+        label = suspect_of_counter(rise.name)
         if label is None or label in found or not (rise.near or rise.before):
             continue
         share = share_of.get(label, 0.0)
@@ -200,7 +190,7 @@ def rule_out_throttling(case: Case, at_ns: int) -> list[RuledOut]:
         return []
     return [
         RuledOut(
-            "CPU throttling",
+            THROTTLING,
             f"{worst[0]} was throttled for {worst[1] / 1e6:.1f} s in that minute; ruled out "
             "because throttling takes a core away, it does not hold one in the kernel",
         )

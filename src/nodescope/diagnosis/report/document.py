@@ -7,11 +7,11 @@ from typing import Any
 
 from nodescope.diagnosis.finding import Chain, Diagnosis, Finding, Link, Missing, Symptom
 from nodescope.diagnosis.report.summary import hint_of
-from nodescope.pictures.text import iso
 from nodescope.records.action import Action, action_document
 from nodescope.records.action_words import describe_action, describe_step
 from nodescope.records.view import View
 from nodescope.records.view_forms import render_command, view_document
+from nodescope.wall_time import format_moment
 
 MOST_ALSO = 20  # symptoms of one incident: a driver may repeat itself for long
 
@@ -19,9 +19,9 @@ MOST_ALSO = 20  # symptoms of one incident: a driver may repeat itself for long
 def diagnosis_document(diagnosis: Diagnosis) -> dict[str, Any]:
     """The shape that docs/diagnosis.md describes."""
     return {
-        "from": iso(diagnosis.from_ns),
+        "from": format_moment(diagnosis.from_ns),
         "from_ns": diagnosis.from_ns,
-        "to": iso(diagnosis.to_ns),
+        "to": format_moment(diagnosis.to_ns),
         "to_ns": diagnosis.to_ns,
         "findings": [_finding(each, diagnosis.archive) for each in diagnosis.findings],
         "missing": [_missing(each, diagnosis.archive) for each in diagnosis.missing],
@@ -33,7 +33,7 @@ def _finding(finding: Finding, archive: Path | None) -> dict[str, Any]:
         "symptom": _symptom(finding.symptom),
         "also": [_symptom(each) for each in finding.also[:MOST_ALSO]],
         "also_left_off": max(0, len(finding.also) - MOST_ALSO),
-        "repeats": [iso(time_ns) for time_ns in finding.repeats],
+        "repeats": [format_moment(time_ns) for time_ns in finding.repeats],
         "unfollowed": finding.unfollowed,
         "ends": None if finding.ends is None else _missing(finding.ends, archive),
         "recurring": finding.recurring,
@@ -65,7 +65,7 @@ def _shown(view: View | None, archive: Path | None) -> dict[str, Any]:
 def _symptom(symptom: Symptom) -> dict[str, Any]:
     return {
         "kind": symptom.kind,
-        "time": iso(symptom.time_ns),
+        "time": format_moment(symptom.time_ns),
         "time_ns": symptom.time_ns,
         "subject": symptom.subject,
         "statement": symptom.statement,

@@ -10,11 +10,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nodescope.analysis.compare import BASELINE_NS
 from nodescope.analysis.filter import Filter
 from nodescope.analysis.flame import flame_of
 from nodescope.analysis.flame_rows import FlameNames
 from nodescope.analysis.heatmap import make_heatmap
-from nodescope.analysis.stack_rows import I64
+from nodescope.arrays import I64
 from nodescope.diagnosis.case import Case
 from nodescope.diagnosis.finding import Finding
 from nodescope.pictures import documents
@@ -25,17 +26,17 @@ from nodescope.pictures.drawing import Box, Drawing
 from nodescope.pictures.flame import Node, draw_flame
 from nodescope.pictures.flame_change import draw_flame_change, with_before
 from nodescope.pictures.heatmap import draw_heatmap
-from nodescope.pictures.text import clock, visible
-from nodescope.quantities import format_duration
-from nodescope.recording.window import SECOND_NS, Window
+from nodescope.pictures.text import visible
+from nodescope.quantities import HOUR_NS, SECOND_NS, format_duration
+from nodescope.recording.window import Window
 from nodescope.records.node import MemoryCgroupsRow
+from nodescope.wall_time import format_time_of_day
 
 AROUND_NS = 60 * SECOND_NS
 BEFORE_NS = 5 * SECOND_NS  # what of a moment no core was held for is looked at
-BASELINE_NS = 1800 * SECOND_NS
 LEAST_BASELINE_NS = 3 * SECOND_NS
 MISSED = 0.05  # of what ran now: so much must be gone to be missed
-TREND_NS = 12 * 3600 * SECOND_NS
+TREND_NS = 12 * HOUR_NS
 SEEN = 0.3  # of the height: a trend that takes less of an axis from 0 is not seen
 MOST_KINDS = 14  # of events in the timeline
 _WIDTH, _LEFT = 1000.0, 64.0
@@ -119,7 +120,7 @@ def _heatmap(case: Case, window: Window, focus: Focus) -> Picture:
     return Picture(
         draw_heatmap(made, heading, focus.span),
         f"Heatmap: a column is a second, upwards goes its offset; framed are the "
-        f"{format_duration(focus.span.length_ns)} from {clock(focus.span.from_ns)}.",
+        f"{format_duration(focus.span.length_ns)} from {format_time_of_day(focus.span.from_ns)}.",
     )
 
 
@@ -199,7 +200,7 @@ def _timeline(case: Case, window: Window, finding: Finding) -> Picture:
                     + 170
                     + (_WIDTH - 170) * ((event.time_ns - window.from_ns) / window.length_ns)
                 )
-                title = f"{clock(event.time_ns)} {event.subject}: {event.message}"
+                title = f"{format_time_of_day(event.time_ns)} {event.subject}: {event.message}"
                 drawing.box(Box(x, y + 2, 4, _ROW - 4, INK, visible(title)))
     x = (
         _LEFT
@@ -232,7 +233,7 @@ def _zombies(case: Case, at_ns: int) -> Iterator[Picture]:
         return
     times = np.array([row[0] for row in rows], np.int64)
     values = np.array([row[1] for row in rows], np.int64)
-    first, last = (f"{int(values[at]):,} at {clock(int(times[at]))}" for at in (0, -1))
+    first, last = (f"{int(values[at]):,} at {format_time_of_day(int(times[at]))}" for at in (0, -1))
     over = format_duration(int(times[-1] - times[0]))
     floor = _floor(values)
     cut = f" The axis begins at {floor:,}, not at 0." if floor else ""

@@ -21,11 +21,12 @@ from nodescope.diagnosis.report.summary import (
     silence,
     steps_of,
 )
-from nodescope.pictures.pages import report_page
+from nodescope.pictures.html import report_page
 from nodescope.pictures.svg import render_svg
-from nodescope.pictures.text import iso, visible
+from nodescope.pictures.text import visible
 from nodescope.records.view import View
 from nodescope.records.view_forms import render_command
+from nodescope.wall_time import format_moment
 
 WITH_PICTURES = 3  # findings; the rest would tell the same
 
@@ -35,7 +36,7 @@ def render_page(diagnosis: Diagnosis, case: Case, node: str) -> str:
     heading = f"Diagnosis of {node}"
     parts = [
         f"<h1>{_text(heading)}</h1>",
-        f"<p>{iso(diagnosis.from_ns)} to {iso(diagnosis.to_ns)}</p>",
+        f"<p>{format_moment(diagnosis.from_ns)} to {format_moment(diagnosis.to_ns)}</p>",
     ]
     if not diagnosis.findings:
         parts.append(f"<p>{_text(sentence(silence(diagnosis)))}</p>")
@@ -78,7 +79,7 @@ def _finding(number: int, finding: Finding, archive: Path | None) -> Iterator[st
     symptom = finding.symptom
     yield f"<h2>{number}. {_text(headline(symptom))}</h2>"
     said = again(finding, len(finding.repeats))
-    yield f"<p>At {iso(symptom.time_ns)}{f'; {_text(said)}' if said else ''}.</p>"
+    yield f"<p>At {format_moment(symptom.time_ns)}{f'; {_text(said)}' if said else ''}.</p>"
     best = finding.chains[0] if finding.chains else None
     if best is None or not best.explains:
         further = "" if finding.ends is None else _missing(finding.ends, archive)

@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from nodescope.diagnosis.case import Case
-from nodescope.pictures.text import columns_of, iso, pad, visible
+from nodescope.pictures.text import columns_of, pad, visible
 from nodescope.quantities import format_bytes
 from nodescope.records.node import DyingParentRow, MemoryCgroupsRow, UnitRow
+from nodescope.wall_time import format_moment
 
 _FEW = 5
 _UNIT = (
@@ -34,7 +35,7 @@ def read_recorded_zombies(case: Case, at_ns: int) -> Document | None:
         return None
     last = max(looks, key=lambda row: row.time_ns)
     return {
-        "at": iso(last.time_ns),
+        "at": format_moment(last.time_ns),
         **{name: getattr(last, name) for name in ("version", "tracked", "visible", "dying")},
         "parents": _parents(case.state(DyingParentRow, at_ns)),
     }
@@ -94,7 +95,7 @@ def read_recorded_units(case: Case, at_ns: int, names: Sequence[str]) -> list[Do
     """Units as last known before a moment, by name: those asked for, or all."""
     rows = [row for row in case.state(UnitRow, at_ns) if not names or row.unit in names]
     return [
-        {"at": iso(row.time_ns), **{name: getattr(row, name) for name in _UNIT}}
+        {"at": format_moment(row.time_ns), **{name: getattr(row, name) for name in _UNIT}}
         for row in sorted(rows, key=lambda row: str(row.unit))
     ]
 

@@ -15,9 +15,9 @@ from nodescope.diagnosis.finding import (
     Symptom,
 )
 from nodescope.diagnosis.rules.mechanism import load_mechanisms
-from nodescope.pictures.text import iso
 from nodescope.records.action_words import Step, describe_step
 from nodescope.records.view_forms import render_command
+from nodescope.wall_time import format_moment
 
 UNKNOWN = "not shown by this recording"
 PROPOSED = "proposed; nothing of it was done"
@@ -34,7 +34,7 @@ def headline(symptom: Symptom) -> str:
 
 def silence(diagnosis: Diagnosis) -> str:
     """What is said where there is no finding: worth no more than what was recorded."""
-    span = f"between {iso(diagnosis.from_ns)} and {iso(diagnosis.to_ns)}"
+    span = f"between {format_moment(diagnosis.from_ns)} and {format_moment(diagnosis.to_ns)}"
     if diagnosis.missing:
         return f"nothing was found {span}, but not everything could be seen"
     return f"nothing went wrong {span}"
@@ -49,7 +49,7 @@ def again(finding: Finding, most: int) -> str:
     """When the same happened again; those that were not followed may be the same or not."""
     said = []
     if finding.repeats:
-        times = ", ".join(iso(time_ns) for time_ns in finding.repeats[:most])
+        times = ", ".join(format_moment(time_ns) for time_ns in finding.repeats[:most])
         left = len(finding.repeats) - most
         more = f" and {left} more" if left > 0 else ""
         said.append(f"{len(finding.repeats) + 1} times: also at {times}{more}")

@@ -26,9 +26,10 @@ from nodescope.diagnosis.report.summary import (
     together,
     verdict,
 )
-from nodescope.pictures.text import iso, visible
+from nodescope.pictures.text import visible
 from nodescope.records.view import View
 from nodescope.records.view_forms import render_command
+from nodescope.wall_time import format_moment
 
 LABELS = {"parent": "where"}  # of links that are not called what they are
 MOST_TIMES = 4
@@ -75,7 +76,9 @@ def _overview(diagnosis: Diagnosis, width: int) -> Iterator[str]:
 
 def _text_finding(number: int, finding: Finding, width: int, archive: Path | None) -> Iterator[str]:
     symptom = finding.symptom
-    yield from _wrapped(f"{number}. {iso(symptom.time_ns)}  {headline(symptom)}", width, "")
+    yield from _wrapped(
+        f"{number}. {format_moment(symptom.time_ns)}  {headline(symptom)}", width, ""
+    )
     if said := again(finding, MOST_TIMES):
         yield from _wrapped(said, width, "   ")
     yield from _wrapped(f"cause: {verdict(finding)}", width, "   ")
@@ -149,7 +152,10 @@ def _wrapped(text: str, width: int, indent: str, further: str | None = None) -> 
 
 def render_markdown(diagnosis: Diagnosis) -> str:
     """For an incident's page."""
-    lines = [f"# Diagnosis, {iso(diagnosis.from_ns)} to {iso(diagnosis.to_ns)}", ""]
+    lines = [
+        f"# Diagnosis, {format_moment(diagnosis.from_ns)} to {format_moment(diagnosis.to_ns)}",
+        "",
+    ]
     if not diagnosis.findings:
         lines += [_plain(sentence(silence(diagnosis))), ""]
     for number, finding in enumerate(diagnosis.findings, 1):
@@ -173,7 +179,7 @@ def _markdown_finding(number: int, finding: Finding, archive: Path | None) -> It
     symptom = finding.symptom
     yield from (f"## {number}. {_plain(headline(symptom))}", "")
     said = again(finding, len(finding.repeats))
-    yield from (f"At {iso(symptom.time_ns)}{f'; {said}' if said else ''}.", "")
+    yield from (f"At {format_moment(symptom.time_ns)}{f'; {said}' if said else ''}.", "")
     best = finding.chains[0] if finding.chains else None
     if best is None or not best.explains:
         further = "" if finding.ends is None else _markdown_missing(finding.ends, archive)

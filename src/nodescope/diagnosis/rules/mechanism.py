@@ -38,6 +38,7 @@ class Mechanism:
     with_functions: frozenset[str]
     without: frozenset[str]
     needs: str  # the state that makes it costly
+    otherwise: str | None  # the mechanism it is without that state
     entry: bool  # a way into the kernel: gives way to what is done there
     check: tuple[View, ...]  # that look for it elsewhere
     stop: Action | None  # what to do about the source where its name is not known
@@ -63,7 +64,7 @@ def parse_mechanism(name: str, text: str) -> Mechanism:
         functions = _texts(content, "functions")
         known = {
             "rank", "title", "meaning", "functions", "leaves", "with", "without", "needs",
-            "entry", "check", "stop", "fix",
+            "otherwise", "entry", "check", "stop", "fix",
         }  # fmt: skip
         if unknown := sorted(content.keys() - known):
             raise ValueError(f"unknown key {unknown[0]!r}")
@@ -83,6 +84,7 @@ def parse_mechanism(name: str, text: str) -> Mechanism:
             frozenset(_texts(content, "with")),
             frozenset(_texts(content, "without")),
             needs,
+            _optional_text(content, "otherwise"),
             content.get("entry") is True,
             tuple(parse_view(each) for each in _tables(content, "check")),
             parse_action(content["stop"]) if "stop" in content else None,
@@ -106,6 +108,10 @@ def _tables(content: Mapping[str, Any], key: str) -> list[Mapping[str, object]]:
     return values
 
 
+def _optional_text(content: Mapping[str, Any], key: str) -> str | None:
+    return str(content[key]) if key in content else None
+
+
 @cache
 def load_mechanisms() -> tuple[Mechanism, ...]:
     """All of them, the most telling first."""
@@ -116,6 +122,11 @@ def load_mechanisms() -> tuple[Mechanism, ...]:
         if entry.name.endswith(".toml")
     ]
     return tuple(sorted(found, key=lambda each: (each.rank, each.name)))
+
+
+def mechanism_named(name: str) -> Mechanism:
+    """Return the mechanism of that name."""
+    return next(each for each in load_mechanisms() if each.name == name)
 
 
 def classify(frames: Sequence[str]) -> Mechanism | None:

@@ -9,20 +9,26 @@ from dataclasses import dataclass
 from nodescope.diagnosis.case import Case, Held
 from nodescope.diagnosis.finding import Symptom
 from nodescope.diagnosis.symptoms.lags import JOB_EARLY_NS, explains
-from nodescope.recording.events import Event
-from nodescope.recording.window import SECOND_NS, Window
+from nodescope.quantities import SECOND_NS
+from nodescope.recording.window import Window
+from nodescope.records.event import Event
+from nodescope.records.event_details import PeggedCoreDetails
+from nodescope.records.events import EVENT_KINDS, SYMPTOM_RANKS
 
-# The first of an incident is what a person was paged for.
-ORDER = (
-    "job_failed", "nic_reset", "nic_reset_failed", "nic_tx_timeout", "nic_keepalive_lost",
-    "nic_health", "hard_lockup", "soft_lockup", "rcu_stall", "hung_task", "nic_poll_starved",
-    "core_starved", "core_held", "moment",
-)  # fmt: skip
-NOT_EVENTS = ("core_held", "moment")  # what the recorder says of a held core is looked at itself
-NIC_KINDS = tuple(kind for kind in ORDER if kind.startswith("nic_"))
+LAST_RANK = 1000
+MOMENT = "moment"  # somebody asks about it; not an event
+# What the recorder reports of a pegged core is looked at in the core's own time.
+PEGGED_CORE = "core_held"
+NOT_EVENTS = (PEGGED_CORE, MOMENT)
+NIC_KINDS = tuple(kind for kind in SYMPTOM_RANKS if EVENT_KINDS[kind].of_nic)
 APART_NS = 30 * SECOND_NS  # symptoms further apart are not one incident
 NEAR_NS = 60 * SECOND_NS  # of a moment somebody asks about
 ONE_COMM = 0.9  # of a held core's samples
+
+
+def rank_of(symptom: Symptom) -> int:
+    """Return how grave a symptom is: the lowest is the harm a person was paged for."""
+    return SYMPTOM_RANKS.get(symptom.kind, LAST_RANK)
 
 
 @dataclass(slots=True)
@@ -51,7 +57,7 @@ def find_incidents(case: Case, at_ns: int | None = None) -> list[Incident]:
         for incident in group(find_symptoms(case, case.window.widened(APART_NS)))
         if any(_touches(each, near) and _touches(each, case.window) for each in incident.symptoms)
     ]
-    return sorted(found, key=lambda each: (ORDER.index(each.first.kind), -each.first.time_ns))
+    return sorted(found, key=lambda each: (rank_of(each.first), -each.first.time_ns))
 
 
 def _touches(symptom: Symptom, window: Window) -> bool:
@@ -64,7 +70,7 @@ def _start_ns(symptom: Symptom) -> int:
 
 def find_symptoms(case: Case, window: Window) -> list[Symptom]:
     """All of a window, in the order of time."""
-    wanted = [kind for kind in ORDER if kind not in NOT_EVENTS]
+    wanted = [kind for kind in SYMPTOM_RANKS if kind != PEGGED_CORE]
     found = [_from_event(event) for event in case.events_of(*wanted, within=window)]
     found += [held for each in case.held_cores(window) if (held := _from_held(case, each))]
     return sorted(found, key=lambda symptom: symptom.time_ns)
@@ -84,14 +90,14 @@ def _from_held(case: Case, held: Held) -> Symptom | None:
     by: Counter[str] = Counter()
     for each in stacks:
         by[each.comm] += each.samples
-    details: dict[str, object] = {"seconds": round(held.seconds, 1)}
+    details = PeggedCoreDetails(seconds=round(held.seconds, 1))
     if total:
         comm, samples = by.most_common(1)[0]
         if samples < ONE_COMM * total:
             return None  # many processes shared it: a busy core, not a held one
-        details |= {"comm": comm, "samples": samples}
+        details = details.replace(comm=comm)
     return Symptom(
-        "core_held",
+        PEGGED_CORE,
         held.to_ns,
         f"cpu{held.cpu}",
         f"core {held.cpu} was in the kernel for {held.seconds:.0f} s",
@@ -111,7 +117,7 @@ def group(symptoms: Iterable[Symptom]) -> list[Incident]:
         else:
             home.symptoms.append(symptom)
     for incident in incidents:
-        incident.symptoms.sort(key=lambda each: (ORDER.index(each.kind), each.time_ns))
+        incident.symptoms.sort(key=lambda each: (rank_of(each), each.time_ns))
     return incidents
 
 
@@ -130,9 +136,9 @@ def _belongs(incident: Incident, symptom: Symptom) -> bool:
 def _in_time(incident: Incident, symptom: Symptom) -> bool:
     """Whether one may be why the other was reported: what comes after it is not."""
     reports = [each for each in incident.symptoms if each.kind not in NOT_EVENTS]
-    if symptom.kind == "core_held":
+    if symptom.kind == PEGGED_CORE:
         # A core that was held before may be held on, with a pause.
-        cores = {each.cpu for each in incident.of("core_held")}
+        cores = {each.cpu for each in incident.of(PEGGED_CORE)}
         return not reports or symptom.cpu in cores or _explains_any(symptom, reports)
     if not reports:
         return any(_explains_any(held, [symptom]) for held in incident.symptoms)

@@ -1,47 +1,22 @@
 """How soon what was reported follows what it is put down to: the bounds on time.
 
 A core explains a report if it was held before the report, and was still held then or
-had been free for no longer than this table says. What is reported of a core is seen
-while it is held: once it is free it serves its queues and schedules again, and there is
-nothing left to see. The seconds allow for how often somebody looks, and for one more:
-the time of a core is read once a second, so the end of a hold is known to a second.
+had been free for no longer than its kind of event declares (`records/events.py`). What is
+reported of a core is seen while it is held: once it is free it serves its queues and
+schedules again, and there is nothing left to see. The seconds allow for how often somebody
+looks, and for one more: the time of a core is read once a second, so the end of a hold is
+known to a second.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from nodescope.diagnosis.finding import Symptom
-from nodescope.recording.window import SECOND_NS, Window
+from nodescope.quantities import SECOND_NS
+from nodescope.recording.window import Window
+from nodescope.records.event_details import NicDetails, NicTransmitDetails, StarvedCoreDetails
+from nodescope.records.events import EVENT_KINDS
 
-
-@dataclass(frozen=True, slots=True)
-class Lag:
-    """The most seconds from a core that is free again to the first report, and why."""
-
-    seconds: int
-    why: str
-
-
-_DRIVER = Lag(3, "the driver looks once a second, and a core that is free serves its queue")
-_RESET = Lag(5, "a reset comes within two seconds of what the driver saw")
-_LATER = Lag(15, "the driver would have given up sooner")
-_WATCHDOG = Lag(3, "the kernel tells it while it lasts")
-
-LAGS = {
-    "nic_tx_timeout": _DRIVER,
-    "nic_poll_starved": _DRIVER,
-    "nic_keepalive_lost": _DRIVER,
-    "nic_reset": _RESET,
-    "nic_reset_failed": _LATER,
-    "nic_health": _LATER,
-    "soft_lockup": _WATCHDOG,
-    "hard_lockup": _WATCHDOG,
-    "rcu_stall": _WATCHDOG,
-    "hung_task": _WATCHDOG,
-    "core_starved": Lag(3, "packets are served as soon as the core is free"),
-    "job_failed": Lag(20, "a job gives up sooner"),
-}
+LAGS = {kind.name: kind.lag for kind in EVENT_KINDS.values() if kind.lag is not None}
 
 COUNTED_WITHIN_S = 60.0  # counters that were read less often say too little of the time
 JOB_AFTER_NIC_NS = 120 * SECOND_NS  # connections time out one after the other
@@ -56,8 +31,8 @@ KEEPALIVE_TIMEOUT_S = 6.0
 
 def told_ns(report: Symptom) -> int:
     """When it was over: starvation is reported with its beginning and its length."""
-    seconds = report.details.get("seconds")
-    if report.kind == "core_starved" and isinstance(seconds, int | float):
+    seconds = report.get(StarvedCoreDetails).seconds
+    if seconds is not None:
         return report.time_ns + round(seconds * SECOND_NS)
     return report.time_ns
 
@@ -75,16 +50,16 @@ def explains(held: Window, report: Symptom) -> bool:
 
 def most_s(report: Symptom) -> float:
     """How long a core may have been free; what is only counted was at some time since a look."""
-    within = report.details.get("within_s")
-    known = isinstance(within, int | float) and 0 <= within <= COUNTED_WITHIN_S
+    within = report.get(NicDetails).within_s
+    known = within is not None and 0 <= within <= COUNTED_WITHIN_S
     return LAGS[report.kind].seconds + (float(within) if within and known else 0.0)
 
 
 def patience_s(report: Symptom) -> float:
     """How long the driver waits before it reports that."""
-    told = report.details.get("threshold_ms")
-    if isinstance(told, int | float) and told > 0:
+    told = report.get(NicTransmitDetails).threshold_ms
+    if told is not None and told > 0:
         return told / 1000
     if report.kind == "nic_keepalive_lost":
         return KEEPALIVE_TIMEOUT_S
-    return QUEUE_TIMEOUTS_S.get(str(report.details.get("driver")), QUEUE_TIMEOUT_S)
+    return QUEUE_TIMEOUTS_S.get(report.get(NicDetails).driver or "", QUEUE_TIMEOUT_S)

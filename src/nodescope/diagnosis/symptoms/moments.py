@@ -12,13 +12,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nodescope.analysis.compare import Change, Comparison
+from nodescope.analysis.compare import BASELINE_NS, Change, Comparison
 from nodescope.diagnosis.case import NEARLY, Case, Held
 from nodescope.diagnosis.finding import Symptom
-from nodescope.diagnosis.links.baseline import APART_NS, BASELINE_NS, compare_before, rose
+from nodescope.diagnosis.links.baseline import APART_NS, compare_before, rose
 from nodescope.diagnosis.story import Story
-from nodescope.quantities import format_duration
-from nodescope.recording.window import SECOND_NS, Window
+from nodescope.quantities import SECOND_NS, format_duration
+from nodescope.recording.window import Window
 
 AROUND_NS = 10 * SECOND_NS
 BRIEF_S = 0.9  # readings are a second apart, more or less

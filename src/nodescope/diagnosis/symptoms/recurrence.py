@@ -14,26 +14,19 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from nodescope.analysis.cycles import Cycle, find_cycle, find_untold
-from nodescope.analysis.epochs import (
-    FEWEST,
-    I64,
-    Epoch,
-    Ranked,
-    average_epochs,
-    stouffer,
-    whole_events,
-)
-from nodescope.analysis.metrics import F64, read_metrics
+from nodescope.analysis.epochs import FEWEST, Epoch, Ranked, average_epochs, stouffer, whole_events
+from nodescope.analysis.metrics import read_metrics
 from nodescope.analysis.statistics import adjust
+from nodescope.arrays import F64, I64
 from nodescope.diagnosis.case import Case
 from nodescope.diagnosis.finding import Finding
-from nodescope.recording.window import SECOND_NS
+from nodescope.quantities import DAY_NS, SECOND_NS
 
 SURELY = 0.05
 LISTED = 6
 NAMED = 3  # of those that follow the clock
-ALL_METRICS_NS = 4 * 86_400 * SECOND_NS  # in longer windows only the kernel's time: memory
-LONGEST_NS = 31 * 86_400 * SECOND_NS  # a longer window is of a broken clock
+ALL_METRICS_NS = 4 * DAY_NS  # in longer windows only the kernel's time: memory
+LONGEST_NS = 31 * DAY_NS  # a longer window is of a broken clock
 _BUSIEST, _NODE = "kernel time of the busiest core", "kernel time of the node on average"
 
 

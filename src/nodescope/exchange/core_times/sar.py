@@ -16,10 +16,10 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from nodescope.exchange.core_times.locale_times import parse_clock, parse_date
 from nodescope.exchange.core_times.shares import MAX_CPU, Integrator, ShareClock, shares_of
 from nodescope.exchange.formats import ImportFormat, Progress
 from nodescope.exchange.importer import detects, import_shares, peek_readings
-from nodescope.exchange.logs.times import parse_clock, parse_date
 from nodescope.ingest.clean_text import clean_text, split_lines
 from nodescope.ingest.parsed import Notes, Reading
 from nodescope.ingest.sink import ImportReport, Sink

@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from statistics import median
 
-from nodescope.exchange.logs.times import SECOND_NS, wall_ns
 from nodescope.ingest.parsed import STATES, Notes, Reading
+from nodescope.quantities import SECOND_NS
+from nodescope.wall_time import compose_wall_ns
 
 MAX_CPU = 8191
 MAX_INTERVAL_S = 86_400
@@ -56,13 +57,15 @@ class ShareClock:
         if self.last_s is not None and second_of_day < self.last_s - 43_200:
             self.days += 1
         self.last_s = second_of_day
-        midnight = wall_ns(*self.day, 0, 0, 0, 0)
+        midnight = compose_wall_ns(*self.day, 0, 0, 0, 0)
         if midnight is None:
             return None
         # The calendar date n days on, then local time on that date.
         date = time.gmtime(midnight // SECOND_NS + self.days * 86_400)
         hour, rest = divmod(second_of_day, 3600)
-        return wall_ns(date.tm_year, date.tm_mon, date.tm_mday, hour, rest // 60, rest % 60, None)
+        return compose_wall_ns(
+            date.tm_year, date.tm_mon, date.tm_mday, hour, rest // 60, rest % 60, None
+        )
 
 
 @dataclass(slots=True)

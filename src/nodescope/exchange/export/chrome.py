@@ -18,14 +18,8 @@ from typing import IO, Any
 
 import numpy as np
 
-from nodescope.exchange.export.stacks import (
-    SECOND_NS,
-    ChosenSamples,
-    ExportedStacks,
-    Parts,
-    count,
-    label,
-)
+from nodescope.exchange.export.stacks import ChosenSamples, ExportedStacks, Parts, count, label
+from nodescope.quantities import SECOND_NS
 from nodescope.recording.part import Part
 
 _DEFAULT_PERIOD_NS = 10_000_000

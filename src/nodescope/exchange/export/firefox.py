@@ -17,7 +17,9 @@ from typing import IO, Any
 
 import numpy as np
 
-from nodescope.exchange.export.stacks import I64, SECOND_NS, ExportedStacks, Parts, count, label
+from nodescope.arrays import I64
+from nodescope.exchange.export.stacks import ExportedStacks, Parts, count, label
+from nodescope.quantities import SECOND_NS
 
 VERSION = 48
 _MOST_THREADS = 200

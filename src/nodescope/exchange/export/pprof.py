@@ -10,7 +10,7 @@ import gzip
 from typing import IO
 
 from nodescope.exchange.export.stacks import ChosenSamples, ExportedStacks, Parts, count, label
-from nodescope.exchange.export.wire import bytes_field, number_field, packed_field, varint
+from nodescope.wire.protobuf import bytes_field, number_field, packed_field, varint
 
 # Fields of Profile.
 _SAMPLE_TYPE, _SAMPLE, _MAPPING, _LOCATION, _FUNCTION, _STRING = 1, 2, 3, 4, 5, 6

@@ -10,14 +10,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
+from nodescope.arrays import I64, Bool
+from nodescope.quantities import SECOND_NS
 from nodescope.recording.sample_columns import SampleColumns
-
-I64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
-
-SECOND_NS = 1_000_000_000
 
 
 @dataclass(frozen=True)
@@ -59,7 +55,8 @@ class ChosenSamples:
     def period_ns(self) -> int:
         """How much time a sample stands for; 0 if the recording does not tell."""
         cost = self.columns.segment.description.cost
-        return SECOND_NS // cost.frequency_hz if cost and cost.frequency_hz > 0 else 0
+        frequency = None if cost is None else cost.frequency_hz
+        return SECOND_NS // frequency if frequency and frequency > 0 else 0
 
     def comm(self, row: int) -> str:
         """The name of the thread, by row of `profile`."""

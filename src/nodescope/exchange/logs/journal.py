@@ -12,19 +12,26 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator
-from functools import partial
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from nodescope.archive.layout import MAX_TIME_NS
 from nodescope.exchange.formats import ImportFormat, Progress
 from nodescope.exchange.importer import detects, import_wall_events, peek_events
 from nodescope.exchange.logs import kernel_log
-from nodescope.exchange.logs.times import parse_iso
+from nodescope.exchange.logs.kernel_log import KERNEL, add_kernel_line
 from nodescope.ingest.clean_text import MAX_LINE_BYTES, clean, clean_text, split_lines
-from nodescope.ingest.log_lines import JOURNAL, KERNEL, KernelEvents, UnitEvents
-from nodescope.ingest.parsed import MAX_TIME_NS, Event, Notes
+from nodescope.ingest.kernel_events import KernelEvents
+from nodescope.ingest.parsed import Notes
 from nodescope.ingest.sink import ImportReport, Sink
+from nodescope.ingest.unit_events import UNIT_FIELDS, UnitEvents
+from nodescope.records.event import Event
+from nodescope.sources.systemd.happenings import CHOSEN
+from nodescope.wall_time import match_iso
 
+JOURNAL = "journal"
+_MAX_FIELD = 255  # characters of a field that are read
 MAX_OBJECT_BYTES = 1 << 20  # a coredump's entry carries its stack trace
 _SHORT = re.compile(
     r" (?P<host>\S{1,255}) (?P<who>[^\s:\[]{1,128}(?: [^\s:\[]{1,64}){0,2})"
@@ -73,17 +80,22 @@ def parse_journal_json(blocks: Iterable[bytes], notes: Notes) -> Iterator[list[E
             notes.facts.setdefault("nodename", clean_text(entry["_HOSTNAME"], 255))
         if event.kind == KERNEL:
             by_user = field_text(entry.get("SYSLOG_FACILITY")) not in ("", "0")
-            kernel.add(events, event, by_user=by_user)
+            add_kernel_line(kernel, events, event, by_user=by_user)
         else:
-            units.add(events, event, partial(_field, entry))
+            events += units.take(event.time_ns, _unit_fields(entry, event.message)) or [event]
         if len(events) >= kernel_log.BATCH:
             yield events
             events = []
     yield events
 
 
-def _field(entry: dict[str, Any], name: str) -> str:
-    return field_text(entry.get(name))
+def _unit_fields(entry: dict[str, Any], message: str) -> dict[str, str]:
+    """Return the fields by which systemd reports what happened to a unit; none if it does not."""
+    if not any(field_text(entry.get(name)) in values for name, values in CHOSEN.items()):
+        return {}
+    found = {name: field_text(entry.get(name))[:_MAX_FIELD] for name in UNIT_FIELDS}
+    fields = {name: text for name, text in found.items() if text and text.isascii()}
+    return {**fields, "MESSAGE": message}
 
 
 def parse_entry(entry: Any) -> Event | None:
@@ -167,7 +179,7 @@ def parse_journal_text(blocks: Iterable[bytes], notes: Notes) -> Iterator[list[E
             yield events
             events = []
         if event.kind == KERNEL:
-            kernel.add(events, event)
+            add_kernel_line(kernel, events, event)
         else:
             events.append(event)
     _go_on(events, more)
@@ -178,11 +190,11 @@ def _go_on(events: list[Event], more: list[str]) -> None:
     """Add lines to the last event's message."""
     if more:
         message = clean_text("\n".join([events[-1].message, *more]))
-        events[-1] = events[-1]._replace(message=message)
+        events[-1] = replace(events[-1], message=message)
 
 
 def _parse_short(text: str) -> tuple[Event, bool, str] | None:
-    stamp = parse_iso(text[:40])
+    stamp = match_iso(text[:40])
     if stamp is None or text[19:20] == ",":
         return None
     match = _SHORT.match(text, stamp[2])

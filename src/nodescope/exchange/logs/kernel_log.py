@@ -20,6 +20,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from nodescope.archive.layout import MAX_TIME_NS
 from nodescope.clock import ClockPair
 from nodescope.exchange.formats import ImportFormat, Peek, Progress
 from nodescope.exchange.importer import (
@@ -31,13 +32,16 @@ from nodescope.exchange.importer import (
     report_of,
     whole_blocks,
 )
-from nodescope.exchange.logs.times import parse_ctime, parse_iso
 from nodescope.exchange.unpacked import read_head
 from nodescope.ingest.clean_text import clean_text, split_lines
-from nodescope.ingest.log_lines import KERNEL, KernelEvents
-from nodescope.ingest.parsed import MAX_TIME_NS, Event, Notes
+from nodescope.ingest.kernel_events import KernelEvents, KernelLine
+from nodescope.ingest.parsed import Notes
 from nodescope.ingest.sink import Capture, ImportReport, Sink
+from nodescope.quantities import SECOND_NS
+from nodescope.records.event import Event
+from nodescope.wall_time import match_iso, parse_ctime
 
+KERNEL = "kernel"  # a line that makes no event of another kind
 BATCH = 4096
 MAX_MORE_LINES = 256
 BOOT, WALL = "boot", "wall"
@@ -85,14 +89,14 @@ def parse_line(text: str) -> LogLine | None:
     elif (match := _DECORATION.match(text)) and match[1] in _FACILITIES:
         facility, text = match[1], text[match.end() :]
     if match := _SINCE_BOOT.match(text):
-        time_ns = int(match[1]) * 1_000_000_000 + int(match[2].ljust(9, "0"))
+        time_ns = int(match[1]) * SECOND_NS + int(match[2].ljust(9, "0"))
         return LogLine(BOOT, time_ns, True, facility, text[match.end() :])
     if match := _BRACKETED.match(text):
         moment = parse_ctime(match[1])
         if moment is not None:
             return LogLine(WALL, moment, False, facility, text[match.end() :])
         return None
-    stamp = parse_iso(text[:40])
+    stamp = match_iso(text[:40])
     # A comma sets dmesg's times apart from those of journals and syslog.
     if stamp is not None and text[19:20] == "," and text[stamp[2] : stamp[2] + 1] in (" ", ""):
         return LogLine(WALL, stamp[0], stamp[1], facility, text[stamp[2] + 1 :])
@@ -158,7 +162,21 @@ def parse_kernel_log(blocks: Iterable[bytes], notes: Notes) -> Iterator[list[Eve
 def _tell(told: KernelEvents, events: list[Event], line: LogLine, more: list[str]) -> None:
     by_user = line.facility != "kern"
     event = plain_event(line.time_ns, "\n".join([line.message, *more]), line.facility)
-    told.add(events, event, sequence=line.sequence, by_user=by_user)
+    add_kernel_line(told, events, event, sequence=line.sequence, by_user=by_user)
+
+
+def add_kernel_line(
+    kernel: KernelEvents,
+    events: list[Event],
+    line: Event,
+    *,
+    sequence: int | None = None,
+    by_user: bool = False,
+) -> None:
+    """Add a line as the event it makes; as a plain one, of kind `kernel`, if it makes none."""
+    told = KernelLine(line.time_ns, line.message, sequence, by_user)
+    if kernel.add(events, told) is None:
+        events.append(line)
 
 
 def plain_event(time_ns: int, text: str, facility: str = "kern") -> Event:

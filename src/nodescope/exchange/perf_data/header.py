@@ -76,9 +76,9 @@ class PerfEvent:
         return (self.type, config) in _CPU_TIME or self.name.split(":")[0].endswith("cycles/")
 
     @property
-    def frequency_hz(self) -> int:
-        """Samples per second and core; 0 where a period was asked for."""
-        return self.period if self.flags & _FREQ and self.period < 1 << 31 else 0
+    def frequency_hz(self) -> int | None:
+        """Samples per second and core; None where a period was asked for."""
+        return self.period if self.flags & _FREQ and self.period < 1 << 31 else None
 
     @property
     def sample_id_all(self) -> bool:

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from nodescope.arrays import I64
 from nodescope.errors import MalformedSource
 from nodescope.exchange.capture_names import parse_capture_name
 from nodescope.exchange.formats import ImportFormat, Peek, Progress
@@ -22,9 +23,9 @@ from nodescope.exchange.perf_data.index import Index, make_index
 from nodescope.exchange.perf_data.processes import CapturedProcesses, complete_batch
 from nodescope.exchange.perf_data.records import Records, find_records, give_back
 from nodescope.exchange.perf_data.symbols import CapturedModules, find_kernel
-from nodescope.ingest.sink import Capture, ImportNames, ImportReport, SampleRows, Sink
+from nodescope.ingest.samples import SampleRows
+from nodescope.ingest.sink import Capture, ImportNames, ImportReport, Sink
 from nodescope.perf.decode import (
-    I64,
     LOST,
     LOST_SAMPLES,
     THROTTLE,

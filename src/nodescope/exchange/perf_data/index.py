@@ -18,6 +18,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from nodescope.archive.layout import MAX_TIME_NS
+from nodescope.arrays import I64, Bool
 from nodescope.errors import MalformedSource, UsageError
 from nodescope.exchange.perf_data.header import CPUMODE_KERNEL, PerfEvent, PerfHeader
 from nodescope.exchange.perf_data.records import FINISHED_ROUND, Records
@@ -27,20 +29,18 @@ from nodescope.perf.decode import (
     COMM,
     EXIT,
     FORK,
-    I64,
     LOST,
     LOST_SAMPLES,
     MMAP2,
     SAMPLE,
     THROTTLE,
-    Bool,
 )
+from nodescope.quantities import DAY_NS, HOUR_NS
 
 MMAP = 1
-MAX_TIME_NS = 1 << 62
 _MISC_EXEC = 1 << 13  # of FORK: made up by perf, not born of its parent; of MMAP: data
-_LONGEST_NS = 30 * 86_400 * 1_000_000_000  # no capture is longer: what is further away is damage
-_MARGIN_NS = 3600 * 1_000_000_000  # by which other records may precede or follow all samples
+_LONGEST_NS = 30 * DAY_NS  # no capture is longer: what is further away is damage
+_MARGIN_NS = HOUR_NS  # by which other records may precede or follow all samples
 # Words without the trailer, with the shortest name where there is one.
 _LEAST = {MMAP: 6, LOST: 3, COMM: 3, EXIT: 4, THROTTLE: 4, FORK: 4, MMAP2: 10, LOST_SAMPLES: 2,
           CGROUP: 3}  # fmt: skip
@@ -208,7 +208,7 @@ def _choose_events(
 
 
 def _plausible(times: I64) -> Bool:
-    possible: Bool = (times > 0) & (times < MAX_TIME_NS)
+    possible: Bool = (times > 0) & (times <= MAX_TIME_NS)
     if possible.any():
         middle = int(np.median(times[possible]))
         possible &= np.abs(np.where(possible, times, 0) - middle) < _LONGEST_NS

@@ -11,11 +11,12 @@ from dataclasses import replace
 
 import numpy as np
 
+from nodescope.arrays import I64, U64
 from nodescope.exchange.perf_data.index import MMAP
 from nodescope.exchange.perf_data.records import Records
 from nodescope.exchange.perf_data.symbols import BY_BUILD_ID, BY_PATH, CapturedModules
 from nodescope.perf.address_space import MappedImage, Module
-from nodescope.perf.decode import COMM, EXIT, FORK, I64, MMAP2, U64, Mappings, RecordBatch
+from nodescope.perf.decode import COMM, EXIT, FORK, MMAP2, Mappings, RecordBatch
 from nodescope.perf.processes import Attribution, Processes
 
 _MISC_BUILD_ID = 1 << 14

@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 
+from nodescope.arrays import I64, U64
 from nodescope.exchange.perf_data.header import (
     EVENT_UPDATE,
     HEADER_ATTR,
@@ -32,7 +33,7 @@ from nodescope.exchange.perf_data.header import (
     PerfHeader,
     read_pipe_record,
 )
-from nodescope.perf.decode import I64, SAMPLE, U64, Bytes
+from nodescope.perf.decode import SAMPLE, Bytes
 
 TRACING_DATA, FINISHED_ROUND, AUXTRACE, COMPRESSED, COMPRESSED2 = 66, 68, 71, 81, 83
 _SPECIAL = np.zeros(256, bool)

@@ -21,12 +21,13 @@ from pathlib import Path
 
 import numpy as np
 
+from nodescope.arrays import I64, U64
 from nodescope.errors import SourceError
 from nodescope.exchange.perf_data.header import PerfHeader
 from nodescope.perf.address_space import Module
-from nodescope.perf.decode import I64, U64, Chains
+from nodescope.perf.decode import Chains
 from nodescope.perf.stacks import UNKNOWN, NamesFunctions
-from nodescope.sources.node.identity import read_text
+from nodescope.sources.kernel_files import read_text
 from nodescope.symbols.binaries import ANONYMOUS, Binaries, Limits
 from nodescope.symbols.kallsyms import (
     MAX_FILE_BYTES,

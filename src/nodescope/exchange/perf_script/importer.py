@@ -12,6 +12,7 @@ import os
 from collections import deque
 from pathlib import Path
 
+from nodescope.archive.layout import MAX_TIME_NS
 from nodescope.clock import ClockPair
 from nodescope.errors import source_error
 from nodescope.exchange.capture_names import parse_capture_name
@@ -25,11 +26,12 @@ from nodescope.exchange.importer import (
     report_of,
     whole_blocks,
 )
-from nodescope.exchange.logs.times import SECOND_NS, parse_ctime
 from nodescope.exchange.perf_script.text import looks_like_perf_script, parse_perf_script
 from nodescope.exchange.unpacked import compression_of, read_head
-from nodescope.ingest.parsed import MAX_TIME_NS, Notes
+from nodescope.ingest.parsed import Notes
 from nodescope.ingest.sink import Capture, ImportReport, Sink
+from nodescope.quantities import SECOND_NS
+from nodescope.wall_time import parse_ctime
 
 _TAIL_BYTES = 1 << 20
 _HEAD_BYTES = 1 << 20

@@ -25,9 +25,11 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
+from nodescope.archive.layout import MAX_TIME_NS
 from nodescope.exchange.perf_script.frames import StackParser, is_frame_line
 from nodescope.ingest.clean_text import clean
-from nodescope.ingest.parsed import MAX_TIME_NS, UNKNOWN_CPU, Notes, ParsedNames, ParsedSamples
+from nodescope.ingest.parsed import UNKNOWN_CPU, Notes, ParsedNames, ParsedSamples
+from nodescope.quantities import SECOND_NS
 
 MAX_HEADER_BYTES = 1024
 MAX_SAMPLE_BYTES = 1 << 20  # without a blank line for so long, lines stand for themselves
@@ -144,9 +146,7 @@ class _Parser:
             number = known_comm(comm)
             if number is None:
                 number = self._learn_comm(comm)
-            time_ns = int(seconds) * 1_000_000_000 + int(fraction) * (
-                1000 if len(fraction) == 6 else 1
-            )
+            time_ns = int(seconds) * SECOND_NS + int(fraction) * (1000 if len(fraction) == 6 else 1)
             if tid is None:
                 self._threads_only = True
             if day is not None:
@@ -237,7 +237,7 @@ class _Parser:
             return
         # perf prints local time; this machine's zone is the best guess there is.
         seconds = int(time.mktime(parsed)) if parsed.tm_year > 1970 else calendar.timegm(parsed)
-        wall_ns = seconds * 1_000_000_000 + int(fraction.ljust(9, b"0"))
+        wall_ns = seconds * SECOND_NS + int(fraction.ljust(9, b"0"))
         self._notes.facts["wall"] = str(wall_ns - time_ns)
 
     # -- line by line: files without call chains, comments, anything odd ---------
@@ -270,7 +270,7 @@ class _Parser:
         if not self._wants(rest):
             return
         path = self._stacks.parse(stack) if stack else self._path_in_header(rest)
-        time_ns = int(seconds) * 1_000_000_000 + int(fraction.ljust(9, b"0"))
+        time_ns = int(seconds) * SECOND_NS + int(fraction.ljust(9, b"0"))
         self._note_time_of_day(header.groups(), time_ns)
         core = UNKNOWN_CPU if cpu is None else int(cpu)
         self._threads_only = self._threads_only or tid is None

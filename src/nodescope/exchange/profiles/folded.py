@@ -24,7 +24,7 @@ from nodescope.exchange.importer import (
     report_of,
     whole_blocks,
 )
-from nodescope.exchange.profiles.spread import SECOND_NS, Counted, add_spread
+from nodescope.exchange.profiles.spread import Counted, add_spread, span_of
 from nodescope.ingest.clean_text import clean, split_lines
 from nodescope.ingest.parsed import (
     UNKNOWN,
@@ -37,7 +37,6 @@ from nodescope.ingest.parsed import (
 from nodescope.ingest.sink import ImportReport, Sink
 
 MAX_COUNT = 1 << 40
-MAX_SPAN_NS = 120 * SECOND_NS
 MAX_COMM_BYTES = 15
 MAX_NAME_BYTES = 1024
 MAX_STACKS = 2_000_000
@@ -123,12 +122,6 @@ def parse_frame(part: bytes) -> ParsedFrame:
     if text.startswith("[") and text.endswith("]") and text != UNKNOWN:
         return ParsedFrame(text[1:-1], UNKNOWN, False)
     return ParsedFrame(UNKNOWN, text, False)
-
-
-def span_of(counted: Iterable[Counted]) -> int:
-    """How long one core at 100 Hz would have needed, two minutes at most."""
-    total = sum(each.samples for each in counted)
-    return min(max(total * SECOND_NS // 100, SECOND_NS), MAX_SPAN_NS)
 
 
 def _peek(path: Path) -> Peek:

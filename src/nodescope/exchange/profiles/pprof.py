@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator, Sized
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from nodescope.archive.layout import MAX_TIME_NS
 from nodescope.errors import MalformedSource
-from nodescope.exchange import wire
 from nodescope.exchange.formats import ImportFormat, Peek, Progress
 from nodescope.exchange.importer import (
     detects,
@@ -23,11 +23,9 @@ from nodescope.exchange.importer import (
     whole_blocks,
 )
 from nodescope.exchange.perf_script.frames import make_frame
-from nodescope.exchange.profiles.folded import span_of
-from nodescope.exchange.profiles.spread import SECOND_NS, Counted, add_spread
+from nodescope.exchange.profiles.spread import Counted, add_spread, span_of
 from nodescope.ingest.clean_text import clean
 from nodescope.ingest.parsed import (
-    MAX_TIME_NS,
     UNKNOWN,
     UNKNOWN_PID,
     Notes,
@@ -36,6 +34,8 @@ from nodescope.ingest.parsed import (
     collapse_unknown,
 )
 from nodescope.ingest.sink import ImportReport, Sink
+from nodescope.quantities import DAY_NS
+from nodescope.wire import protobuf
 
 MAX_PROFILE_BYTES = 128 << 20
 MAX_PARTS = 1_000_000
@@ -73,13 +73,13 @@ def looks_like_pprof(head: bytes) -> bool:
     """Whether unpacked first bytes are a profile: a sample type, then samples or mappings."""
     seen = set()
     try:
-        for number, kind, _, end in wire.fields(head, 0, len(head)):
-            if not 1 <= number <= 15 or (number <= 6 and kind != wire.BYTES):
+        for number, kind, _, end in protobuf.fields(head, 0, len(head)):
+            if not 1 <= number <= 15 or (number <= 6 and kind != protobuf.BYTES):
                 return False
             seen.add(number)
             if end > len(head) - 16 or len(seen) > 3:
                 break
-    except wire.WireError as error:
+    except protobuf.NotAMessage as error:
         return 1 in seen and len(seen) > 1 and error.offset > 0 and "ends inside" in str(error)
     return 1 in seen and len(seen) > 1
 
@@ -108,21 +108,21 @@ def parse_profile(data: bytes, notes: Notes) -> Profile:
         6: profile.strings,
     }
     try:
-        for number, kind, value, end in wire.fields(data, 0, len(data)):
+        for number, kind, value, end in protobuf.fields(data, 0, len(data)):
             if number in limits and len(limits[number]) >= MAX_PARTS:
                 notes.stop(value, f"more than {MAX_PARTS} parts of one kind")
                 break
             _add_field(profile, number, kind, value, end)
-    except wire.WireError as error:
+    except protobuf.NotAMessage as error:
         notes.stop(error.offset, str(error))
     profile.time_ns = min(max(profile.time_ns, 0), MAX_TIME_NS)
-    profile.duration_ns = min(max(profile.duration_ns, 0), 86_400 * SECOND_NS)
+    profile.duration_ns = min(max(profile.duration_ns, 0), DAY_NS)
     return profile
 
 
 def _add_field(profile: Profile, number: int, kind: int, value: int, end: int) -> None:
     data = profile.data
-    if kind == wire.BYTES:
+    if kind == protobuf.BYTES:
         if number == 1:
             message = _numbers(data, value, end)
             profile.types.append((message.get(1, 0), message.get(2, 0)))
@@ -138,36 +138,36 @@ def _add_field(profile: Profile, number: int, kind: int, value: int, end: int) -
             profile.functions[message.get(1, 0)] = message.get(2, 0) or message.get(3, 0)
         elif number == 6:
             profile.strings.append((value, end))
-    elif kind == wire.VARINT:
+    elif kind == protobuf.VARINT:
         if number == 9:
-            profile.time_ns = wire.signed(value)
+            profile.time_ns = protobuf.signed(value)
         elif number == 10:
-            profile.duration_ns = wire.signed(value)
+            profile.duration_ns = protobuf.signed(value)
         elif number == 12:
-            profile.period = wire.signed(value)
+            profile.period = protobuf.signed(value)
 
 
 def _numbers(data: bytes, start: int, end: int) -> dict[int, int]:
     """The varints of a message, by field number."""
     return {
         number: value
-        for number, kind, value, _ in wire.fields(data, start, end)
-        if kind == wire.VARINT
+        for number, kind, value, _ in protobuf.fields(data, start, end)
+        if kind == protobuf.VARINT
     }
 
 
 def _add_location(profile: Profile, start: int, end: int) -> None:
     identifier = mapping = address = 0
     functions: list[int] = []
-    for number, kind, value, stop in wire.fields(profile.data, start, end):
-        if kind == wire.VARINT:
+    for number, kind, value, stop in protobuf.fields(profile.data, start, end):
+        if kind == protobuf.VARINT:
             if number == 1:
                 identifier = value
             elif number == 2:
                 mapping = value
             elif number == 3:
                 address = value
-        elif number == 4 and kind == wire.BYTES and len(functions) < MAX_DEPTH:
+        elif number == 4 and kind == protobuf.BYTES and len(functions) < MAX_DEPTH:
             functions.append(_numbers(profile.data, value, stop).get(1, 0))
     profile.locations[identifier] = (mapping, address, functions)
 
@@ -212,7 +212,7 @@ def count_stacks(profile: Profile, names: ParsedNames, notes: Notes, path: Path)
         try:
             locations, values, labels = _sample(profile.data, start, end)
             ids = _labels(profile, labels)
-        except wire.WireError as error:
+        except protobuf.NotAMessage as error:
             notes.stop(error.offset, str(error))
             break
         count = round(values[place] / divisor) if place < len(values) else 0
@@ -230,12 +230,12 @@ def _sample(
     locations: list[int] = []
     values: list[int] = []
     labels: list[tuple[int, int]] = []
-    for number, kind, value, stop in wire.fields(data, start, end):
+    for number, kind, value, stop in protobuf.fields(data, start, end):
         if number == 1:
-            locations += wire.numbers(data, kind, value, stop)
+            locations += protobuf.numbers(data, kind, value, stop)
         elif number == 2:
-            values += map(wire.signed, wire.numbers(data, kind, value, stop))
-        elif number == 3 and kind == wire.BYTES and len(labels) < 64:
+            values += map(protobuf.signed, protobuf.numbers(data, kind, value, stop))
+        elif number == 3 and kind == protobuf.BYTES and len(labels) < 64:
             labels.append((value, stop))
     return locations, values, labels
 
@@ -248,7 +248,9 @@ def _labels(profile: Profile, labels: list[tuple[int, int]]) -> tuple[int, int, 
         label = _numbers(profile.data, start, end)
         key = profile.string(label.get(1, 0))
         text = profile.string(label.get(2, 0)) if label.get(2) else b""
-        number = int(text) if text.isdigit() and len(text) < 11 else wire.signed(label.get(3, 0))
+        number = (
+            int(text) if text.isdigit() and len(text) < 11 else protobuf.signed(label.get(3, 0))
+        )
         number = number if 0 <= number < 1 << 31 else 0
         if key in _PID_LABELS:
             pid = number

@@ -7,7 +7,7 @@ all such a profile can say; it must not look as if it said more.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,11 +16,11 @@ import numpy as np
 from nodescope.exchange.importer import add_events, add_samples, import_event, wall_capture
 from nodescope.ingest.parsed import UNKNOWN_CPU, Notes, ParsedNames, ParsedSamples
 from nodescope.ingest.sink import Sink
-from nodescope.quantities import format_duration
+from nodescope.quantities import MINUTE_NS, SECOND_NS, format_duration
 
 MAX_SAMPLES = 2_000_000
+MAX_SPAN_NS = 2 * MINUTE_NS
 _GOLDEN = 0.6180339887498949
-SECOND_NS = 1_000_000_000
 
 
 class Counted(NamedTuple):
@@ -31,6 +31,12 @@ class Counted(NamedTuple):
     tid: int
     path: int
     samples: int
+
+
+def span_of(counted: Iterable[Counted]) -> int:
+    """Return how long one core at 100 Hz would have needed, two minutes at most."""
+    total = sum(each.samples for each in counted)
+    return min(max(total * SECOND_NS // 100, SECOND_NS), MAX_SPAN_NS)
 
 
 def spread(

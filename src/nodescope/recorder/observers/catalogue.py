@@ -11,7 +11,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from nodescope.errors import UsageError
-from nodescope.recorder.observation import Observer, Setting
+from nodescope.recorder.observer import Observer, Setting
 
 
 @dataclass(frozen=True, slots=True)

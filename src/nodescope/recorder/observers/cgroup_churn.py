@@ -9,7 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from nodescope.errors import SourceError
-from nodescope.recorder.observation import SECOND_NS, Event, Observation, Setting, Unseen
+from nodescope.ingest.observation import Observation
+from nodescope.quantities import SECOND_NS
+from nodescope.recorder.observer import Setting
+from nodescope.records.event import Event
 from nodescope.sources.cgroups.churn import ChurnWatch, ScanWatch, Watch
 from nodescope.sources.cgroups.churn_ledger import ChurnLedger
 from nodescope.sources.places import Places
@@ -84,7 +87,7 @@ class ChurnObserver:
         lost = self._watch.lost - self._lost
         if lost:
             reason = "the ring was full: releases may be among what is missing"
-            said.gaps.append(Unseen(self._told_ns, now_ns, "cgroup_churn", reason, lost))
+            said.add_gap(self._told_ns, now_ns, "cgroup_churn", reason, lost)
             self._lost += lost
         self._whole = False
         self._told_ns = now_ns

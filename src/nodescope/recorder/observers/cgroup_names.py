@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import islice
 
-from nodescope.recorder.observation import SECOND_NS, Observation, Setting
+from nodescope.ingest.observation import Observation
+from nodescope.quantities import SECOND_NS
+from nodescope.recorder.observer import Setting
 from nodescope.sources.cgroups.hierarchies import Hierarchy, read_hierarchies, walk
 from nodescope.sources.cgroups.owner_by_path import CgroupOwner, find_owner
 from nodescope.sources.containers.names_on_disk import ContainerNames, KnownNames

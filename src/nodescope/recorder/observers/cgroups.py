@@ -16,7 +16,9 @@ from itertools import islice
 from typing import Any
 
 from nodescope.errors import SourceError
-from nodescope.recorder.observation import SECOND_NS, Observation, Setting
+from nodescope.ingest.observation import Observation
+from nodescope.quantities import SECOND_NS
+from nodescope.recorder.observer import Setting
 from nodescope.sources.cgroups.hierarchies import LEAF_LINKS, read_hierarchies, walk
 from nodescope.sources.cgroups.name_pattern import split_path
 from nodescope.sources.cgroups.usage import Absent, UsageReader, Values

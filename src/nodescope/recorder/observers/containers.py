@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, replace
-from typing import Any
 
 from nodescope.clock import Clock, SystemClock, read_pair
-from nodescope.judgement.container_loops import ContainerLoop, LoopWatch
-from nodescope.quantities import format_duration
-from nodescope.recorder.observation import SECOND_NS, Event, Observation, Setting, Unseen
+from nodescope.ingest.container_events import (
+    container_row,
+    ended_event,
+    loop_event,
+    restarted_event,
+    started_event,
+)
+from nodescope.ingest.observation import Observation
+from nodescope.judgement.container_loops import LoopWatch
+from nodescope.quantities import SECOND_NS
+from nodescope.recorder.observer import Setting
+from nodescope.records.event import Event
 from nodescope.sources.containers.container import Container, ContainerHappening, HappeningKind
 from nodescope.sources.containers.runtimes import Runtimes
 
@@ -73,7 +81,7 @@ class Containers:
         for key, container in present.items():
             said = self._said.get(key)
             if said is not container and said != container:
-                observation.add("containers", **_row(container, now_ns))
+                observation.add("containers", **container_row(container, now_ns))
                 if container.started_wall_ns is not None:
                     self._started.add(key)
                     self._ids.setdefault(container.subject, container.id)
@@ -81,7 +89,7 @@ class Containers:
         gone |= {key: each for key, each in latest.items() if key not in present}
         for key, container in gone.items():
             removed = replace(container, state="removed", pid=None)
-            observation.add("containers", **_row(removed, now_ns))
+            observation.add("containers", **container_row(removed, now_ns))
             self._started.discard(key)
         self._said = dict(present)
 
@@ -97,10 +105,10 @@ class Containers:
         if happening.kind is HappeningKind.STARTED:
             observation.events.append(self._start(container, time_ns))
         elif happening.kind is HappeningKind.EXITED:
-            observation.events.append(_end(container, happening.ran_ns, time_ns))
+            observation.events.append(ended_event(container, happening.ran_ns, time_ns))
         loop = self._loops.take(replace(happening, container=container))
         if loop is not None:
-            observation.events.append(_loop(loop, time_ns))
+            observation.events.append(loop_event(loop, time_ns))
 
     def _start(self, container: Container, time_ns: int) -> Event:
         key = container.runtime, container.id
@@ -110,16 +118,9 @@ class Containers:
         if len(self._ids) >= _MAX_NAMES:
             self._ids.clear()
         self._ids[container.subject] = container.id
-        details = _details(container)
         if again and (before is None or before == container.id):
-            count = "" if container.restarts is None else f" (restart {container.restarts})"
-            message = f"started again{count}"
-            return Event(time_ns, "container_restart", container.subject, message, details=details)
-        message = f"started from {container.image or 'an image not known'}"
-        if before is not None and before != container.id:
-            details["replaces"] = before
-            message += f", in the place of {before[:12]}"
-        return Event(time_ns, "container_started", container.subject, message, details=details)
+            return restarted_event(container, time_ns)
+        return started_event(container, time_ns, before if before != container.id else None)
 
     def _note_failures(
         self, observation: Observation, failed: Mapping[str, Exception], now_ns: int
@@ -135,7 +136,7 @@ class Containers:
                 observation.events.append(Event(now_ns, "source_degraded", name, message))
         for name in [name for name in self._failing_since if name not in failed]:
             since = self._failing_since.pop(name)
-            observation.gaps.append(Unseen(since, now_ns, "containers", f"{name} did not answer"))
+            observation.add_gap(since, now_ns, "containers", f"{name} did not answer")
 
 
 def _carried_on(before: Container | None, container: Container) -> Container:
@@ -146,46 +147,5 @@ def _carried_on(before: Container | None, container: Container) -> Container:
     said = {name: value for name, value in asdict(container).items() if value is not None}
     merged = Container(**{**known, **said})
     if container.state == "running":
-        return replace(merged, exit_code=None, finished_wall_ns=None)
+        return replace(merged, exit_status=None, finished_wall_ns=None)
     return replace(merged, pid=container.pid)
-
-
-def _row(container: Container, now_ns: int) -> dict[str, Any]:
-    fields = {name: value for name, value in asdict(container).items() if value is not None}
-    return {"time_ns": now_ns, **fields}
-
-
-def _details(container: Container) -> dict[str, Any]:
-    names = ("runtime", "id", "name", "image", "restarts", "cgroup", "cgroup_parent",
-             "namespace", "pod")  # fmt: skip
-    values = {name: getattr(container, name) for name in names}
-    return {name: value for name, value in values.items() if value is not None}
-
-
-def _end(container: Container, ran_ns: int | None, time_ns: int) -> Event:
-    details = _details(container)
-    message = "ended"
-    if container.exit_code is not None:
-        details["exit_code"] = container.exit_code
-        message += f" with exit code {container.exit_code}"
-    if ran_ns is not None:
-        details["ran_s"] = round(ran_ns / 1e9, 3)
-        message += f" after {format_duration(ran_ns)}"
-    return Event(time_ns, "container_exit", container.subject, message, details=details)
-
-
-def _loop(loop: ContainerLoop, time_ns: int) -> Event:
-    details: dict[str, Any] = {
-        "runtime": loop.runtime,
-        "starts": loop.starts,
-        "ids": loop.ids,
-        "failures": loop.failures,
-        "exit_codes": list(loop.exit_codes),
-        "by": "image" if loop.by_image else "name",
-    }
-    if loop.per_minute is not None:
-        details["per_minute"] = round(loop.per_minute, 2)
-    if loop.cgroup_parent is not None:
-        details["cgroup_parent"] = loop.cgroup_parent
-    message = f"began to loop: {loop.describe()}"
-    return Event(time_ns, "container_loop", loop.subject, message, details=details, loud=True)

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from nodescope.clock import SystemClock, read_pair
 from nodescope.errors import SourceAbsent, SourceError
+from nodescope.ingest.job_events import job_event
+from nodescope.ingest.observation import Observation
+from nodescope.quantities import HOUR_NS, SECOND_NS
 from nodescope.recorder.already_recorded import read_told_names
-from nodescope.recorder.observation import SECOND_NS, Event, Observation, Setting
+from nodescope.recorder.observer import Setting
+from nodescope.records.event_details import JobDetails
 from nodescope.sources.jobs.ray import (
     EventLogs,
     FailedJob,
@@ -14,7 +18,7 @@ from nodescope.sources.jobs.ray import (
     read_failed_jobs,
 )
 
-_HISTORY_NS = 3600 * SECOND_NS  # what failed longer ago is nothing that happened here and now
+_HISTORY_NS = HOUR_NS  # what failed longer ago is nothing that happened here and now
 _MOST_REMEMBERED = 10_000
 
 
@@ -37,16 +41,19 @@ class JobsObserver:
         since_ns = now_ns + offset_ns - _HISTORY_NS
         jobs = [job for job in self._read() if job.wall_ns >= since_ns]
         if self._told is None:
-            names = read_told_names(self._setting.archive, "job", since_ns) if jobs else ()
-            self._told = dict.fromkeys(names)
+            self._told = dict.fromkeys(self._read_told(since_ns) if jobs else ())
         said = Observation()
         for job in jobs:
             if job.id not in self._told:
                 self._told[job.id] = None
-                said.events.append(_event(job, job.wall_ns - offset_ns))
+                said.events.append(job_event(job, job.wall_ns - offset_ns))
         while len(self._told) > _MOST_REMEMBERED:
             del self._told[next(iter(self._told))]
         return said
+
+    def _read_told(self, since_wall_ns: int) -> set[str]:
+        archive = self._setting.archive
+        return read_told_names(archive, JobDetails, lambda each: each.job, since_wall_ns)
 
     def _read(self) -> list[FailedJob]:
         places = self._setting.places
@@ -63,22 +70,6 @@ class JobsObserver:
 
     def close(self) -> None:
         """There is nothing to let go of."""
-
-
-def _event(job: FailedJob, time_ns: int) -> Event:
-    details = {
-        "job": job.id,
-        "entrypoint": job.entrypoint,
-        "error_type": job.error_type,
-        "exit_code": job.exit_code,
-    }
-    return Event(
-        time_ns,
-        "job_failed",
-        job.id,
-        job.message.partition("\n")[0],
-        details={name: value for name, value in details.items() if value is not None},
-    )
 
 
 def make(setting: Setting) -> JobsObserver:

@@ -6,32 +6,22 @@ one after the last that the archive tells of this boot.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
-
 from nodescope.errors import SourceError
+from nodescope.ingest.kernel_events import KernelEvents, kernel_log_row, line_of
+from nodescope.ingest.observation import Observation
+from nodescope.quantities import SECOND_NS
 from nodescope.recorder.already_recorded import Told, read_told
-from nodescope.recorder.observation import SECOND_NS, Event, Observation, Setting, Unseen
+from nodescope.recorder.observer import Setting
+from nodescope.records.event import Event
+from nodescope.sources.kernel_files import read_text
 from nodescope.sources.kernel_log.clock import SAME_CLOCK, KernelClock, Offset
 from nodescope.sources.kernel_log.kmsg import KernelLog, Record
-from nodescope.sources.kernel_log.messages import KernelMessage, classify, join
-from nodescope.sources.node.identity import read_text
+from nodescope.sources.kernel_log.messages import KernelMessage
 
 # Lines for one answer. A flood costs no more than this; what waits stays in the kernel's
 # ring and comes with the next answers, and what is overwritten there is a gap.
 MOST_LINES = 500
-_JOIN_NS = 2 * SECOND_NS
 _SOURCE = "kernel_log"
-
-
-@dataclass(slots=True)
-class _LastMessage:
-    """The last message, which the lines after it may add to."""
-
-    message: KernelMessage
-    record: Record
-    time_ns: int
-    at: int | None  # where its event stands in the present answer; None: already told
 
 
 class KernelLogObserver:
@@ -47,7 +37,7 @@ class KernelLogObserver:
         self._told = Told()
         self._next: int | None = None  # sequence that should come next; None: whatever is oldest
         self._last_ns = 0
-        self._last: _LastMessage | None = None
+        self._events = KernelEvents()
 
     def begin_segment(self) -> None:
         """Nothing is said again: a line happened once."""
@@ -61,20 +51,10 @@ class KernelLogObserver:
         if not batch.records:
             return said
         offset = self._offset()
-        if self._last is not None:
-            self._last.at = None
         for record in batch.records:
             time_ns = offset.monotonic_ns(record.kernel_ns)
             self._account(record, time_ns, said)
-            said.add(
-                "kernel_log",
-                time_ns=time_ns,
-                sequence=record.sequence,
-                level=record.level,
-                facility=record.facility,
-                user=record.by_user,
-                text=record.text,
-            )
+            said.add("kernel_log", **kernel_log_row(record, time_ns))
             self._interpret(record, time_ns, said)
         return said
 
@@ -100,28 +80,15 @@ class KernelLogObserver:
         """Note what was overwritten between the last record and this one."""
         if self._next is not None and record.sequence > self._next:
             lost = record.sequence - self._next
-            said.gaps.append(
-                Unseen(self._last_ns, time_ns, _SOURCE, "overwritten before it was read", lost)
-            )
+            reason = "overwritten before it was read"
+            said.add_gap(self._last_ns, time_ns, _SOURCE, reason, lost)
         self._next, self._last_ns = record.sequence + 1, time_ns
 
     def _interpret(self, record: Record, time_ns: int, said: Observation) -> None:
-        last = self._last
-        if last is not None and time_ns - last.time_ns <= _JOIN_NS:
-            joined = join(last.message, record.text)
-            if joined is not None:
-                last.message = joined
-                if last.at is not None:
-                    said.events[last.at] = _event(last.record, last.time_ns, joined)
-                return
-        message = classify(record.text)
-        if message is None:
-            return
-        self._report(message, time_ns)
-        told = record.sequence in self._told.events
-        self._last = _LastMessage(message, record, time_ns, None if told else len(said.events))
-        if not told:
-            said.events.append(_event(record, time_ns, message))
+        recorded = record.sequence in self._told.events
+        message = self._events.add(said.events, line_of(record, time_ns), recorded=recorded)
+        if message is not None:
+            self._report(message, time_ns)
 
     def _report(self, message: KernelMessage, time_ns: int) -> None:
         """Say aside what happened to a network device: others count the same."""
@@ -137,21 +104,6 @@ class KernelLogObserver:
             self._log.close()
         if self._clock is not None:
             self._clock.close()
-
-
-def _event(record: Record, time_ns: int, message: KernelMessage) -> Event:
-    """The event that a record tells; its first line is the message."""
-    details: dict[str, Any] = {
-        name: value
-        for name in ("driver", "device", "interface", "queue")
-        if (value := getattr(message, name)) is not None
-    }
-    details |= message.details
-    details["sequence"] = record.sequence
-    if record.by_user:
-        details["user"] = True
-    line = record.text.partition("\n")[0]
-    return Event(time_ns, message.kind, message.subject, line, cpu=message.cpu, details=details)
 
 
 def make(setting: Setting) -> KernelLogObserver:

@@ -10,14 +10,18 @@ import os
 import time
 
 from nodescope.archive.layout import MARKS_DIRECTORY
-from nodescope.archive.marks import Mark, list_marks, read_mark, remove_mark
+from nodescope.archive.marks import Mark, list_marks, mark_event, read_mark, remove_mark
 from nodescope.clock import SystemClock, read_pair
 from nodescope.errors import ArchiveError
+from nodescope.ingest.observation import Observation
+from nodescope.quantities import HOUR_NS, SECOND_NS
 from nodescope.recorder.already_recorded import read_told_names
-from nodescope.recorder.observation import SECOND_NS, Event, Observation, Setting
-from nodescope.sources.node.identity import read_text
+from nodescope.recorder.observer import Setting
+from nodescope.records.event import Event
+from nodescope.records.event_details import MarkDetails
+from nodescope.sources.kernel_files import read_text
 
-_HOUR_NS = 3600 * SECOND_NS  # a wall clock may have been set meanwhile
+_SET_CLOCK_NS = HOUR_NS  # a wall clock may have been set meanwhile
 
 
 class MarksObserver:
@@ -51,7 +55,8 @@ class MarksObserver:
         self._changed_ns = changed if changed < time.time_ns() - SECOND_NS else None
         waiting = list_marks(self._root)
         if self._told is None:
-            self._told = read_told_names(self._root, "mark", _oldest_ns(waiting) - _HOUR_NS)
+            since_ns = _oldest_ns(waiting) - _SET_CLOCK_NS
+            self._told = read_told_names(self._root, MarkDetails, lambda each: each.mark, since_ns)
         for mark_id in waiting:
             if mark_id in self._told:
                 continue
@@ -69,8 +74,7 @@ class MarksObserver:
         time_ns = mark.monotonic_ns
         if time_ns is None or mark.boot_id != self._boot_id:
             time_ns = mark.wall_ns - read_pair(SystemClock()).offset_ns
-        details = {"mark": mark.id, "user": mark.user}
-        return Event(time_ns, mark.kind, mark.subject, mark.text, details=details)
+        return mark_event(mark, time_ns)
 
     def close(self) -> None:
         """There is nothing to let go of."""

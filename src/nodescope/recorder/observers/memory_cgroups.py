@@ -14,9 +14,14 @@ from __future__ import annotations
 import time
 
 from nodescope.errors import SourceAbsent, SourceError
+from nodescope.ingest.observation import Observation
 from nodescope.judgement.zombies import Level, ZombieVerdict, judge
+from nodescope.quantities import SECOND_NS
 from nodescope.recorder.already_recorded import read_told_walk, read_told_zombies
-from nodescope.recorder.observation import SECOND_NS, Event, Observation, Setting
+from nodescope.recorder.observer import Setting
+from nodescope.records.event import Event
+from nodescope.records.event_details import ZombieDetails
+from nodescope.sources.kernel_files import read_text
 from nodescope.sources.memory_cgroups.counts import Count, Counting
 from nodescope.sources.memory_cgroups.facts import read_memory_bytes, read_possible_cpus
 from nodescope.sources.memory_cgroups.hierarchy import MemoryHierarchy, find_memory_hierarchy
@@ -28,7 +33,6 @@ from nodescope.sources.memory_cgroups.walk import (
     WalkPace,
     probe_walk,
 )
-from nodescope.sources.node.identity import read_text
 
 _COUNT_NS = 10 * SECOND_NS
 _PARENTS_NS = 60 * SECOND_NS
@@ -216,14 +220,13 @@ def _tell(said: Observation, now_ns: int, parents: _Told) -> None:
 def _crossing(level: Level, verdict: ZombieVerdict, count: Count, now_ns: int) -> Event:
     at = verdict.critical_at if level == "critical" else verdict.warn_at
     message = f"{'; '.join(verdict.reasons)} ({level} from {at:,})"
-    details = {
-        "dying": count.dying,
-        "tracked": count.tracked,
-        "visible": count.visible,
-        "threshold": at,
-    }
-    kind = f"zombies_{level}"
-    return Event(now_ns, kind, "memory cgroups", message, details=details, loud=True)
+    details = ZombieDetails(
+        dying=count.dying,
+        tracked=count.tracked,
+        visible=count.visible,
+        threshold=at,
+    )
+    return Event(now_ns, f"zombies_{level}", "memory cgroups", message, details=details)
 
 
 def make(setting: Setting) -> MemoryCgroupsObserver:

@@ -11,9 +11,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from nodescope.errors import SourceAbsent, SourceError
-from nodescope.quantities import parse_cpu_list
-from nodescope.recorder.observation import SECOND_NS, Event, Observation, Setting
+from nodescope.ingest.observation import Observation
+from nodescope.quantities import SECOND_NS, parse_cpu_list
+from nodescope.recorder.observer import Setting
 from nodescope.recorder.watches.interrupts import read_queue_interrupts
+from nodescope.records.event import Event
+from nodescope.records.event_details import CarrierDetails, MovedInterruptDetails, NicDetails
 from nodescope.sources.network.affinity import read_affinity
 from nodescope.sources.network.driver_statistics import Meaning, classify_statistic
 from nodescope.sources.network.ethtool import DriverInfo, Ethtool, KernelEthtool
@@ -146,7 +149,7 @@ class NicsObserver:
         if changes or row["carrier"] != before["carrier"]:
             state = {True: "up", False: "down", None: "not known"}[row["carrier"]]
             times = f", {changes} changes" if changes > 1 else ""
-            details = {"carrier": row["carrier"], "changes": changes}
+            details = CarrierDetails(carrier=row["carrier"], changes=changes)
             message = f"the link is {state}{times}"
             said.events.append(Event(now_ns, "nic_carrier", nic, message, details=details))
 
@@ -157,8 +160,7 @@ class NicsObserver:
         rose = sorted(queue for queue in both if nic.tx_timeouts[queue] > before[queue])
         if rose:
             earlier, now = sum(before.values()), sum(nic.tx_timeouts.values())
-            where: dict[str, Any] = {"queue": rose[0]} if len(rose) == 1 else {"queues": rose}
-            self._rise(now_ns, nic.nic, "tx_timeout", earlier, now, said, where)
+            self._rise(now_ns, nic.nic, "tx_timeout", earlier, now, said, tuple(rose))
 
     # -- queues and the cores that serve them ----------------------------------
 
@@ -228,7 +230,7 @@ class NicsObserver:
         before: int,
         value: int,
         said: Observation,
-        where: Mapping[str, Any] | None = None,
+        queues: tuple[int, ...] = (),
     ) -> None:
         """An event where a counter of trouble begins to rise."""
         if value <= before:
@@ -238,21 +240,28 @@ class NicsObserver:
         self._risen_ns[nic, kind or name] = now_ns
         if last is not None and now_ns - last < _QUIET_NS:
             return
-        details = {"statistic": name, "before": before, "value": value, "rise": value - before}
-        details |= where or {}
+        counted = NicDetails(
+            statistic=name,
+            before=before,
+            value=value,
+            rise=value - before,
+            queue=queues[0] if len(queues) == 1 else None,
+            queues=queues if len(queues) > 1 else None,
+        )
         message = f"{name} rose by {value - before}"
         if kind is None or self._is_logged(now_ns, nic, kind):
-            said.events.append(Event(now_ns, "nic_stat_jump", nic, message, details=details))
+            said.events.append(Event(now_ns, "nic_stat_jump", nic, message, details=counted))
             return
         # it happened at some moment since the last look
         looked_ns = now_ns if self._looked_ns is None else self._looked_ns
         row = self._nics[nic]
-        details |= {
-            "known_from": "counters",
-            "within_s": round((now_ns - looked_ns) / SECOND_NS, 1),
-            **{key: row[key] for key in ("driver", "version") if row[key]},
-            "interface": nic,
-        }
+        details = counted.replace(
+            known_from="counters",
+            within_s=round((now_ns - looked_ns) / SECOND_NS, 1),
+            driver=row["driver"] or None,
+            version=row["version"] or None,
+            interface=nic,
+        )
         message += ": counted, and not in the kernel's log"
         said.events.append(Event(now_ns, kind, nic, message, details=details))
 
@@ -271,12 +280,12 @@ def _moved(now_ns: int, before: dict[str, Any], row: dict[str, Any]) -> Event:
         f"interrupt {row['irq']} ({row['irq_name']}) moved from core "
         f"{before['effective'] or '?'} to {effective or '?'}",
         cpu=cpus[0] if len(cpus) == 1 else None,
-        details={
-            "irq": row["irq"],
-            "queue": row["queue"],
-            "from": before["effective"],
-            "to": effective,
-        },
+        details=MovedInterruptDetails(
+            irq=row["irq"],
+            queue=row["queue"],
+            moved_from=before["effective"],
+            moved_to=effective,
+        ),
     )
 
 

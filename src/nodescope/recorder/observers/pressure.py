@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from nodescope.recorder.observation import SECOND_NS, Observation, Setting
+from nodescope.ingest.observation import Observation
+from nodescope.quantities import SECOND_NS
+from nodescope.recorder.observer import Setting
 from nodescope.sources.node.pressure import Pressure, read_pressure
 from nodescope.sources.places import Places
 

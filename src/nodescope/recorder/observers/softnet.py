@@ -10,12 +10,15 @@ from __future__ import annotations
 from pathlib import Path
 
 from nodescope.errors import MalformedSource, SourceError, UsageError
-from nodescope.quantities import parse_cpu_list
-from nodescope.recorder.observation import SECOND_NS, Event, Observation, Setting
+from nodescope.ingest.observation import Observation
+from nodescope.quantities import SECOND_NS, parse_cpu_list
+from nodescope.recorder.observer import Setting
 from nodescope.recorder.watches.interrupts import InterruptWatch
 from nodescope.recorder.watches.napi_threads import NapiWatch
 from nodescope.recorder.watches.starvation import CoreReading, Episode, StarvationWatch
-from nodescope.sources.network.kept_files import KeptFile, read_text
+from nodescope.records.event import Event
+from nodescope.records.event_details import StarvedCoreDetails
+from nodescope.sources.kernel_files import KeptFile, read_text
 from nodescope.sources.network.softirqs import Softirqs, parse_softirqs
 from nodescope.sources.network.softnet_stat import SoftnetCore, parse_softnet_line
 from nodescope.sources.node.identity import read_online_cpus
@@ -172,15 +175,15 @@ def _event(episode: Episode) -> Event:
         f"cpu{episode.cpu}",
         f"core {episode.cpu} served no packets for {seconds} s{still}: {why}",
         cpu=episode.cpu,
-        details={
-            "core": episode.cpu,
-            "seconds": seconds,
-            "over": episode.over,
-            "evidence": list(episode.evidence),
-            "backlog": episode.backlog,
-            "interrupts": episode.interrupts,
-            "threads": list(episode.threads),
-        },
+        details=StarvedCoreDetails(
+            core=episode.cpu,
+            seconds=seconds,
+            over=episode.over,
+            evidence=episode.evidence,
+            backlog=episode.backlog,
+            interrupts=episode.interrupts,
+            threads=episode.threads,
+        ),
     )
 
 

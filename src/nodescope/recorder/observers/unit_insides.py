@@ -20,9 +20,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from nodescope.ingest.observation import Observation
 from nodescope.judgement.unit_insides import audit_inside, is_failure
 from nodescope.judgement.verdict import AuditFinding
-from nodescope.recorder.observation import SECOND_NS, Event, Observation, Setting
+from nodescope.quantities import SECOND_NS
+from nodescope.recorder.observer import Setting
+from nodescope.records.details import read_details
+from nodescope.records.event import Event
+from nodescope.records.event_details import UnitChildDetails
 from nodescope.sources.places import Places
 from nodescope.sources.processes.exits import TaskExit, TaskExits
 from nodescope.sources.systemd.unit_processes import (
@@ -173,8 +178,8 @@ class UnitInsides:
     def _event(self, now_ns: int, service: Service, found: AuditFinding) -> Event:
         first = service not in self._told
         kind = "unit_hidden_loop" if first else "unit_child_failing"
-        details = {**found.evidence, "cgroup": service.cgroup}
-        return Event(now_ns, kind, service.name, found.reason, details=details, loud=first)
+        details = read_details(UnitChildDetails, {**found.evidence, "cgroup": service.cgroup})
+        return Event(now_ns, kind, service.name, found.reason, details=details)
 
     def _put_together(self) -> tuple[Insides, dict[str, Service]]:
         """What failed lately again and again below parents that live on, by cgroup."""

@@ -16,8 +16,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from nodescope.ingest.observation import Observation
+from nodescope.ingest.unit_events import unit_lines_event
 from nodescope.judgement.unit_insides import FOR_OTHERS, tells_of_failure
-from nodescope.recorder.observation import SECOND_NS, Event, Observation, Setting
+from nodescope.quantities import SECOND_NS
+from nodescope.recorder.observer import Setting
+from nodescope.records.event import Event
 from nodescope.sources.cgroups.name_pattern import name_pattern
 from nodescope.sources.places import Places
 from nodescope.sources.systemd.journal import Journal, JournalMessage, Wanted
@@ -138,15 +142,8 @@ class UnitLines:
         if recent or not unit.goes_on:
             return []
         unit.told_ns = now_ns
-        times = [time_us for time_us, _ in unit.ends]
-        details = {
-            "times": len(times),
-            "over_s": (times[-1] - times[0]) / 1e6,
-            "last_line": unit.last,
-            "lines": list(unit.lines.values()),
-        }
-        message = f"logged {len(times)} times that something ended with an error: {unit.last}"
-        return [Event(now_ns, "unit_logs_ends", name, message, details=details)]
+        ends_us = [time_us for time_us, _ in unit.ends]
+        return [unit_lines_event(now_ns, name, ends_us, unit.last, list(unit.lines.values()))]
 
 
 def _is_followed(unit: str) -> bool:

@@ -15,10 +15,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from nodescope.errors import SourceAbsent, SourceError
+from nodescope.ingest.observation import Observation
+from nodescope.ingest.unit_events import unit_event
+from nodescope.ingest.unit_rows import unit_row
+from nodescope.quantities import SECOND_NS
 from nodescope.recorder.already_recorded import read_told_loops
-from nodescope.recorder.observation import SECOND_NS, Observation, Setting
-from nodescope.recorder.unit_rows import event_of, unit_row
-from nodescope.sources.node.identity import read_text
+from nodescope.recorder.observer import Setting
+from nodescope.sources.kernel_files import read_text
 from nodescope.sources.systemd.control_groups import find_prefix
 from nodescope.sources.systemd.happenings import CHOSEN, UnitHappening, parse_message
 from nodescope.sources.systemd.journal import Journal
@@ -98,7 +101,7 @@ class Units:
         for happening in self._new(told):
             self._dirty.add(happening.unit)
             if happening.time_us >= self._since_us and not self._is_told(happening):
-                said.events.append(event_of(happening))
+                said.events.append(unit_event(happening))
         for row in self._changed_rows(now_ns):
             said.add("units", time_ns=now_ns, **row)
         return said

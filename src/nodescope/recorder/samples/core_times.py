@@ -8,9 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from nodescope.errors import SourceError
-from nodescope.quantities import format_duration
-from nodescope.recorder.log import EventLog
-from nodescope.recorder.options import SECOND_NS
+from nodescope.quantities import SECOND_NS, format_duration
+from nodescope.recorder.event_log import EventLog
 from nodescope.recorder.watches.pegged_cores import CoreWatch
 from nodescope.sources.node.proc_stat import STATES, read_cores
 

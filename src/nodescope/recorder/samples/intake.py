@@ -16,13 +16,13 @@ from dataclasses import dataclass
 from nodescope.archive.writer import ArchiveWriter
 from nodescope.errors import SourceError
 from nodescope.perf.decode import Chunk
-from nodescope.quantities import format_cpu_list
-from nodescope.recorder.log import EventLog
-from nodescope.recorder.observation import Event
+from nodescope.quantities import format_count, format_cpu_list
+from nodescope.recorder.event_log import EventLog
 from nodescope.recorder.options import RecorderOptions
 from nodescope.recorder.samples.profiler import Profiler
 from nodescope.recorder.samples.rings import Sampling, count_samples
 from nodescope.recorder.watches.pegged_cores import CoreWatch
+from nodescope.records.event import Event
 from nodescope.sources.node.identity import read_core_lives
 
 MAX_UNDECODED_BYTES = 32 << 20
@@ -63,7 +63,7 @@ class Intake:
         except SourceError as error:
             self._unsampled[None] = (now_ns, error.reason)
             message = f"no samples are taken: {error}; `nodescope doctor` says what allows them"
-            self._log.event(now_ns, "source_denied", "samples", message, loud=True)
+            self._log.event(now_ns, "source_denied", "samples", message)
         else:
             self.follow_cpus(now_ns, starting=True)
             if not self._sampling.sampler.kernel:
@@ -84,7 +84,8 @@ class Intake:
             return "per-core time only"
         sampler = self._sampling.sampler
         clock = "cycles" if sampler.hardware_cycles else "cpu-clock"
-        return f"{_count_cores(len(self._sampling.cpus))} at {sampler.frequency_hz} Hz by {clock}"
+        cores = format_count(len(self._sampling.cpus), "core")
+        return f"{cores} at {sampler.frequency_hz} Hz by {clock}"
 
     @property
     def is_sampling(self) -> bool:
@@ -120,7 +121,7 @@ class Intake:
         before, self._followed_ns = self._followed_ns, now_ns
         self._take(rest)
         for cpu in followed.removed:
-            self._log.event(now_ns, "cpu_offline", f"cpu{cpu}", "the core went offline", loud=True)
+            self._log.event(now_ns, "cpu_offline", f"cpu{cpu}", "the core went offline")
         for cpu in followed.added if not starting else ():
             if cpu not in self._unsampled:  # else it was there all the time
                 self._log.event(now_ns, "cpu_online", f"cpu{cpu}", "the core came online")
@@ -155,7 +156,8 @@ class Intake:
             are = "is" if len(cpus) == 1 else "are"
             message = f"{_cores(cpus)} {are} not sampled: {reason}" + (f"; {hint}" if hint else "")
             only = cpus[0] if len(cpus) == 1 else None
-            self._log.add(Event(now_ns, "source_degraded", "samples", message, cpu=only, loud=True))
+            event = Event(now_ns, "source_degraded", "samples", message, cpu=only)
+            self._log.add(event, loud=True)
         self._unsampled.update((cpu, (now_ns, failed[cpu])) for cpu in new)
 
     def tell_unsampled(self, now_ns: int) -> None:
@@ -261,7 +263,3 @@ class Intake:
 
 def _cores(cpus: list[int]) -> str:
     return f"core{'' if len(cpus) == 1 else 's'} {format_cpu_list(cpus)}"
-
-
-def _count_cores(number: int) -> str:
-    return f"{number} core{'' if number == 1 else 's'}"

@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from nodescope.archive.interning import Interner
 from nodescope.errors import SourceError
+from nodescope.ingest.samples import SampleRows, intern_samples
 from nodescope.numbering import group
 from nodescope.perf.decode import Chunk, RecordBatch, RingSamples, decode
 from nodescope.perf.kernel_names import KernelNames
@@ -70,28 +72,25 @@ class Profiler:
         samples = batch.samples
         attribution = self._processes.attribute(batch)
         paths = self._stacks.resolve(samples, attribution)
-        profile = self._interner.intern(
+        rows = SampleRows(
+            samples.time_ns,
+            samples.cpu,
+            samples.pid,
+            samples.tid,
             attribution.comm.astype(np.int64),
             samples.kernel_mode.astype(np.int64),
             paths.user,
             paths.kernel,
+            self._cgroup_column(samples),
         )
-        rows: dict[str, Mapping[str, Any]] = dict(self._interner.take_new_rows())
-        if len(samples):
-            rows["samples"] = {
-                "cpu": samples.cpu.astype(np.int16),
-                "tick": samples.time_ns // self._tick_ns,
-                "pid": samples.pid.astype(np.int32),
-                "thread": (samples.tid - samples.pid).astype(np.int32),
-                "cgroup": self._cgroup_column(samples),
-                "profile": profile.astype(np.int32),
-            }
-        return batch, rows
+        return batch, intern_samples(self._interner, rows, self._tick_ns)
 
-    def _cgroup_column(self, samples: RingSamples) -> tuple[object, list[str]]:
-        """Row numbers into a list of paths; -1 is null."""
+    def _cgroup_column(
+        self, samples: RingSamples
+    ) -> tuple[npt.NDArray[np.int32], list[str]] | None:
+        """Return row numbers into a list of paths, where -1 is null; None if none was asked for."""
         if samples.cgroup is None:
-            return np.full(len(samples), -1, np.int32), []
+            return None
         unique, _, inverse = group(samples.cgroup)
         paths = [self._cgroups.path(identifier) for identifier in unique.tolist()]
         known = sorted({path for path in paths if path is not None})

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 
 from nodescope.errors import MalformedSource, SourceError
-from nodescope.recorder.observation import SECOND_NS, Observation
+from nodescope.ingest.observation import Observation
+from nodescope.quantities import SECOND_NS
 from nodescope.sources.network.interrupts import QueueInterrupt, assign, read_names
 from nodescope.sources.network.irq_counts import CountReader, open_counts, parse_counts
 from nodescope.sources.network.nics import is_threaded, list_nics, read_device

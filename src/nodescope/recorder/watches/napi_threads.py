@@ -11,8 +11,8 @@ from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
 
-from nodescope.recorder.observation import SECOND_NS
-from nodescope.sources.network.kept_files import read_text
+from nodescope.quantities import SECOND_NS
+from nodescope.sources.kernel_files import read_text
 from nodescope.sources.network.napi_threads import (
     ThreadTimes,
     list_kernel_threads,

@@ -16,9 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from nodescope.perf.decode import RingSamples
-from nodescope.quantities import format_duration
-from nodescope.recorder.observation import SECOND_NS, Event
-from nodescope.sources.node.identity import read_text
+from nodescope.quantities import SECOND_NS, format_duration
+from nodescope.records.event import Event
+from nodescope.records.event_details import PeggedCoreDetails
+from nodescope.sources.kernel_files import read_text
 from nodescope.sources.node.proc_stat import STATES
 
 HELD_RATIO = 0.95
@@ -99,18 +100,19 @@ class CoreWatch:
     def _event(self, episode: _Episode) -> Event:
         length = episode.to_ns - episode.from_ns
         share = episode.kernel / episode.total
-        details: dict[str, object] = {
-            "seconds": round(length / SECOND_NS, 3),
-            "share": round(share, 3),
-            "from_ns": episode.from_ns,
-            "to_ns": episode.to_ns,
-            "ongoing": not episode.over,
-        }
+        details = PeggedCoreDetails(
+            seconds=round(length / SECOND_NS, 3),
+            share=round(share, 3),
+            from_ns=episode.from_ns,
+            to_ns=episode.to_ns,
+            ongoing=not episode.over,
+        )
         who = ""
         named = self._name(episode)
         if named is not None:
-            details["thread"], details["comm"], details["thread_share"] = named
-            who = f" by {named[1]} ({named[0]})"
+            thread, comm, part = named
+            details = details.replace(thread=thread, comm=comm, thread_share=part)
+            who = f" by {comm} ({thread})"
         onward = "" if episode.over else ", and on"
         message = f"in the kernel for {format_duration(length)}{onward}, {share:.0%} of it{who}"
         return Event(

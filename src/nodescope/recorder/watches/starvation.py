@@ -30,10 +30,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
+from nodescope.quantities import SECOND_NS
+
 STARVED_NS = 1_900_000_000  # two seconds, less what a round may come early
-REPORT_NS = 10_000_000_000  # an episode that lasts longer is told before it is over
+REPORT_NS = 10 * SECOND_NS  # an episode that lasts longer is told before it is over
 _REFUTABLE = ("interrupt", "silence")  # by idle time
-_RECENT_NS = 5_000_000_000  # so long ago a device may have interrupted, before the silence
+_RECENT_NS = 5 * SECOND_NS  # so long ago a device may have interrupted, before the silence
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ def judge_core_time(attempt: Attempt, rows: int, online: int) -> Access:
     """`/proc/stat`, against the CPUs that are online."""
     source, what = "core-time", "time of each core, /proc/stat"
     if not attempt.ok:
-        state = State.ABSENT if attempt.errno == errno.ENOENT else State.DENIED
+        state = attempt.refusal
         return Access(
             source,
             what,
@@ -51,7 +51,7 @@ def judge_kernel_symbols(privileges: Privileges, attempt: Attempt, visible: bool
     """`/proc/kallsyms`; `visible` is whether a line showed an address other than zero."""
     source, what = "kernel-symbols", "kernel function names, /proc/kallsyms"
     if not attempt.ok:
-        state = State.ABSENT if attempt.errno == errno.ENOENT else State.DENIED
+        state = attempt.refusal
         return Access(source, what, state, f"/proc/kallsyms: {attempt.answer}")
     if visible:
         return Access(source, what, State.WORKS, "addresses are shown")
@@ -244,7 +244,7 @@ def judge_archive(path: str, write: Attempt, free_bytes: int, retention_bytes: i
     """The folder recordings go to."""
     source, what = "archive", f"archive folder {path}"
     if not write.ok:
-        state = State.ABSENT if write.errno == errno.ENOENT else State.DENIED
+        state = write.refusal
         command = f'install -d -o "$(id -un)" {path}'
         if write.errno == errno.EROFS:
             command = "nodescope record --archive /path/on/a/writable/disk"

@@ -201,7 +201,7 @@ def judge_tracepoints(
             TRACEFS_VOLUME,
         )
     if not read.ok:
-        state = State.ABSENT if read.errno == errno.ENOENT else State.DENIED
+        state = read.refusal
         return Access(
             source,
             what,

@@ -35,6 +35,11 @@ class Attempt:
         return self.errno is None
 
     @property
+    def refusal(self) -> State:
+        """Return what a failure means: the thing is absent, or it is not for us."""
+        return State.ABSENT if self.errno == errno.ENOENT else State.DENIED
+
+    @property
     def answer(self) -> str:
         """The kernel's answer by name, as strace shows it."""
         if self.errno is None:

@@ -18,6 +18,7 @@ from typing import Literal, NamedTuple, Protocol
 from nodescope.errors import SourceError
 from nodescope.perf import event
 from nodescope.perf.ring import Ring
+from nodescope.quantities import SECOND_NS
 from nodescope.sources.cgroups.hierarchies import UNIFIED, Hierarchy, read_hierarchies, walk
 from nodescope.sources.cgroups.maker_names import RenamedProcesses
 from nodescope.sources.cgroups.tracepoints import Hit, Renamed, TracepointLayout, parse_records
@@ -35,7 +36,7 @@ _TRACEPOINTS: dict[str, Kind] = {
 _ALL_RINGS_BYTES = 4 << 20
 _RING_BYTES = (64 << 10, 256 << 10)
 _NAMES_RING_BYTES = 64 << 10
-_FOLLOW_NS = 10_000_000_000
+_FOLLOW_NS = 10 * SECOND_NS
 
 
 class ChurnEvent(NamedTuple):

@@ -13,10 +13,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from nodescope.quantities import SECOND_NS
 from nodescope.sources.cgroups.churn import ChurnEvent
 from nodescope.sources.cgroups.name_pattern import name_pattern, split_path
 
-GRACE_NS = 15_000_000_000  # hundreds of times what a release takes, on a busy node too
+GRACE_NS = 15 * SECOND_NS  # hundreds of times what a release takes, on a busy node too
 _MAX_LIVE = 20_000
 _MAX_REMOVED = 20_000
 _MAX_GROUPS = 2_000  # beyond them, parents are told by pattern

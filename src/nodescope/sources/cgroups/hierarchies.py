@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from nodescope.errors import SourceAbsent, source_error
+from nodescope.errors import SourceAbsent
+from nodescope.sources.kernel_files import read_file
 from nodescope.sources.places import Places
 
 _V1_CONTROLLERS = frozenset(
@@ -39,11 +40,7 @@ class Hierarchy:
 def read_hierarchies(places: Places) -> list[Hierarchy]:
     """All hierarchies, each once."""
     path = places.proc / "self/mounts"
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise source_error(path, error) from error
-    found = parse_mounts(content)
+    found = parse_mounts(read_file(path))
     placed = [_place(each, places.root) for each in found]
     chosen: dict[str, Hierarchy] = {}
     for each in sorted(placed, key=lambda each: not each.mount.is_relative_to(places.root)):

@@ -10,7 +10,7 @@ import struct
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from nodescope.sources.node.tracefs import Field, TracepointFormat
+from nodescope.sources.node.tracefs import TracepointField, TracepointFormat
 
 _LOST, _COMM, _SAMPLE = 2, 3, 9  # PERF_RECORD_…
 _HEADER = struct.Struct("<IHH")  # kind, misc, size
@@ -71,12 +71,12 @@ class TracepointLayout:
         )
 
 
-def _integer(field: Field) -> tuple[int, struct.Struct]:
+def _integer(field: TracepointField) -> tuple[int, struct.Struct]:
     letter = {4: "i", 8: "q"}[field.size]  # ids were int before v5.5, u64 since
     return field.offset, struct.Struct("<" + (letter if field.signed else letter.upper()))
 
 
-def _text(data: bytes, at: int, field: Field) -> str:
+def _text(data: bytes, at: int, field: TracepointField) -> str:
     where = _U32.unpack_from(data, at + field.offset)[0]
     start = at + (where & 0xFFFF)
     if field.relative:

@@ -7,10 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
+from nodescope.quantities import SECOND_NS
 from nodescope.sources.cgroups.churn import ChurnEvent, open_watch
 from nodescope.sources.places import Places
 
-GRACE_NS = 2_000_000_000  # a release takes some ten milliseconds; on a busy node more
+GRACE_NS = 2 * SECOND_NS  # a release takes some ten milliseconds; on a busy node more
 _PAUSE_S = 0.2
 
 
@@ -29,9 +30,9 @@ def listen(places: Places, seconds: float, take: Callable[[list[ChurnEvent]], No
     watch = open_watch(places)
     try:
         started = time.monotonic_ns()
-        end_ns = started + round(seconds * 1e9)
+        end_ns = started + round(seconds * SECOND_NS)
         while (now := time.monotonic_ns()) < end_ns + GRACE_NS:
-            time.sleep(min(_PAUSE_S, (end_ns + GRACE_NS - now) / 1e9))
+            time.sleep(min(_PAUSE_S, (end_ns + GRACE_NS - now) / SECOND_NS))
             events = watch.read()
             take([each for each in events if each.time_ns <= end_ns or each.kind == "released"])
         return Heard(seconds, end_ns, watch.way, watch.lost)

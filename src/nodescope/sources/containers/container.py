@@ -7,6 +7,12 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Protocol
 
+from nodescope.quantities import SECOND_NS
+
+TIMEOUT_S = 5.0  # of one answer of a daemon
+RELIST_S = 60.0  # a list is read again: what was not told by an event
+SAME_NS = 2 * SECOND_NS  # a start's time in a list and in its event differ by milliseconds
+MAX_FILE = 4 << 20  # bytes of a container's file
 MAX_CONTAINERS = 5000  # of one runtime; a node has some hundred
 
 
@@ -20,7 +26,7 @@ class Container:
     image: str | None = None
     state: str | None = None  # created, running, paused, restarting, exited, removed
     pid: int | None = None
-    exit_code: int | None = None
+    exit_status: int | None = None
     restarts: int | None = None
     started_wall_ns: int | None = None
     finished_wall_ns: int | None = None

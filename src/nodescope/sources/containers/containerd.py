@@ -14,10 +14,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from nodescope.errors import SourceError
+from nodescope.quantities import SECOND_NS
 from nodescope.sources.containers import containerd_messages as messages
 from nodescope.sources.containers.cgroups import Whereabouts, parent_of
 from nodescope.sources.containers.container import (
     MAX_CONTAINERS,
+    RELIST_S,
+    SAME_NS,
+    TIMEOUT_S,
     Container,
     ContainerHappening,
     HappeningKind,
@@ -27,12 +31,9 @@ from nodescope.sources.containers.oci import POD_SANDBOX
 from nodescope.wire import protobuf
 from nodescope.wire.grpc import GrpcConnection
 
-TIMEOUT_S = 5.0
 _MAX_MESSAGE = 32 << 20
 _MAX_EVENTS = 4 << 20
 _MAX_NAMESPACES = 32
-_RELIST_S = 60.0
-_SAME_NS = 2_000_000_000
 _MAX_LOOKED_AT = 16  # new ones at one poll: in a storm events tell enough by themselves
 _DOCKERS = ("moby", "plugins.moby")
 
@@ -68,7 +69,7 @@ class Containerd:
                 self._stream = self._daemon.follow(messages.EVENTS, messages.SUBSCRIPTION, {})
             else:
                 found = self._take()
-            if self._listed_s is None or self._clock() - self._listed_s >= _RELIST_S:
+            if self._listed_s is None or self._clock() - self._listed_s >= RELIST_S:
                 found += self._relist(wall_ns)
             return found
         except SourceError:
@@ -155,7 +156,7 @@ class Containerd:
             container,
             state=task.state,
             pid=task.pid,
-            exit_code=task.exit_code,
+            exit_status=task.exit_status,
             started_wall_ns=started,
             finished_wall_ns=task.finished_wall_ns,
         )
@@ -198,7 +199,7 @@ class Containerd:
         self, event: messages.ContainerdEvent, container: Container
     ) -> list[ContainerHappening]:
         told_ns = self._runs.get(container.id)
-        if told_ns is not None and event.wall_ns < told_ns + _SAME_NS:
+        if told_ns is not None and event.wall_ns < told_ns + SAME_NS:
             return []  # a list had it already
         cgroup = container.cgroup
         if event.pid is not None:
@@ -209,7 +210,7 @@ class Containerd:
             container,
             state="running",
             pid=event.pid,
-            exit_code=None,
+            exit_status=None,
             started_wall_ns=event.wall_ns,
             finished_wall_ns=None,
             cgroup=cgroup,
@@ -229,7 +230,7 @@ class Containerd:
             container,
             state="exited",
             pid=None,
-            exit_code=event.exit_code,
+            exit_status=event.exit_status,
             finished_wall_ns=event.wall_ns,
         )
         self._known[container.id] = ended
@@ -260,7 +261,7 @@ class Containerd:
         answer = None
         if self._looks_left > 0:
             self._looks_left -= 1
-            question = protobuf.encode_text(1, event.container)
+            question = protobuf.text_field(1, event.container)
             answer = self._call(messages.CONTAINER, event.namespace, question)
         if answer is None:  # gone already, or one of too many
             return Container("containerd", event.container, name=event.container)
@@ -276,7 +277,7 @@ def _without_task(container: Container, before: Container | None) -> Container:
     return replace(
         container,
         state="exited",
-        exit_code=before.exit_code,
+        exit_status=before.exit_status,
         started_wall_ns=before.started_wall_ns,
         finished_wall_ns=before.finished_wall_ns,
     )
@@ -290,5 +291,5 @@ def read_start_ns(proc: Path, pid: int) -> int | None:
         ticks = int(fields[19])
     except (OSError, IndexError, ValueError):
         return None
-    since_boot = ticks * 1_000_000_000 // os.sysconf("SC_CLK_TCK")
+    since_boot = ticks * SECOND_NS // os.sysconf("SC_CLK_TCK")
     return since_boot + time.time_ns() - time.clock_gettime_ns(time.CLOCK_BOOTTIME)

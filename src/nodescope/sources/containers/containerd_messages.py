@@ -22,7 +22,7 @@ TOPICS = (
     "/tasks/start", "/tasks/exit", "/tasks/paused", "/tasks/resumed",
     "/containers/create", "/containers/delete",
 )  # fmt: skip
-SUBSCRIPTION = b"".join(protobuf.encode_text(1, f'topic=="{topic}"') for topic in TOPICS)
+SUBSCRIPTION = b"".join(protobuf.text_field(1, f'topic=="{topic}"') for topic in TOPICS)
 
 _STATES = {1: "created", 2: "running", 3: "exited", 4: "paused", 5: "paused"}
 
@@ -46,7 +46,7 @@ class ContainerdEvent:
     namespace: str
     container: str
     pid: int | None = None
-    exit_code: int | None = None
+    exit_status: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Task:
     container: str
     state: str | None
     pid: int | None
-    exit_code: int | None
+    exit_status: int | None
     finished_wall_ns: int | None
 
 
@@ -111,7 +111,7 @@ def parse_tasks(data: bytes, path: Path, limit: int) -> dict[str, Task]:
     return {task.container: task for task in tasks}
 
 
-def _task(fields: dict[int, list[protobuf.Value]]) -> Task:
+def _task(fields: protobuf.Message) -> Task:
     state = _STATES.get(protobuf.whole(fields, 4))
     pid = protobuf.whole(fields, 3)
     # Tasks/List gives the container's id as the process's own (field 2) only
@@ -143,7 +143,7 @@ def parse_event(data: bytes, path: Path) -> ContainerdEvent | None:
                 return None  # of a process that was let in (exec)
             ended_ns = protobuf.timestamp_ns(event, 5) or wall_ns
             status = protobuf.whole(event, 4)
-            return ContainerdEvent(topic, ended_ns, namespace, identifier, exit_code=status)
+            return ContainerdEvent(topic, ended_ns, namespace, identifier, exit_status=status)
         return ContainerdEvent(topic, wall_ns, namespace, identifier)
 
 

@@ -12,14 +12,13 @@ from pathlib import Path
 
 from nodescope.errors import SourceError, source_error
 from nodescope.sources.containers.cgroups import Whereabouts, parent_of
-from nodescope.sources.containers.container import MAX_CONTAINERS, Container
+from nodescope.sources.containers.container import MAX_CONTAINERS, MAX_FILE, Container
 from nodescope.sources.containers.oci import POD_SANDBOX, Identity, parse_spec
 from nodescope.sources.places import Places
 from nodescope.wire.json_fields import parse_object, process, read_bounded, whole
 
 STATUS = "/var/lib/containerd/io.containerd.grpc.v1.cri/containers"
 BUNDLES = "/run/containerd/io.containerd.runtime.v2.task/k8s.io"
-_MAX_FILE = 4 << 20
 
 
 def parse_status(content: bytes, identifier: str, path: str | Path) -> Container:
@@ -35,7 +34,7 @@ def parse_status(content: bytes, identifier: str, path: str | Path) -> Container
         identifier,
         state=state,
         pid=process(fields, "Pid") if state == "running" else None,
-        exit_code=whole(fields, "ExitCode") if state == "exited" else None,
+        exit_status=whole(fields, "ExitCode") if state == "exited" else None,
         started_wall_ns=started,
         finished_wall_ns=finished,
     )
@@ -76,7 +75,7 @@ class CriFiles:
             raise source_error(path, error) from error
         if before is not None and before[0] == changed_ns:
             return before
-        container = parse_status(read_bounded(path, _MAX_FILE), name, path)
+        container = parse_status(read_bounded(path, MAX_FILE), name, path)
         identity = self._identity(name)
         if identity.name == POD_SANDBOX:
             return None
@@ -95,6 +94,6 @@ class CriFiles:
     def _identity(self, name: str) -> Identity:
         path = self._bundles / name / "config.json"
         try:
-            return parse_spec(read_bounded(path, _MAX_FILE), path)
+            return parse_spec(read_bounded(path, MAX_FILE), path)
         except SourceError:
             return Identity()  # its task is gone

@@ -14,9 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from nodescope.errors import MalformedSource, SourceError
+from nodescope.quantities import SECOND_NS
 from nodescope.sources.containers.cgroups import Whereabouts, docker_cgroup, parent_of
 from nodescope.sources.containers.container import (
     MAX_CONTAINERS,
+    RELIST_S,
+    SAME_NS,
+    TIMEOUT_S,
     Container,
     ContainerHappening,
     HappeningKind,
@@ -34,15 +38,12 @@ from nodescope.wire.json_fields import (
     whole,
 )
 
-TIMEOUT_S = 5.0
 _MAX_LIST = 32 << 20
 _MAX_INSPECT = 4 << 20
 _MAX_LINE = 1 << 20
 _MAX_EVENTS = 4 << 20  # bytes taken at one poll
 _MAX_INSPECTED = 500  # of a list; of the rest only events tell
 _MAX_LOOKED_AT = 16  # of a batch of events: in a storm they tell enough by themselves
-_RELIST_S = 60.0
-_SAME_NS = 2_000_000_000  # a start's time in a list and in its event differ by milliseconds
 _ACTIONS = ("create", "start", "die", "destroy", "rename", "pause", "unpause")
 _FILTERS = '{"type":["container"],"event":[' + ",".join(f'"{action}"' for action in _ACTIONS) + "]}"
 _ESCAPED = "".join(c if c.isalnum() else f"%{ord(c):02X}" for c in _FILTERS)
@@ -57,7 +58,7 @@ class DockerEvent:
     id: str
     name: str | None
     image: str | None
-    exit_code: int | None
+    exit_status: int | None
 
 
 def parse_event(line: bytes, path: str | Path) -> DockerEvent | None:
@@ -105,7 +106,7 @@ def container_of(
         image=text(config, "Image"),
         state="removed" if status == "removing" else status,
         pid=process(state, "Pid"),
-        exit_code=whole(state, "ExitCode") if ended else None,
+        exit_status=whole(state, "ExitCode") if ended else None,
         restarts=whole(fields, "RestartCount"),
         started_wall_ns=started,
         finished_wall_ns=time_of(text(state, "FinishedAt")),
@@ -162,7 +163,7 @@ class Docker:
             came = self._follow() if not self._following else b""
             came += self._events.read_available(_MAX_EVENTS)
             found = self._take(came)
-            if self._listed_s is None or self._clock() - self._listed_s >= _RELIST_S:
+            if self._listed_s is None or self._clock() - self._listed_s >= RELIST_S:
                 found += self._relist(wall_ns)
             return found
         except SourceError:
@@ -214,7 +215,7 @@ class Docker:
         found = [] if first else find_happenings(self.containers, after, wall_ns)
         self.containers = after
         # What began or ended since this poll did will be told by its event.
-        until_ns = wall_ns if first else wall_ns + _SAME_NS
+        until_ns = wall_ns if first else wall_ns + SAME_NS
         self._runs, self._ends = {}, {}
         for id_, container in after.items():
             times = self._runs if container.running else self._ends
@@ -295,9 +296,9 @@ class Docker:
         """Whether a list that was read since had this already."""
         run_ns, end_ns = self._runs.get(event.id), self._ends.get(event.id)
         if event.action == "start":
-            return run_ns is not None and event.wall_ns < run_ns + _SAME_NS
+            return run_ns is not None and event.wall_ns < run_ns + SAME_NS
         if event.action == "die" and run_ns is None:
-            return end_ns is not None and event.wall_ns < end_ns + _SAME_NS
+            return end_ns is not None and event.wall_ns < end_ns + SAME_NS
         return False
 
     def _as_told(self, event: DockerEvent) -> Container:
@@ -316,7 +317,7 @@ def _happening(
     if event.action == "start":
         if len(runs) < MAX_CONTAINERS:
             runs[event.id] = event.wall_ns
-        began = replace(container, state="running", started_wall_ns=event.wall_ns, exit_code=None)
+        began = replace(container, state="running", started_wall_ns=event.wall_ns, exit_status=None)
         return ContainerHappening(HappeningKind.STARTED, event.wall_ns, began)
     if event.action == "die":
         began_ns = runs.pop(event.id, None)
@@ -324,7 +325,7 @@ def _happening(
             container,
             state="exited",
             pid=None,
-            exit_code=event.exit_code,
+            exit_status=event.exit_status,
             started_wall_ns=began_ns,
             finished_wall_ns=event.wall_ns,
         )
@@ -339,4 +340,4 @@ def _happening(
 
 
 def _seconds(wall_ns: int) -> str:
-    return f"{wall_ns // 1_000_000_000}.{wall_ns % 1_000_000_000:09d}"
+    return f"{wall_ns // SECOND_NS}.{wall_ns % SECOND_NS:09d}"

@@ -12,19 +12,18 @@ from pathlib import Path
 
 from nodescope.errors import MalformedSource, SourceAbsent, SourceError, source_error
 from nodescope.sources.containers.cgroups import Whereabouts, docker_cgroup, parent_of
-from nodescope.sources.containers.container import MAX_CONTAINERS, Container
+from nodescope.sources.containers.container import MAX_CONTAINERS, MAX_FILE, Container
 from nodescope.sources.containers.docker import container_of
 from nodescope.sources.places import Places
 from nodescope.wire.json_fields import parse_object, read_bounded, text
 
-_MAX_FILE = 4 << 20
 _DATA_ROOTS = ("/var/lib/docker", "/var/snap/docker/common/var-lib-docker")
 
 
 def find_data_root(places: Places) -> Path:
     """Where docker keeps its state: as `daemon.json` says, or in a usual place."""
     try:
-        content = read_bounded(places.inside("/etc/docker/daemon.json"), _MAX_FILE)
+        content = read_bounded(places.inside("/etc/docker/daemon.json"), MAX_FILE)
         configured = text(parse_object(content, "daemon.json"), "data-root")
     except SourceError:
         configured = None  # absent on most nodes; a broken one keeps dockerd from starting
@@ -71,8 +70,8 @@ class DockerFiles:
             raise source_error(path, error) from error
         if before is not None and before[0] == changed_ns:
             return before
-        config = read_bounded(path, _MAX_FILE)
-        host = read_bounded(folder / "hostconfig.json", _MAX_FILE)
+        config = read_bounded(path, MAX_FILE)
+        host = read_bounded(folder / "hostconfig.json", MAX_FILE)
         container, parent = parse_config(config, host, path)
         systemd = parent is not None and parent.endswith(".slice")
         driver = "systemd" if systemd else "cgroupfs" if parent is not None else None

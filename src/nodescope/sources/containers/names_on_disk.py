@@ -20,11 +20,11 @@ from typing import Generic, TypeVar
 
 from nodescope.errors import SourceError
 from nodescope.sources.cgroups.owner_by_path import CgroupOwner
+from nodescope.sources.containers.container import MAX_FILE
 from nodescope.sources.containers.oci import identity_of_labels, parse_spec
 from nodescope.sources.places import Places
 from nodescope.wire.json_fields import inner, parse_json, parse_object, read_bounded, text
 
-_MAX_FILE = 4 << 20
 _MAX_ENTRIES = 20_000
 _TRIES = 5  # a file may be written a moment after the cgroup was made
 _BUNDLES = "/run/containerd/io.containerd.runtime.v2.task"
@@ -124,7 +124,7 @@ class ContainerNames:
             lambda path: parse_container_logs(os.listdir(path)),
         )
         self._storage = _Changing(
-            places.inside(_STORAGE), lambda path: parse_storage(read_bounded(path, _MAX_FILE), path)
+            places.inside(_STORAGE), lambda path: parse_storage(read_bounded(path, MAX_FILE), path)
         )
         self._bundles: list[Path] = []
         self._found: dict[str, tuple[int, KnownNames]] = {}  # by id; how often it was looked for
@@ -168,7 +168,7 @@ class ContainerNames:
             return crio
         path = self._places.inside(f"/var/lib/docker/containers/{identifier}/config.v2.json")
         try:
-            return parse_docker(read_bounded(path, _MAX_FILE), path)
+            return parse_docker(read_bounded(path, MAX_FILE), path)
         except SourceError:
             pass  # not docker's
         found = self._logs.get().get(identifier) or self._storage.get().get(identifier)
@@ -176,7 +176,7 @@ class ContainerNames:
 
     def _read_spec(self, path: Path, runtime: str) -> KnownNames:
         try:
-            said = parse_spec(read_bounded(path, _MAX_FILE), path)
+            said = parse_spec(read_bounded(path, MAX_FILE), path)
         except SourceError:
             return NOTHING  # another runtime's
         return KnownNames(runtime, said.namespace, said.pod, said.name)

@@ -17,9 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from nodescope.errors import MalformedSource, SourceError, source_error
+from nodescope.quantities import SECOND_NS
 from nodescope.sources.containers.cgroups import Whereabouts, parent_of
 from nodescope.sources.containers.container import (
     MAX_CONTAINERS,
+    MAX_FILE,
     Container,
     ContainerHappening,
     HappeningKind,
@@ -44,8 +46,7 @@ RUN = "/run/containers/storage"
 EVENTS = "/run/libpod/events/events.log"
 _DRIVERS = ("overlay", "vfs", "btrfs", "zfs")
 _MAX_LIST = 16 << 20
-_MAX_FILE = 4 << 20
-_LATE_NS = 1_000_000_000  # a process's start is told in ticks
+_LATE_NS = SECOND_NS  # a process's start is told in ticks
 
 
 def parse_containers(content: bytes, path: str | Path) -> list[Container]:
@@ -92,7 +93,7 @@ class PodmanEvent:
     id: str
     name: str | None
     image: str | None
-    exit_code: int | None
+    exit_status: int | None
 
 
 _STATUS = {
@@ -205,9 +206,9 @@ class PodmanFiles:
         """What the end of the log still tells of the past."""
         try:
             with open(self._log, "rb") as file:
-                start = max(0, os.fstat(file.fileno()).st_size - _MAX_FILE)
+                start = max(0, os.fstat(file.fileno()).st_size - MAX_FILE)
                 file.seek(start)
-                lines = file.read(_MAX_FILE).split(b"\n")
+                lines = file.read(MAX_FILE).split(b"\n")
         except OSError:
             return []
         events = [parse_event(line, self._log) for line in lines[bool(start) : -1] if line]
@@ -227,13 +228,13 @@ class PodmanFiles:
                 if inode != status.st_ino or offset > status.st_size:
                     offset = 0  # begun anew
                 file.seek(offset)
-                content = file.read(_MAX_FILE)
+                content = file.read(MAX_FILE)
         except OSError:
             self._read_to = None
             return None
         whole_lines, found, _ = content.rpartition(b"\n")
-        if not found and len(content) == _MAX_FILE:
-            raise MalformedSource(self._log, f"a line of more than {_MAX_FILE} bytes")
+        if not found and len(content) == MAX_FILE:
+            raise MalformedSource(self._log, f"a line of more than {MAX_FILE} bytes")
         self._read_to = status.st_ino, offset + len(whole_lines) + len(found)
         events = [parse_event(line, self._log) for line in whole_lines.splitlines() if line]
         return [event for event in events if event is not None]
@@ -250,7 +251,7 @@ def _happening(
         if len(runs) < MAX_CONTAINERS:
             runs[event.id] = event.wall_ns
         started = replace(container, state="running", started_wall_ns=event.wall_ns)
-        return ContainerHappening(event.kind, event.wall_ns, replace(started, exit_code=None))
+        return ContainerHappening(event.kind, event.wall_ns, replace(started, exit_status=None))
     began_ns = runs.pop(event.id, container.started_wall_ns)
     if event.kind is HappeningKind.REMOVED:
         return ContainerHappening(
@@ -260,7 +261,7 @@ def _happening(
         container,
         state="exited",
         pid=None,
-        exit_code=event.exit_code,
+        exit_status=event.exit_status,
         started_wall_ns=began_ns,
         finished_wall_ns=event.wall_ns,
     )
@@ -270,6 +271,6 @@ def _happening(
 
 def _read_identity(path: Path) -> Identity:
     try:
-        return parse_spec(read_bounded(path, _MAX_FILE), path)
+        return parse_spec(read_bounded(path, MAX_FILE), path)
     except SourceError:
         return Identity()

@@ -21,7 +21,9 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from nodescope.errors import MalformedSource, SourceAbsent, SourceError, source_error
+from nodescope.quantities import SECOND_NS
 from nodescope.sources.places import Places
+from nodescope.wire.json_fields import parse_json
 
 _PORT = 8265
 _TIMEOUT_S = 5.0
@@ -43,7 +45,7 @@ class FailedJob:
     message: str
     entrypoint: str | None = None
     error_type: str | None = None
-    exit_code: int | None = None
+    exit_status: int | None = None
 
 
 def find_session(places: Places) -> Path | None:
@@ -78,10 +80,7 @@ def read_failed_jobs(address: str) -> list[FailedJob]:
 
 def parse_jobs(content: bytes, address: str = "ray") -> list[FailedJob]:
     """The failed ones in what `/api/jobs/` answers."""
-    try:
-        listed = json.loads(content)
-    except (ValueError, RecursionError) as error:
-        raise MalformedSource(address, f"not a list of jobs: {error}") from error
+    listed = parse_json(content, address)
     if not isinstance(listed, list):
         raise MalformedSource(address, "not a list of jobs")
     jobs = (_parse_job(each) for each in listed if isinstance(each, dict))
@@ -175,7 +174,7 @@ def parse_events(lines: Iterable[bytes]) -> list[FailedJob]:
         try:
             event = json.loads(line)
             match = _COMPLETED.match(event["message"])
-            wall_ns = int(event["timestamp"]) * 1_000_000_000
+            wall_ns = int(event["timestamp"]) * SECOND_NS
         except (ValueError, KeyError, TypeError, RecursionError):
             continue
         if match is not None and 0 <= wall_ns < 1 << 63:

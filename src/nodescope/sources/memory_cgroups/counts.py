@@ -15,9 +15,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from nodescope.errors import MalformedSource, SourceAbsent, source_error
+from nodescope.sources.kernel_files import read_file
 from nodescope.sources.memory_cgroups.hierarchy import MemoryHierarchy, Version
 
-_READ_BYTES = 64 << 10
 _LEAF_LINKS = 2  # a directory of kernfs has two links, and one per directory in it
 
 
@@ -106,21 +106,6 @@ def parse_cgroup_stat(content: bytes, path: str = "cgroup.stat") -> dict[bytes, 
         except ValueError as error:
             raise MalformedSource(path, f"not a number: {line!r}", number) from error
     return facts
-
-
-def read_file(path: str) -> bytes:
-    """A small file of the kernel, whole."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            content = os.read(descriptor, _READ_BYTES)
-            while more := os.read(descriptor, _READ_BYTES):
-                content += more
-            return content
-        finally:
-            os.close(descriptor)
-    except OSError as error:
-        raise source_error(path, error) from error
 
 
 class Directories:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 
 from nodescope.errors import SourceError
-from nodescope.sources.memory_cgroups.counts import read_file
+from nodescope.quantities import SECOND_NS
+from nodescope.sources.kernel_files import read_file
 from nodescope.sources.places import Places
 
 
@@ -30,6 +31,6 @@ def read_memory_bytes(places: Places) -> int | None:
 def read_uptime_ns(places: Places) -> int | None:
     """Time since boot, the first number of `/proc/uptime`."""
     try:
-        return round(float(read_file(f"{places.proc}/uptime").split()[0]) * 1e9)
+        return round(float(read_file(f"{places.proc}/uptime").split()[0]) * SECOND_NS)
     except (SourceError, ValueError, IndexError):
         return None

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nodescope.errors import SourceError, source_error
-from nodescope.sources.memory_cgroups.counts import read_file
+from nodescope.sources.kernel_files import read_file
 from nodescope.sources.places import Places
 
 _MEMORY = frozenset((b"tmpfs", b"ramfs", b"devtmpfs"))

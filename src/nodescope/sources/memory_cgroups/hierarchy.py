@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from nodescope.errors import SourceAbsent, source_error
+from nodescope.errors import SourceAbsent, SourceError
 from nodescope.sources.cgroups.hierarchies import Hierarchy, parse_mounts
+from nodescope.sources.kernel_files import read_file
 from nodescope.sources.places import Places
 
 Version = Literal["v1", "v2", "hybrid"]
@@ -84,10 +85,10 @@ def _mounts(places: Places) -> Iterator[Hierarchy]:
 
 def _parse(table: Path, *, required: bool) -> list[Hierarchy]:
     try:
-        return parse_mounts(table.read_bytes())
-    except OSError as error:
+        return parse_mounts(read_file(table))
+    except SourceError:
         if required:
-            raise source_error(table, error) from error
+            raise
         return []
 
 

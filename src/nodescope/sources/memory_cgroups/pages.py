@@ -18,8 +18,9 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from nodescope.arrays import U64
 from nodescope.errors import SourceDenied, SourceError, source_error
-from nodescope.sources.memory_cgroups.counts import read_file
+from nodescope.sources.kernel_files import read_file
 from nodescope.sources.memory_cgroups.hierarchy import MemoryHierarchy
 from nodescope.sources.memory_cgroups.parents import PAGE_BYTES
 from nodescope.sources.places import Places
@@ -31,7 +32,6 @@ _KIND_BITS = 3
 KINDS = ("other", "anon", "shmem", "file", "slab", "page_tables")
 # Bits of /proc/kpageflags: include/uapi/linux/kernel-page-flags.h.
 _LRU, _SLAB, _ANON, _SWAP_BACKED, _PAGE_TABLE = 5, 7, 12, 14, 26
-U64 = npt.NDArray[np.uint64]
 
 
 @dataclass(frozen=True, slots=True)

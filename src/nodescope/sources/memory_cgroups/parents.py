@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from nodescope.errors import SourceError
-from nodescope.sources.memory_cgroups.counts import read_file
+from nodescope.sources.kernel_files import read_file
 from nodescope.sources.memory_cgroups.hierarchy import MemoryHierarchy
 
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")

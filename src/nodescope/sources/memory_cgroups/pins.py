@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Literal
 
 from nodescope.errors import SourceError
-from nodescope.sources.memory_cgroups.counts import read_file
+from nodescope.sources.kernel_files import read_file
 from nodescope.sources.memory_cgroups.file_systems import (
     FileSystem,
     find_file_system,

@@ -15,12 +15,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from nodescope.errors import SourceError
-from nodescope.sources.memory_cgroups.counts import (
-    dying_of,
-    list_children,
-    read_cgroup_stat,
-    read_file,
-)
+from nodescope.sources.kernel_files import read_file
+from nodescope.sources.memory_cgroups.counts import dying_of, list_children, read_cgroup_stat
 from nodescope.sources.memory_cgroups.hierarchy import MemoryHierarchy
 from nodescope.sources.memory_cgroups.parents import (
     NOTHING,

@@ -12,13 +12,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from nodescope.errors import SourceError
+from nodescope.sources.kernel_files import read_file
 from nodescope.sources.memory_cgroups.apportioned import (
     Candidate,
     Share,
     bytes_each_live,
     share_out,
 )
-from nodescope.sources.memory_cgroups.counts import list_children, read_file
+from nodescope.sources.memory_cgroups.counts import list_children
 from nodescope.sources.memory_cgroups.facts import read_possible_cpus
 from nodescope.sources.memory_cgroups.hierarchy import MemoryHierarchy
 from nodescope.sources.memory_cgroups.parents import (

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from nodescope.errors import SourceError
+from nodescope.quantities import SECOND_NS
 from nodescope.sources.memory_cgroups.counts import Count, Counting
 from nodescope.sources.memory_cgroups.facts import (
     read_memory_bytes,
@@ -57,7 +58,7 @@ def take_look(
         walk = probe_walk(hierarchy)
     except SourceError:
         walk = None
-    time.sleep(max(0.0, apart_s - (time.monotonic_ns() - first_ns) / 1e9))
+    time.sleep(max(0.0, apart_s - (time.monotonic_ns() - first_ns) / SECOND_NS))
     return Look(
         hierarchy,
         (first_ns, time.monotonic_ns()),

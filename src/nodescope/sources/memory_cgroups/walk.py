@@ -14,11 +14,12 @@ import time
 from dataclasses import dataclass
 
 from nodescope.errors import SourceAbsent, source_error
+from nodescope.quantities import MINUTE_NS
 from nodescope.sources.memory_cgroups.hierarchy import MemoryHierarchy
 
-INTERVAL_NS = 60_000_000_000
+INTERVAL_NS = MINUTE_NS
 SLOW_NS = 50_000_000
-SLOW_INTERVAL_NS = 600_000_000_000
+SLOW_INTERVAL_NS = 10 * MINUTE_NS
 _FILES = ("memory.numa_stat", "memory.stat")
 _READ_BYTES = 64 << 10
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from nodescope.sources.network.kept_files import read_text
+from nodescope.sources.kernel_files import read_text
 
 
 @dataclass(frozen=True, slots=True)

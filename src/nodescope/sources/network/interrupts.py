@@ -15,7 +15,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from nodescope.errors import MalformedSource, source_error
+from nodescope.errors import MalformedSource
+from nodescope.sources.kernel_files import read_file
 
 _NUMBERS = re.compile(r"\d+")
 # Names of interrupts that carry no packets, in whatever driver.
@@ -51,10 +52,7 @@ class QueueInterrupt:
 def read_names(proc: Path) -> dict[int, str]:
     """Every numbered interrupt's name."""
     path = proc / "interrupts"
-    try:
-        return parse_names(path.read_bytes(), path)
-    except OSError as error:
-        raise source_error(path, error) from error
+    return parse_names(read_file(path), path)
 
 
 def parse_names(content: bytes, path: str | Path = "interrupts") -> dict[int, str]:

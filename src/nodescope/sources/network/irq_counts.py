@@ -16,7 +16,7 @@ from typing import Protocol
 
 from nodescope.errors import MalformedSource, SourceAbsent, SourceError
 from nodescope.quantities import parse_cpu_list
-from nodescope.sources.network.kept_files import KeptFile, read_text
+from nodescope.sources.kernel_files import KeptFile, read_text
 
 _MOST_FILES = 256  # descriptors; a node with more such interrupts reads the one large file
 

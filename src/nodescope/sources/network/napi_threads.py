@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nodescope.errors import MalformedSource, source_error
-from nodescope.sources.network.kept_files import read_text
+from nodescope.sources.kernel_files import read_text
 
 _KTHREADD = 2
 _PROCESSOR = 36  # of /proc/PID/stat, counted from the state

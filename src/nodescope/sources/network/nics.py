@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nodescope.errors import source_error
+from nodescope.sources.kernel_files import read_number, read_text
 from nodescope.sources.network.interrupts import Device, read_owned
-from nodescope.sources.network.kept_files import read_number, read_text
 
 _STATISTICS = ("rx_packets", "tx_packets", "rx_dropped", "tx_errors")
 

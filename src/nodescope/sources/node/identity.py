@@ -9,14 +9,7 @@ from pathlib import Path
 
 from nodescope.errors import SourceError, UsageError, source_error
 from nodescope.quantities import parse_cpu_list
-
-
-def read_text(path: Path) -> str | None:
-    """A small kernel file's content, or None where there is none for us."""
-    try:
-        return path.read_text("utf-8", "replace").strip() or None
-    except OSError:
-        return None
+from nodescope.sources.kernel_files import read_text
 
 
 def read_node(proc: Path = Path("/proc"), sys: Path = Path("/sys")) -> Mapping[str, object]:

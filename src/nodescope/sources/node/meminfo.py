@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from nodescope.errors import MalformedSource, source_error
+from nodescope.errors import MalformedSource
+from nodescope.sources.kernel_files import read_file
 
 _UNITS = {b"kB": 1024}
 
@@ -12,11 +13,7 @@ _UNITS = {b"kB": 1024}
 def read_meminfo(proc: Path = Path("/proc")) -> dict[str, int]:
     """All lines, by name; sizes in bytes, counts (huge pages) as they are."""
     path = proc / "meminfo"
-    try:
-        with open(path, "rb", buffering=0) as file:
-            return parse_meminfo(file.read(64 << 10), path)
-    except OSError as error:
-        raise source_error(path, error) from error
+    return parse_meminfo(read_file(path), path)
 
 
 def parse_meminfo(content: bytes, path: str | Path = "meminfo") -> dict[str, int]:

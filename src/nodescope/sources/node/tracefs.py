@@ -29,7 +29,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class TracepointField:
     """Where a field of a tracepoint's record stands."""
 
     offset: int
@@ -45,9 +45,9 @@ class TracepointFormat:
 
     name: str
     number: int
-    fields: Mapping[str, Field]
+    fields: Mapping[str, TracepointField]
 
-    def field(self, *names: str) -> Field:
+    def field(self, *names: str) -> TracepointField:
         """The first of these fields that this kernel has."""
         for name in names:
             if name in self.fields:
@@ -58,7 +58,7 @@ class TracepointFormat:
 def parse_format(content: bytes, path: str | Path = "format") -> TracepointFormat:
     """Parse the `format` file of a tracepoint."""
     name, number = "", None
-    fields: dict[str, Field] = {}
+    fields: dict[str, TracepointField] = {}
     for at, line in enumerate(content.decode("ascii", "replace").splitlines(), 1):
         key, _, rest = line.strip().partition(":")
         try:
@@ -76,11 +76,11 @@ def parse_format(content: bytes, path: str | Path = "format") -> TracepointForma
     return TracepointFormat(name, number, fields)
 
 
-def _parse_field(rest: str) -> tuple[str, Field]:
+def _parse_field(rest: str) -> tuple[str, TracepointField]:
     """`__data_loc char[] path;	offset:24;	size:4;	signed:0;`"""
     declaration, *parts = [part.strip() for part in rest.split(";") if part.strip()]
     facts = dict(part.split(":", 1) for part in parts)
-    field = Field(
+    field = TracepointField(
         offset=int(facts["offset"]),
         size=int(facts["size"]),
         signed=facts.get("signed", "0") == "1",

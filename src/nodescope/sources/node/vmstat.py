@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from nodescope.errors import MalformedSource, source_error
+from nodescope.errors import MalformedSource
+from nodescope.sources.kernel_files import read_file
 
 
 def read_vmstat(proc: Path = Path("/proc")) -> dict[str, int]:
     """All counters, by name."""
     path = proc / "vmstat"
-    try:
-        with open(path, "rb", buffering=0) as file:
-            return parse_vmstat(file.read(64 << 10), path)
-    except OSError as error:
-        raise source_error(path, error) from error
+    return parse_vmstat(read_file(path), path)
 
 
 def parse_vmstat(content: bytes, path: str | Path = "vmstat") -> dict[str, int]:

@@ -86,7 +86,7 @@ class WatchedUnits:
                 now_us,
                 before.invocation or "",
                 unit.restarts,
-                (before.exit_code, before.exit_status),
+                (before.exit_kind, before.exit_status),
                 exact=False,
             )
         if unit.main_started_us is not None and unit.main_started_us != before.main_started_us:
@@ -95,7 +95,7 @@ class WatchedUnits:
             assert unit.main_exited_us is not None
             told.append(
                 happenings.exited(
-                    unit.name, unit.main_exited_us, invocation, unit.exit_code, unit.exit_status
+                    unit.name, unit.main_exited_us, invocation, unit.exit_kind, unit.exit_status
                 )
             )
         fell = unit.active == "failed" and before.active != "failed"
@@ -107,7 +107,7 @@ class WatchedUnits:
     def _settle(self, unit: Unit) -> list[UnitHappening]:
         """The time of a restart is when the unit's conditions were tried for the new run."""
         waiting = self._restarts.get(unit.name)
-        if waiting is None or unit.invocation == waiting.details["invocation"]:
+        if waiting is None or unit.invocation == waiting.details.invocation:
             return []
         if unit.tried_us is None:
             return []

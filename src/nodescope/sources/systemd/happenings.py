@@ -7,10 +7,9 @@ Most keys are by `INVOCATION_ID`, which systemd gives to each run of a unit.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
+from nodescope.records.event_details import UnitRunDetails
 from nodescope.sources.systemd.journal import JournalMessage
 
 _STARTING = "7d4958e842da4a758f6c1cdc7b36dcc5"
@@ -39,7 +38,7 @@ class UnitHappening:
     unit: str
     time_us: int
     key: tuple[str, ...]
-    details: Mapping[str, Any] = field(default_factory=dict)
+    details: UnitRunDetails = field(default_factory=UnitRunDetails)
     exact: bool = True  # whether the time is that of the thing, not of our hearing of it
 
 
@@ -92,23 +91,22 @@ def _exit(unit: str, message: JournalMessage, invocation: str) -> UnitHappening 
 
 
 def started(unit: str, time_us: int, invocation: str) -> UnitHappening:
-    """A run began."""
-    return UnitHappening(
-        "started", unit, time_us, ("started", unit, invocation), {"invocation": invocation}
-    )
+    """Return that a run began."""
+    details = UnitRunDetails(invocation=invocation)
+    return UnitHappening("started", unit, time_us, ("started", unit, invocation), details)
 
 
 def exited(
-    unit: str, time_us: int, invocation: str, code: str | None, status: int | None
+    unit: str, time_us: int, invocation: str, kind: str | None, status: int | None
 ) -> UnitHappening:
-    """The main process of a run ended."""
-    details = {"invocation": invocation, "exit_code": code, "exit_status": status}
+    """Return that the main process of a run ended, and how."""
+    details = UnitRunDetails(invocation=invocation, exit_kind=kind, exit_status=status)
     return UnitHappening("exit", unit, time_us, ("exit", unit, invocation), details)
 
 
 def failed(unit: str, time_us: int, invocation: str, result: str) -> UnitHappening:
-    """A run failed."""
-    details = {"invocation": invocation, "result": result}
+    """Return that a run failed."""
+    details = UnitRunDetails(invocation=invocation, result=result)
     return UnitHappening("failed", unit, time_us, ("failed", unit, invocation or result), details)
 
 
@@ -121,17 +119,17 @@ def restarted(
     *,
     exact: bool = True,
 ) -> UnitHappening:
-    """A unit is started again after the run `invocation`, which had this end."""
-    details: dict[str, Any] = {"invocation": invocation, "restarts": count}
-    if end[0] is not None:
-        details |= {"exit_code": end[0], "exit_status": end[1]}
+    """Return that a unit is started again after the run `invocation`, which had this end."""
+    kind, status = end if end[0] is not None else (None, None)
+    details = UnitRunDetails(
+        invocation=invocation, restarts=count, exit_kind=kind, exit_status=status
+    )
     return UnitHappening("restart", unit, time_us, ("restart", unit, invocation), details, exact)
 
 
 def start_failed(
     unit: str, time_us: int, job: str, result: str, *, exact: bool = True
 ) -> UnitHappening:
-    """A job to start a unit failed."""
-    return UnitHappening(
-        "start_failed", unit, time_us, ("start_failed", unit, job), {"result": result}, exact
-    )
+    """Return that a job to start a unit failed."""
+    key, details = ("start_failed", unit, job), UnitRunDetails(result=result)
+    return UnitHappening("start_failed", unit, time_us, key, details, exact)

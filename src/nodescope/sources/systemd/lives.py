@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import OrderedDict, deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from nodescope.sources.systemd.happenings import CYCLE, ORDER, UnitHappening
 
@@ -29,13 +28,13 @@ class UnitRun:
     invocation: str
     started_us: int | None = None
     ended_us: int | None = None
-    exit_code: str | None = None
+    exit_kind: str | None = None
     exit_status: int | None = None
     result: str | None = None  # why it failed; None while it did not
 
     @property
     def succeeded(self) -> bool:
-        return self.result is None and self.exit_code == "exited" and not self.exit_status
+        return self.result is None and self.exit_kind == "exited" and not self.exit_status
 
     @property
     def lasted_us(self) -> int | None:
@@ -139,15 +138,10 @@ class Lives:
     def _restart(self, life: Life, happening: UnitHappening) -> list[UnitHappening]:
         life.restarts += 1
         life.restarting = True
-        life.counter = happening.details.get("restarts")
+        life.counter = happening.details.restarts
         life.restarted_us.append(happening.time_us)
-        run = life.run(str(happening.details["invocation"]))
-        ended: dict[str, Any] = {
-            key: happening.details.get(key) for key in ("exit_code", "exit_status")
-        }
-        if run is not None and run.exit_code is not None:
-            ended = {"exit_code": run.exit_code, "exit_status": run.exit_status}
-        told = [replace(happening, details={**happening.details, **ended})]
+        happening = _with_end(happening, life.run(happening.details.invocation or ""))
+        told = [happening]
         if not life.is_looping(happening.time_us):
             life.looping_since_us, life.loop_told = None, False
             return told
@@ -155,7 +149,7 @@ class Lives:
             life.looping_since_us = happening.time_us
         if not life.loop_told and happening.time_us >= self.since_us:
             life.loop_told = True
-            details = {"restarts": happening.details.get("restarts"), **ended}
+            details = happening.details.replace(invocation=None)
             key = ("loop", life.unit, str(happening.time_us))
             told.append(UnitHappening("loop", life.unit, happening.time_us, key, details))
         return told
@@ -170,10 +164,18 @@ def _ordered(happenings: Iterable[UnitHappening]) -> list[UnitHappening]:
     return sorted(best.values(), key=lambda each: (each.time_us, ORDER.index(each.kind)))
 
 
+def _with_end(happening: UnitHappening, run: UnitRun | None) -> UnitHappening:
+    """Return a happening with how that run ended, if it is known."""
+    if run is None or run.exit_kind is None:
+        return happening
+    details = happening.details.replace(exit_kind=run.exit_kind, exit_status=run.exit_status)
+    return replace(happening, details=details)
+
+
 def _started(life: Life, happening: UnitHappening) -> UnitHappening:
     life.starts += 1
     life.gave_up = life.refused = life.cycle_deleted = life.stopped = life.restarting = False
-    invocation = str(happening.details["invocation"])
+    invocation = happening.details.invocation or ""
     known = life.run(invocation) or UnitRun(invocation)
     life.put(replace(known, started_us=happening.time_us))
     return happening
@@ -181,33 +183,31 @@ def _started(life: Life, happening: UnitHappening) -> UnitHappening:
 
 def _exited(life: Life, happening: UnitHappening) -> UnitHappening:
     details = happening.details
+    invocation = details.invocation or ""
     run = replace(
-        life.run(str(details["invocation"])) or UnitRun(str(details["invocation"])),
+        life.run(invocation) or UnitRun(invocation),
         ended_us=happening.time_us,
-        exit_code=details["exit_code"],
-        exit_status=details["exit_status"],
+        exit_kind=details.exit_kind,
+        exit_status=details.exit_status,
     )
     life.put(run)
     if run.succeeded:
         life.successes += 1
     lasted = run.lasted_us
-    ran = {} if lasted is None else {"ran_s": round(lasted / 1e6, 3)}
-    return replace(happening, details={**details, **ran})
+    ran_s = None if lasted is None else round(lasted / 1e6, 3)
+    return replace(happening, details=details.replace(ran_s=ran_s))
 
 
 def _failed(life: Life, happening: UnitHappening) -> UnitHappening:
     life.failures += 1
-    invocation = str(happening.details["invocation"])
-    run = life.run(invocation)
+    run = life.run(happening.details.invocation or "")
     if run is not None:
-        life.put(replace(run, result=str(happening.details["result"])))
-        ended = {"exit_code": run.exit_code, "exit_status": run.exit_status}
-        return replace(happening, details={**happening.details, **ended})
-    return happening
+        life.put(replace(run, result=happening.details.result))
+    return _with_end(happening, run)
 
 
 def _start_failed(life: Life, happening: UnitHappening) -> UnitHappening:
-    result = str(happening.details["result"])
+    result = happening.details.result or "failed"
     life.start_failures[result] = life.start_failures.get(result, 0) + 1
     life.gave_up = True
     life.refused |= life.restarting and result == "failed"

@@ -252,7 +252,7 @@ _FIELDS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "StartLimitBurst": ("limit_burst", int),
     "StartLimitIntervalUSec": ("limit_interval_us", int),
     "MainPID": ("main_pid", _number),
-    "ExecMainCode": ("exit_code", describe_end),
+    "ExecMainCode": ("exit_kind", describe_end),
     "ExecMainStatus": ("exit_status", int),
     "InvocationID": ("invocation", lambda value: bytes(value).hex() or None),
     "UnitFileState": ("file_state", _text),

@@ -51,7 +51,7 @@ class Unit:
     limit_burst: int | None = None  # so many starts within the interval are allowed; 0: any
     limit_interval_us: int | None = None
     main_pid: int | None = None
-    exit_code: str | None = None
+    exit_kind: str | None = None
     exit_status: int | None = None
     invocation: str | None = None
     file_state: str | None = None

@@ -50,10 +50,10 @@ def why_not_started(
 def _failed(unit: Unit) -> str:
     if unit.result == "start-limit-hit" or _is_refused(unit):
         return "start_limit"
-    if unit.exit_code == "exited" and unit.exit_status is not None:
+    if unit.exit_kind == "exited" and unit.exit_status is not None:
         return f"exec_failed:{unit.exit_status}"
-    if unit.exit_code is not None:
-        return f"exec_failed:{unit.exit_code}-{unit.exit_status}"
+    if unit.exit_kind is not None:
+        return f"exec_failed:{unit.exit_kind}-{unit.exit_status}"
     return f"exec_failed:{unit.result or 'unknown'}"
 
 

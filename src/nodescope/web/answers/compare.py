@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import functools
 
+from nodescope.analysis.compare import BASELINE_NS, measure_recorded
 from nodescope.analysis.compare import compare as compare_windows
-from nodescope.analysis.compare import measure_recorded
-from nodescope.analysis.flame import NARROW, Group, flame_of, is_pruned
+from nodescope.analysis.flame import Group, flame_of, is_pruned
 from nodescope.analysis.flame_rows import FlameNames, FlameRows, whole
+from nodescope.archive.wide_paths import NARROW
 from nodescope.errors import UsageError
+from nodescope.pictures.answer_size import LARGEST, keep_fitting
 from nodescope.pictures.compare import compare_document
+from nodescope.quantities import DAY_NS
 from nodescope.recording.sample_columns import SampleColumns
 from nodescope.recording.window import Window
 from nodescope.web.answers.flame_difference import Difference
-from nodescope.web.answers.replies import LARGEST, fitting, json_reply
+from nodescope.web.answers.replies import json_reply
 from nodescope.web.question import Question, Reply, to_ms
 
-BASELINE_NS = 30 * 60 * 1_000_000_000
-LONGEST_NS = 7 * 86_400 * 1_000_000_000
+LONGEST_NS = 7 * DAY_NS
 
 
 def choose_baseline(question: Question) -> Window:
@@ -56,7 +58,7 @@ def compare(question: Question) -> Reply:
         listed=question.values["limit"],
         threads=1,  # others have the other core, and two segments at once need memory for two
     )
-    rows = fitting(compare_document(found.changes, found.windows), LARGEST - 4096)
+    rows = keep_fitting(compare_document(found.changes, found.windows), LARGEST - 4096)
     return json_reply(
         {
             "rows": rows,

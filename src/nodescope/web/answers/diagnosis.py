@@ -10,9 +10,10 @@ from nodescope.diagnosis.finding import Diagnosis, Finding
 from nodescope.diagnosis.report.document import diagnosis_document
 from nodescope.diagnosis.report.html import render_page
 from nodescope.diagnosis.report.text import render_markdown
+from nodescope.pictures.answer_size import LARGEST
 from nodescope.records.view import Span, View
 from nodescope.records.view_forms import PAGE_MARGIN_NS, page_address, page_place
-from nodescope.web.answers.replies import LARGEST, json_reply
+from nodescope.web.answers.replies import json_reply
 from nodescope.web.question import Question, Reply, to_ms
 
 

@@ -12,34 +12,24 @@ from typing import IO, cast
 
 from nodescope.archive.bundle_writer import write_bundle
 from nodescope.errors import UsageError
-from nodescope.exchange.export import chrome, firefox, folded, pprof, speedscope
+from nodescope.exchange.export.catalogue import BUNDLE, ExportedWindow, ExportFormat, SampleFormat
 from nodescope.exchange.export.stacks import ChosenSamples
-from nodescope.pictures.text import iso
+from nodescope.wall_time import format_moment
 from nodescope.web.question import Question, Reply
 
-_KINDS = {
-    "speedscope": ("application/json", "speedscope.json"),
-    "folded": ("text/plain; charset=utf-8", "folded.txt"),
-    "pprof": ("application/octet-stream", "pb.gz"),
-    "firefox": ("application/json", "firefox.json"),
-    "perfetto": ("application/json", "trace.json"),
-}
 MOST_BYTES = 256 << 20
-FORMATS = tuple(_KINDS)
-MEDIA_TYPES = {name: kind.partition(";")[0] for name, (kind, _) in _KINDS.items()}
 
 
-def export(name: str) -> Callable[[Question], Reply]:
-    """The answer of one format."""
-    media_type, ending = _KINDS[name]
+def export(wanted: SampleFormat) -> Callable[[Question], Reply]:
+    """Return what answers with a window in one format."""
 
     def answer(question: Question) -> Reply:
         def write(path: Path) -> None:
             # By its number: gzip would write the file's name into the export.
             with open(os.open(path, os.O_WRONLY), "wb") as file:
-                _write(name, question, cast("IO[bytes]", _Bounded(file, question.check)))
+                wanted.write(_exported(question), cast("IO[bytes]", _Bounded(file, question.check)))
 
-        return _file(question, write, media_type, ending)
+        return _file(question, write, wanted)
 
     return answer
 
@@ -80,10 +70,10 @@ def bundle(question: Question) -> Reply:
             show=question.show,
         )
 
-    return _file(question, write, "application/octet-stream", "nodescope")
+    return _file(question, write, BUNDLE)
 
 
-def _file(question: Question, write: Callable[[Path], None], media_type: str, ending: str) -> Reply:
+def _file(question: Question, write: Callable[[Path], None], made: ExportFormat) -> Reply:
     with tempfile.NamedTemporaryFile(prefix="nodescope-export-", delete=False) as file:
         path = Path(file.name)
     try:
@@ -92,26 +82,16 @@ def _file(question: Question, write: Callable[[Path], None], media_type: str, en
         path.unlink(missing_ok=True)
         raise
     node = re.sub(r"[^A-Za-z0-9.-]+", "-", question.node)[:60].strip("-.") or "node"
-    stamp = re.sub(r"[^0-9TZ]", "", iso(question.window.from_ns))
-    return Reply(b"", media_type, f"{node}-{stamp}.{ending}", path)
+    stamp = re.sub(r"[^0-9TZ]", "", format_moment(question.window.from_ns))
+    return Reply(b"", made.media_type, f"{node}-{stamp}.{made.suffix}", path)
 
 
-def _write(name: str, question: Question, file: IO[bytes]) -> None:
+def _exported(question: Question) -> ExportedWindow:
     window = question.window
-    title = f"{question.node}, {iso(window.from_ns)} to {iso(window.to_ns)}"
-    parts = _parts(question)
-    if name == "pprof":
-        pprof.write_pprof(parts, file, window.from_ns, window.to_ns, f"nodescope: {title}")
-    elif name == "folded":
-        folded.write_folded(parts, file)
-    elif name == "speedscope":
-        speedscope.write_speedscope(parts, file, title, "none")
-    elif name == "firefox":
-        firefox.write_firefox(parts, file, window.from_ns, title)
-    else:
-        about = {"node": question.node, "from_ns": window.from_ns, "to_ns": window.to_ns}
-        segments = question.recording.overlapping(window) if window.length_ns else []
-        chrome.write_chrome(parts, segments, file, window.from_ns, window.to_ns, about)
+    segments = question.recording.overlapping(window) if window.length_ns else []
+    return ExportedWindow(
+        question.node, "", window.from_ns, window.to_ns, _parts(question), segments
+    )
 
 
 def _parts(question: Question) -> Iterator[ChosenSamples]:

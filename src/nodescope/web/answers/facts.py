@@ -9,21 +9,22 @@ from nodescope.analysis.counters import SegmentTables
 from nodescope.analysis.network import CoreReport, Network, NicReport, Queue, derive_network
 from nodescope.diagnosis.case import Case
 from nodescope.errors import UsageError
-from nodescope.quantities import parse_cpu_list
-from nodescope.recording.window import SECOND_NS, Window
+from nodescope.pictures.answer_size import LARGEST, cut, keep_fitting
+from nodescope.quantities import MILLISECOND_NS, SECOND_NS, parse_cpu_list
+from nodescope.recording.window import Window
 from nodescope.records.node import ContainerRow, DyingParentRow, MemoryCgroupsRow, UnitRow
 from nodescope.records.table import Row
-from nodescope.web.answers.replies import LARGEST, cut, fitting, json_reply
-from nodescope.web.question import MS, Question, Reply, to_ms
+from nodescope.web.answers.replies import json_reply
+from nodescope.web.question import Question, Reply, to_ms
 
 RECENT_NS = 60 * SECOND_NS  # how far back a core counts as starved
 _UNIT = (
-    "unit", "active", "sub", "result", "restarts", "main_pid", "exit_code", "exit_status",
+    "unit", "active", "sub", "result", "restarts", "main_pid", "exit_kind", "exit_status",
     "file_state", "preset", "vendor", "wanted_by", "why_not_started", "cgroup", "starts",
     "failures", "successes",
 )  # fmt: skip
 _CONTAINER = (
-    "runtime", "id", "name", "image", "state", "pid", "exit_code", "restarts", "cgroup",
+    "runtime", "id", "name", "image", "state", "pid", "exit_status", "restarts", "cgroup",
     "namespace", "pod",
 )  # fmt: skip
 _PARENT = ("path", "dying", "kind", "held_bytes")
@@ -48,7 +49,9 @@ def facts(question: Question) -> Reply:
 
 
 def _rows(rows: Sequence[Row], names: Sequence[str]) -> list[dict[str, Any]]:
-    return fitting([{name: _cut(getattr(row, name)) for name in names} for row in rows], _SHARE)
+    return keep_fitting(
+        [{name: _cut(getattr(row, name)) for name in names} for row in rows], _SHARE
+    )
 
 
 def _cut(value: Any) -> Any:
@@ -64,7 +67,7 @@ def _zombies(case: Case, at_ns: int) -> dict[str, Any] | None:
     parents.sort(key=lambda row: (-(row.dying or 0), -(row.held_bytes or 0), row.path))
     return {
         **{name: getattr(last, name) for name in ("tracked", "visible", "dying", "version")},
-        "walk_ms": None if last.walk_ns is None else last.walk_ns / MS,
+        "walk_ms": None if last.walk_ns is None else last.walk_ns / MILLISECOND_NS,
         "parents": _rows(parents, _PARENT),
     }
 
@@ -77,9 +80,9 @@ def _network(question: Question, case: Case) -> dict[str, Any] | None:
     network = derive_network(tables, case.events, case.window)
     cores = {core.cpu: core for core in network.cores}
     return {
-        "over_ms": RECENT_NS / MS,
-        "nics": fitting([_nic(nic) for nic in network.nics], _SHARE // 2),
-        "queues": fitting(_queues(network, cores), _SHARE // 2),
+        "over_ms": RECENT_NS / MILLISECOND_NS,
+        "nics": keep_fitting([_nic(nic) for nic in network.nics], _SHARE // 2),
+        "queues": keep_fitting(_queues(network, cores), _SHARE // 2),
     }
 
 
@@ -108,7 +111,7 @@ def _queue(nic: str, queue: Queue, cores: Mapping[int, CoreReport]) -> dict[str,
         "affinity": _cut(queue.affinity),
         "interrupts": sum(queue.interrupts.values()),
         "tx_timeouts": queue.tx_timeouts,
-        "starved": max(starved) / MS if starved else None,
+        "starved": max(starved) / MILLISECOND_NS if starved else None,
     }
 
 

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from nodescope.analysis.flame_rows import FlameNames, FlameRows, whole
-from nodescope.analysis.stack_rows import I64, U64
-from nodescope.analysis.statistics import F64, binomial_tails
+from nodescope.analysis.statistics import binomial_tails
+from nodescope.arrays import F64, I64, U64
 from nodescope.web.answers.flames import Forest, Painter, flame_document
 
 SURE = 0.01

@@ -16,9 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from nodescope.analysis.flame_rows import FlameNames, FlameRows, whole
-from nodescope.analysis.stack_rows import I64
+from nodescope.arrays import I64
 from nodescope.errors import UsageError
-from nodescope.web.answers.replies import LARGEST, cut
+from nodescope.pictures.answer_size import LARGEST, cut
 
 SEPARATOR = "\x1f"
 DEEPEST = 400  # levels of one answer: JSON readers and writers recurse

@@ -6,8 +6,10 @@ from dataclasses import asdict
 from typing import Any
 
 from nodescope.analysis.quality import Quality, assess
-from nodescope.web.answers.replies import cut, json_reply
-from nodescope.web.question import MS, Question, Reply, to_ms
+from nodescope.pictures.answer_size import cut
+from nodescope.quantities import MILLISECOND_NS
+from nodescope.web.answers.replies import json_reply
+from nodescope.web.question import Question, Reply, to_ms
 
 MOST = 1000  # gaps and clock steps listed
 
@@ -33,7 +35,7 @@ def _document(found: Quality) -> dict[str, Any]:
     late_ns = document.pop("late_ns")
     return {
         **document,
-        "late_ms": late_ns / MS,
+        "late_ms": None if late_ns is None else late_ns / MILLISECOND_NS,
         "gap_count": len(found.gaps),
         "gaps": [
             {
@@ -54,5 +56,5 @@ def _document(found: Quality) -> dict[str, Any]:
         "kernel_unresolved_share": found.kernel_unresolved_share,
         "user_unresolved_share": found.user_unresolved_share,
         "truncated_share": found.truncated_share,
-        "unseen_ms": found.unseen_ns / MS,
+        "unseen_ms": found.unseen_ns / MILLISECOND_NS,
     }

@@ -14,14 +14,15 @@ from nodescope.analysis.tracks import TRACKS, draw_line, known_tracks
 from nodescope.archive.retention import read_frozen
 from nodescope.archive.status import find_gaps
 from nodescope.errors import ArchiveError
+from nodescope.pictures.answer_size import LARGEST, cut, keep_fitting
 from nodescope.recording.core_readings import NEIGHBOUR_NS
-from nodescope.recording.events import Event
 from nodescope.recording.part import may_hold_events
 from nodescope.recording.pending_marks import read_waiting, with_waiting
 from nodescope.recording.window import Window
 from nodescope.records import EVENT_KINDS
+from nodescope.records.event import Event
 from nodescope.records.recorder import Gap
-from nodescope.web.answers.replies import LARGEST, cut, fitting, json_reply
+from nodescope.web.answers.replies import json_reply
 from nodescope.web.matrix import MEDIA_TYPE, encode_matrix
 from nodescope.web.question import Question, Reply, to_ms
 
@@ -229,7 +230,7 @@ def events(question: Question) -> Reply:
     limit = values["limit"]
     order = sorted(range(len(found)), key=lambda at: (not _serious(found[at].kind), -at))
     kept = [found[at] for at in sorted(order[:limit])]
-    documents = fitting([_event(event) for event in reversed(kept)], LARGEST - 100)
+    documents = keep_fitting([_event(event) for event in reversed(kept)], LARGEST - 100)
     return json_reply({"events": documents[::-1], "left_off": len(found) - len(documents)})
 
 
@@ -266,7 +267,7 @@ def _serious(kind: str) -> bool:
 
 def _event(event: Event) -> dict[str, Any]:
     known = EVENT_KINDS.get(event.kind)
-    details = dict(event.details)
+    details = event.details.to_json()
     return {
         "time_ms": to_ms(event.time_ns),
         "kind": cut(event.kind),

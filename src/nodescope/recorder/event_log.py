@@ -1,13 +1,13 @@
-"""Gaps and events on their way to the archive, said aloud where a person should know."""
+"""Gaps and events on their way to the archive; what a person should know is reported at once."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 
 from nodescope.archive.gaps import merge_gaps
-from nodescope.recorder.observation import Event
+from nodescope.ingest.event_columns import event_columns, gap_columns
 from nodescope.records import EVENT_KINDS
+from nodescope.records.event import Event
 from nodescope.records.recorder import Gap
 
 
@@ -40,19 +40,22 @@ class EventLog:
             self._say(f"{source}: {reason}")
 
     def event(
-        self, time_ns: int, kind: str, subject: str, message: str, *, loud: bool = False
+        self, time_ns: int, kind: str, subject: str, message: str, *, loud: bool | None = None
     ) -> None:
-        """Something happened."""
-        self.add(Event(time_ns, kind, subject, message, loud=loud))
+        """Record an event of the recorder itself."""
+        self.add(Event(time_ns, kind, subject, message), loud=loud)
 
-    def add(self, event: Event) -> None:
-        """Something happened, as an observer says it."""
-        if event.kind not in EVENT_KINDS:
+    def add(self, event: Event, *, loud: bool | None = None) -> None:
+        """Record an event, and report it if its kind is loud; `loud` decides otherwise."""
+        kind = EVENT_KINDS.get(event.kind)
+        if kind is None:
             raise ValueError(f"{event.kind!r} is not a declared kind of event")
+        if not issubclass(kind.details, type(event.details)):  # less than declared is fine
+            raise ValueError(f"{event.details!r} are not the details of {event.kind}")
         self._events.append(event)
-        if EVENT_KINDS[event.kind].serious:
+        if kind.serious:
             self._serious.append(event)
-        if event.loud:
+        if kind.loud if loud is None else loud:
             self._say(f"{event.subject}: {event.message}")
 
     def take_serious(self) -> list[Event]:
@@ -71,17 +74,9 @@ class EventLog:
         """The rows since the last call, by table."""
         rows: dict[str, dict[str, list[object]]] = {}
         if self._gaps:
-            gaps = merge_gaps(self._gaps)
-            rows["gaps"] = {name: [getattr(gap, name) for gap in gaps] for name in Gap.names()}
+            rows["gaps"] = gap_columns(merge_gaps(self._gaps))
         if self._events:
-            rows["events"] = {
-                name: [getattr(event, name) for event in self._events]
-                for name in ("time_ns", "kind", "subject", "message", "cpu")
-            }
-            rows["events"]["details"] = [
-                json.dumps(event.details, ensure_ascii=False) if event.details else None
-                for event in self._events
-            ]
+            rows["events"] = event_columns(self._events)
         self._gaps = []
         self._events = []
         return rows

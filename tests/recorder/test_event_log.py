@@ -1,6 +1,11 @@
 from __future__ import annotations
 
-from nodescope.recorder.log import EventLog
+import pytest
+
+from nodescope.recorder.event_log import EventLog
+from nodescope.records import EVENT_KINDS
+from nodescope.records.event import Event
+from nodescope.records.event_details import MarkDetails, NicDetails
 
 
 def test_rows_are_handed_out_once() -> None:
@@ -50,5 +55,21 @@ def test_a_message_is_said_once() -> None:
     log = EventLog(said.append)
     log.event(1, "rate_lowered", "recorder", "slower", loud=True)
     log.event(2, "rate_lowered", "recorder", "slower", loud=True)
-    log.event(3, "resumed", "archive", "not said")
+    log.event(3, "rate_raised", "recorder", "not said", loud=False)
+    log.event(4, "cpu_online", "cpu3", "not said")
     assert said == ["recorder: slower"]
+
+
+def test_what_is_reported_depends_on_the_kind() -> None:
+    said: list[str] = []
+    log = EventLog(said.append)
+    for kind in EVENT_KINDS:
+        log.event(1, kind, "it", kind)
+    assert said == [f"it: {name}" for name, kind in EVENT_KINDS.items() if kind.loud]
+
+
+def test_details_of_another_kind_are_a_defect() -> None:
+    log = EventLog(lambda message: None)
+    log.add(Event(1, "nic_reset", "eth0", "reset", details=NicDetails(driver="ena")))
+    with pytest.raises(ValueError, match="not the details of nic_reset"):
+        log.add(Event(1, "nic_reset", "eth0", "reset", details=MarkDetails(mark="a")))

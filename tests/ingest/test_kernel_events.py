@@ -1,4 +1,4 @@
-"""An imported log yields the events that a recorder would have made of it."""
+"""Lines of a kernel's log make the same events, recorded or imported."""
 
 from __future__ import annotations
 
@@ -10,11 +10,17 @@ import pytest
 from tests.exchange.text_archive import import_file, read_rows
 from tests.sources.kernel_log.messages.formats import FORMATS, OF_NO_KIND, Format
 
+from nodescope.errors import SourceError
 from nodescope.exchange.logs.journal import parse_journal_json, parse_journal_text
 from nodescope.exchange.logs.kernel_log import parse_kernel_log
-from nodescope.ingest.parsed import Event, Notes
+from nodescope.ingest.parsed import Notes
+from nodescope.quantities import SECOND_NS
+from nodescope.recorder.observer import Setting
+from nodescope.recorder.observers import kernel_log as observer
+from nodescope.records.event import Event
+from nodescope.sources.kernel_log.kmsg import KmsgBatch, Record
+from nodescope.sources.places import Places
 
-WALL_US = 1_794_798_502_000_000
 OOM = (
     "oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=/,mems_allowed=0,oom_memcg=/a,"
     "task_memcg=/a/b,task=stress,pid=4242,uid=0"
@@ -31,7 +37,7 @@ def kernel_events(*lines: str) -> list[Event]:
 
 
 def facts(event: Event) -> dict[str, Any]:
-    return {"cpu": event.cpu, **(event.details or {})}
+    return {"cpu": event.cpu, **event.details.to_json()}
 
 
 @pytest.mark.parametrize("known", FORMATS, ids=lambda known: known.text[:40])
@@ -47,7 +53,7 @@ def test_a_line_of_a_kernels_log_is_what_the_recorder_makes_of_it(known: Format)
 def test_other_lines_are_lines(text: str) -> None:
     (event,) = kernel_events(text)
     assert event.kind == "kernel"
-    assert event.details is None
+    assert not event.details
 
 
 def test_lines_that_belong_together_are_one_event() -> None:
@@ -63,7 +69,7 @@ def test_what_a_user_wrote_says_so_and_a_dump_keeps_the_kernels_numbers() -> Non
         "4,78,123456790,-;ena 0000:90:00.0 eth0: Trigger reset is on\n"
     )
     (batch,) = parse_kernel_log([text.encode()], Notes())
-    assert [(event.kind, event.details) for event in batch] == [
+    assert [(event.kind, event.details.to_json()) for event in batch] == [
         ("nic_reset", {"driver": "ena", "device": "0000:90:00.0", "interface": "eth0",
                        "sequence": 77, "user": True}),
         ("nic_reset", {"driver": "ena", "device": "0000:90:00.0", "interface": "eth0",
@@ -71,70 +77,49 @@ def test_what_a_user_wrote_says_so_and_a_dump_keeps_the_kernels_numbers() -> Non
     ]  # fmt: skip
 
 
-def entry(second: int, message: str, **fields: str) -> dict[str, str]:
-    return {
-        "__REALTIME_TIMESTAMP": str(WALL_US + second * 1_000_000),
-        "_PID": "1",
-        "SYSLOG_IDENTIFIER": "systemd",
-        "MESSAGE": message,
-        **fields,
-    }
-
-
-def journal_events(*entries: dict[str, str]) -> list[Event]:
-    text = "".join(json.dumps(one) + "\n" for one in entries)
-    return [event for batch in parse_journal_json([text.encode()], Notes()) for event in batch]
-
-
-def one_run(second: int, number: int) -> list[dict[str, str]]:
-    """Started, exited with 1, failed, and to be started again."""
-    of = {"UNIT": "agent.service", "INVOCATION_ID": f"{number:032x}"}
-    return [
-        entry(second, "Started agent.", MESSAGE_ID="39f53479d3a045ac8e11786248231fbf", **of),
-        entry(second + 1, "agent.service: Main process exited, code=exited, status=1/FAILURE",
-              MESSAGE_ID="98e322203f7a4ed290d09fe03c09fe15", EXIT_CODE="exited", EXIT_STATUS="1",
-              **of),
-        entry(second + 1, "agent.service: Failed with result 'exit-code'.",
-              MESSAGE_ID="d9b373ed55a64feb8242e02dbe79a49c", UNIT_RESULT="exit-code", **of),
-        entry(second + 2, "agent.service: Scheduled restart job.", N_RESTARTS=str(number),
-              MESSAGE_ID="5eb03494b6584870a536b337290809b3", **of),
-    ]  # fmt: skip
-
-
-def test_units_that_restart_are_seen_by_their_message_ids() -> None:
-    events = journal_events(
-        *(each for number in range(1, 4) for each in one_run(number * 5, number))
-    )
-    kinds = [event.kind for event in events]
-    run = ["unit_started", "unit_exit", "unit_failed", "unit_restart"]
-    assert kinds == [*run, *run, *run, "unit_loop"]
-    assert {event.subject for event in events} == {"agent.service"}
-    assert events[1].details == {"invocation": f"{1:032x}", "exit_code": "exited",
-                                 "exit_status": 1, "ran_s": 1.0}  # fmt: skip
-    assert events[3].message == "agent.service: Scheduled restart job."
-    assert (events[3].details or {})["restarts"] == 1
-
-
-def test_only_systemd_itself_tells_of_units() -> None:
-    forged = [one | {"_PID": "812"} for one in one_run(1, 1)]
-    assert {event.kind for event in journal_events(*forged)} == {"journal"}
-
-
-def test_numbers_that_are_none_are_left_out() -> None:
-    (event,) = journal_events(one_run(1, 1)[3] | {"N_RESTARTS": "²"})
-    assert event.kind == "unit_restart"
-    assert "restarts" not in (event.details or {})
-
-
 def test_the_kernel_in_a_journal_is_read_alike() -> None:
-    said = entry(1, "ena 0000:90:00.0 eth0: Trigger reset is on", _TRANSPORT="kernel")
-    (as_json,) = journal_events(said)
-    line = f"2026-11-16T03:08:23+00:00 node kernel: {said['MESSAGE']}\n"
+    text = "ena 0000:90:00.0 eth0: Trigger reset is on"
+    entry = {"__REALTIME_TIMESTAMP": "1794798503000000", "_TRANSPORT": "kernel", "MESSAGE": text}
+    ((as_json,),) = parse_journal_json([json.dumps(entry).encode()], Notes())
+    line = f"2026-11-16T03:08:23+00:00 node kernel: {text}\n"
     ((as_text,),) = parse_journal_text([line.encode()], Notes())
     assert as_json.kind == as_text.kind == "nic_reset"
-    assert as_json.details == as_text.details == {
+    assert as_json.details.to_json() == as_text.details.to_json() == {
         "driver": "ena", "device": "0000:90:00.0", "interface": "eth0",
     }  # fmt: skip
+
+
+class _Log:
+    """A kernel's log that holds what is written here."""
+
+    def __init__(self, lines: list[str]) -> None:
+        self._records = [
+            Record(number, number * SECOND_NS, 6, 0, line) for number, line in enumerate(lines)
+        ]
+
+    def read(self, most: int, after: int) -> KmsgBatch:
+        batch, self._records = KmsgBatch(self._records), []
+        return batch
+
+
+def test_a_recorder_and_an_import_make_the_same_of_the_same_lines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = [known.text.partition("\n")[0] for known in FORMATS] + [OOM, KILLED]
+    monkeypatch.setattr(observer, "KernelLog", lambda places: _Log(lines))
+    monkeypatch.setattr(observer, "KernelClock", _no_clock)
+    said = observer.make(Setting(Places(), tmp_path)).observe(0)
+    dump = "".join(f"6,{number},{number}000000,-;{line}\n" for number, line in enumerate(lines))
+    imported = [each for batch in parse_kernel_log([dump.encode()], Notes()) for each in batch]
+    assert [each for each in said.events if each.kind != "source_degraded"] == [
+        each for each in imported if each.kind != "kernel"
+    ]
+    assert len(said.events) > len(FORMATS) // 2
+    assert not any(each.details.others for each in said.events)
+
+
+def _no_clock() -> None:
+    raise SourceError("/dev/kmsg", "no clock here")
 
 
 def test_core_and_details_are_in_the_archive(tmp_path: Path) -> None:

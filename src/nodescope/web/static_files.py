@@ -1,4 +1,4 @@
-"""The page's own files, as they were built into the package."""
+"""The static files of the page, as they were built into the package."""
 
 from __future__ import annotations
 

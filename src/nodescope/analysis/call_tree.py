@@ -1,4 +1,4 @@
-"""The tree of stacks of a segment: rows in depth-first order, known by their depth.
+"""The call tree of a segment: its stacks as rows in depth-first order, known by their depth.
 
 Everything is vectorised over the rows of one depth, so that a tree of 200,000
 rows costs milliseconds.
@@ -8,22 +8,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from nodescope.archive.function_paths import Runs
+from nodescope.archive.function_paths import find_callers
 from nodescope.archive.stack_ids import identify_rows
-
-I64 = npt.NDArray[np.int64]
-U64 = npt.NDArray[np.uint64]
-Integers = npt.NDArray[np.integer[Any]]
-Bool = npt.NDArray[np.bool_]
+from nodescope.arrays import I64, U64, Bool, Integers
 
 
 @dataclass(frozen=True)
-class Tree:
+class CallTree:
     """Depths in depth-first order, and the function of each row."""
 
     depth: Integers
@@ -46,7 +40,7 @@ class Tree:
     @cached_property
     def parent(self) -> I64:
         """The caller's row, -1 for the outermost."""
-        return Runs(self.depth.astype(np.int16, copy=False)).parent
+        return find_callers(self.depth)
 
     @cached_property
     def end(self) -> I64:

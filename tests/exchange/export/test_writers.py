@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet
 import pytest
-from tests.analysis.conftest import LATER, SAMPLES, SECOND, START, Sample, write_archive
+from tests.analysis.conftest import LATER, SAMPLES, START, Sample, write_archive
 from tests.exchange.exported import read_firefox, read_folded, read_pprof, read_speedscope
 
 from nodescope.archive.reader import Archive
@@ -24,11 +24,11 @@ from nodescope.exchange.export.pprof import write_pprof
 from nodescope.exchange.export.speedscope import write_speedscope
 from nodescope.exchange.export.stacks import ChosenSamples
 from nodescope.exchange.export.tables import write_table
-from nodescope.exchange.export.wire import varint
+from nodescope.quantities import SECOND_NS
 from nodescope.recording.sample_columns import SampleColumns
 
 ALL = [*SAMPLES, *LATER, *LATER]
-PERIOD = SECOND // 97
+PERIOD = SECOND_NS // 97
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +74,7 @@ def test_folded_names_cannot_break_lines(archive: Archive) -> None:
 def test_pprof(parts: list[ChosenSamples], tmp_path: Path) -> None:
     path = tmp_path / "out.pb.gz"
     with path.open("wb") as file:
-        assert write_pprof(parts, file, START, START + 240 * SECOND, "hello") == len(ALL)
+        assert write_pprof(parts, file, START, START + 240 * SECOND_NS, "hello") == len(ALL)
     found: Counter[Any] = Counter()
     for sample in read_pprof(path):
         assert sample["values"][1] == sample["values"][0] * PERIOD
@@ -86,7 +86,7 @@ def test_pprof(parts: list[ChosenSamples], tmp_path: Path) -> None:
 def test_pprof_is_read_by_go(parts: list[ChosenSamples], tmp_path: Path) -> None:
     path = tmp_path / "out.pb.gz"
     with path.open("wb") as file:
-        write_pprof(parts, file, START, START + 240 * SECOND)
+        write_pprof(parts, file, START, START + 240 * SECOND_NS)
 
     def top(*options: str) -> str:
         done = subprocess.run(
@@ -126,7 +126,7 @@ def test_speedscope(parts: list[ChosenSamples], split: Any) -> None:
 
 def test_chrome(parts: list[ChosenSamples], archive: Archive) -> None:
     file = io.BytesIO()
-    to_ns = START + 400 * SECOND
+    to_ns = START + 400 * SECOND_NS
     assert write_chrome(parts, archive.segments(), file, START, to_ns, {}) == len(ALL)
     events = json.loads(file.getvalue())["traceEvents"]
     slices = [event for event in events if event["ph"] == "X"]
@@ -147,7 +147,7 @@ def test_chrome_joins_what_stays_on_the_stack(tmp_path: Path) -> None:
     archive = write_archive(tmp_path / "archive", [samples])
     columns = SampleColumns(archive.segments()[0])
     file = io.BytesIO()
-    write_chrome([ChosenSamples(columns)], [], file, START, START + SECOND, {})
+    write_chrome([ChosenSamples(columns)], [], file, START, START + SECOND_NS, {})
     slices = {
         event["name"]: event
         for event in json.loads(file.getvalue())["traceEvents"]
@@ -217,9 +217,3 @@ def test_nothing_chosen_is_an_empty_file_that_can_be_read(archive: Archive, tmp_
     assert write_chrome(none, [], file, START, START, {}) == 0
     json.loads(file.getvalue())
     assert write_folded(none, io.BytesIO()) == 0
-
-
-def test_numbers_of_the_wire_format() -> None:
-    assert varint(0) == b"\x00"
-    assert varint(300) == b"\xac\x02"
-    assert varint(-1) == b"\xff" * 9 + b"\x01"

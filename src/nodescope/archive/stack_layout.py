@@ -14,18 +14,13 @@ segment may have ten million.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nodescope.archive.function_paths import Runs
+from nodescope.arrays import I16, I32, I64, U64, Bool
 from nodescope.numbering import gather
 
-Int32 = NDArray[np.int32]
-Int64 = NDArray[np.int64]
-UInt64 = NDArray[np.uint64]
-Bool = NDArray[np.bool_]
 MAX_DEPTH = 1 << 15  # frames; `stacks.depth` has 16 bits
 _SORTED_AS = ((16, 4), (21, 3), (32, 2))  # bits of a frame's number, frames in 64 bits
 
@@ -34,13 +29,13 @@ _SORTED_AS = ((16, 4), (21, 3), (32, 2))  # bits of a frame's number, frames in 
 class StackList:
     """Stacks one after the other in one array of frames, outermost first."""
 
-    frames: Int32
-    lengths: Int64
+    frames: I32
+    lengths: I64
 
     @property
-    def starts(self) -> Int64:
+    def starts(self) -> I64:
         """Where each stack starts in `frames`."""
-        starts: Int64 = np.cumsum(self.lengths) - self.lengths
+        starts: I64 = np.cumsum(self.lengths) - self.lengths
         return starts
 
 
@@ -48,17 +43,12 @@ class StackList:
 class DepthFirst:
     """The tree laid out: `row_of[stack]` is the row of its leaf."""
 
-    depth: NDArray[np.int16]
-    frame: Int32
-    row_of: Int32
+    depth: I16
+    frame: I32
+    row_of: I32
 
 
-def find_callers(depth: NDArray[np.integer[Any]]) -> Int64:
-    """Return the row of each row's caller in a tree that is laid out, -1 for the outermost."""
-    return Runs(depth.astype(np.int16, copy=False)).parent
-
-
-def is_tree(depth: NDArray[np.int16]) -> Bool:
+def is_tree(depth: I16) -> Bool:
     """Decide of each row whether it may follow the one above it."""
     fits = np.ones(len(depth), np.bool_)
     fits[:1] = depth[:1] == 0
@@ -67,7 +57,7 @@ def is_tree(depth: NDArray[np.int16]) -> Bool:
     return fits
 
 
-def read_stacks(depth: NDArray[np.int16], frame: Int32, leaves: Int64) -> StackList:
+def read_stacks(depth: I16, frame: I32, leaves: I64) -> StackList:
     """Return the stacks that end in these rows of a tree that is laid out."""
     runs = Runs(depth)
     lengths = depth[leaves].astype(np.int64) + 1
@@ -94,14 +84,14 @@ def read_stacks(depth: NDArray[np.int16], frame: Int32, leaves: Int64) -> StackL
     return StackList(found, lengths)
 
 
-def read_calls(parent: Int32, frame: Int32, leaves: Int64) -> StackList:
+def read_calls(parent: I32, frame: I32, leaves: I64) -> StackList:
     """Return the stacks that end in these rows of `calls`, as formats 1 and 2 had them.
 
     A row whose callers are not all there has a stack of length 0.
     """
     rows = np.arange(len(parent))
     broken = (parent < -1) | (parent >= rows)
-    levels: list[tuple[Int64, Int32]] = []
+    levels: list[tuple[I64, I32]] = []
     stack, row = np.arange(len(leaves)), leaves
     lengths = np.zeros(len(leaves), np.int64)
     bad = np.zeros(len(leaves), np.bool_)
@@ -140,14 +130,14 @@ def lay_out(stacks: StackList) -> DepthFirst:
     return DepthFirst(depth, frame, row_of)
 
 
-def _sort(frames: Int32, starts: Int64, lengths: Int64) -> tuple[Int64, Int64]:
+def _sort(frames: I32, starts: I64, lengths: I64) -> tuple[I64, I64]:
     """Return the order of the stacks, and how many frames each shares with the one before."""
     highest = int(frames.max(initial=0)) + 1
     bits, many = next(each for each in _SORTED_AS if highest >> each[0] == 0)
     order = np.arange(len(starts))
     shared = np.zeros(len(starts), np.int64)
     going = order.copy()  # places in `order` of stacks that agree with a neighbour so far
-    group: Int64 = np.zeros(len(order), np.int64)
+    group: I64 = np.zeros(len(order), np.int64)
     agreed = 0
     while len(going):
         stack = order[going]
@@ -176,7 +166,7 @@ def _sort(frames: Int32, starts: Int64, lengths: Int64) -> tuple[Int64, Int64]:
     return order, shared
 
 
-def _read_word(frames: Int32, start: Int64, left: Int64, bits: int, many: int) -> UInt64:
+def _read_word(frames: I32, start: I64, left: I64, bits: int, many: int) -> U64:
     """Return the next frames of stacks as one number each; 0 stands behind the end."""
     word = np.zeros(len(start), np.uint64)
     last = len(frames) - 1
@@ -187,7 +177,7 @@ def _read_word(frames: Int32, start: Int64, left: Int64, bits: int, many: int) -
     return word
 
 
-def _sort_groups(group: Int64, word: UInt64) -> Int64:
+def _sort_groups(group: I64, word: U64) -> I64:
     """Return the order by group, which are in order, and by word inside each."""
     if not len(group) or group[0] == group[-1]:
         return np.argsort(word, kind="stable")

@@ -4,11 +4,11 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodescope.archive.stack_tree import (
+from nodescope.archive.function_paths import find_callers
+from nodescope.archive.stack_layout import (
     MAX_DEPTH,
     DepthFirst,
     StackList,
-    find_callers,
     lay_out,
     read_calls,
     read_stacks,

@@ -1,0 +1,119 @@
+"""Lines of a kernel's log as events, for a recorder that reads them and for imported logs.
+
+A line that reports what went wrong gets its kind, core and details by the rules of
+`sources.kernel_log.messages`. Two lines that the kernel writes about one thing are one event.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from nodescope.quantities import SECOND_NS
+from nodescope.records.details import read_details
+from nodescope.records.event import Event, details_of_kind
+from nodescope.sources.kernel_log.kmsg import Record
+from nodescope.sources.kernel_log.messages import KernelMessage, classify, join
+
+_JOIN_NS = 2 * SECOND_NS  # what belongs together is written within that
+_LONGEST_SUBJECT = 255
+
+
+class KernelLine(NamedTuple):
+    """One line of a kernel's log; its time is on the clock that its event is to have."""
+
+    time_ns: int
+    text: str
+    sequence: int | None = None  # the kernel's own number, where it is known
+    by_user: bool = False
+
+
+def kernel_log_row(record: Record, time_ns: int) -> dict[str, Any]:
+    """Return a record as a row of `kernel_log`."""
+    return {
+        "time_ns": time_ns,
+        "sequence": record.sequence,
+        "level": record.level,
+        "facility": record.facility,
+        "user": record.by_user,
+        "text": record.text,
+    }
+
+
+def line_of(record: Record, time_ns: int) -> KernelLine:
+    """Return the line of a record."""
+    return KernelLine(time_ns, record.text, record.sequence, record.by_user)
+
+
+@dataclass(slots=True)
+class _Last:
+    """The last message, which the lines after it may complete."""
+
+    message: KernelMessage
+    line: KernelLine
+    events: list[Event] | None  # the batch its event stands in; None if it has none
+    at: int = 0
+
+
+class KernelEvents:
+    """Makes events of the lines of one log, given in their order."""
+
+    def __init__(self) -> None:
+        self._last: _Last | None = None
+
+    def add(
+        self, events: list[Event], line: KernelLine, *, recorded: bool = False
+    ) -> KernelMessage | None:
+        """Add the event that a line makes, and return what it reports.
+
+        A line that goes on with an earlier one completes the event of that, if it stands in
+        the same list, and makes none itself. `recorded`: the archive has its event already.
+        """
+        if self._complete(events, line):
+            return None
+        message = classify(line.text)
+        if message is None:
+            return None
+        self._last = _Last(message, line, None if recorded else events, len(events))
+        if not recorded:
+            events.append(kernel_event(line, message))
+        return message
+
+    def _complete(self, events: list[Event], line: KernelLine) -> bool:
+        """Return whether a line goes on with the last message, and complete that by it."""
+        last = self._last
+        if last is None or line.time_ns - last.line.time_ns > _JOIN_NS:
+            return False
+        joined = join(last.message, line.text)
+        if joined is None:
+            return False
+        last.message = joined
+        if last.events is events:
+            events[last.at] = kernel_event(last.line, joined)
+        return True
+
+
+def kernel_event(line: KernelLine, message: KernelMessage) -> Event:
+    """Return the event of a line by what it reports; its message is the first line of it."""
+    found = {
+        **message.details,
+        "driver": message.driver,
+        "device": message.device,
+        "interface": message.interface,
+        "queue": message.queue,
+        "sequence": line.sequence,
+        "user": line.by_user or None,
+    }
+    return Event(
+        line.time_ns,
+        message.kind,
+        message.subject[:_LONGEST_SUBJECT] or "kernel",
+        _first_line(line.text),
+        cpu=message.cpu,
+        details=read_details(details_of_kind(message.kind), found),
+    )
+
+
+def _first_line(text: str) -> str:
+    """Return what stands before a line break, be it escaped (`clean_text`) or not."""
+    return text.partition("\n")[0].partition("\\n")[0]

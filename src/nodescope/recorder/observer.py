@@ -1,0 +1,45 @@
+"""What an observer of the node is.
+
+An observer stands between one kind of source and the archive: it reads, keeps
+what it needs to tell changes from sameness, and answers with rows, events and
+gaps (`ingest.observation`). It knows nothing of schedules, threads or files of the archive.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from nodescope.ingest.observation import Observation
+from nodescope.recorder.watches.nic_reports import NicReports
+from nodescope.sources.places import Places
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What an observer is made from."""
+
+    places: Places
+    archive: Path  # what earlier runs of the recorder left may be read from it
+    nic_reports: NicReports = field(default_factory=NicReports)
+
+
+class Observer(Protocol):
+    """Something that is asked now and then.
+
+    `observe` raises `SourceError` when it cannot answer: that becomes a gap, and
+    it is asked again later. `begin_segment` is called before the first `observe`
+    of each segment: what is only said when it changes is to be said whole again.
+    """
+
+    interval_ns: int
+    """How often it wants to be asked."""
+    patient: bool
+    """Whether it may wait for somebody (a daemon, a slow file): it then gets a thread."""
+
+    def begin_segment(self) -> None: ...
+
+    def observe(self, now_ns: int) -> Observation: ...
+
+    def close(self) -> None: ...
