@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from nodescope.diagnosis.case import Case
+from nodescope.judgement.zombie_reading import ZombieReading, find_parents
 from nodescope.quantities import SECOND_NS
 from nodescope.recording.memory import recording_of
 from nodescope.recording.window import Window
@@ -75,6 +76,12 @@ class Node(Case):
         recording = recording_of([BEGUN, *units, *churned, *containers, held])
         super().__init__(recording, Window(0, NOW + 1))
         self._all = sorted(events, key=lambda event: event.time_ns)
+
+    def zombies(self, dying: int, uptime_s: float | None) -> ZombieReading:
+        """So many are counted, with the parent that was recorded."""
+        uptime_ns = None if uptime_s is None else int(uptime_s * SECOND_NS)
+        parents = find_parents(self.state(DyingParentRow, NOW), exact=False)
+        return ZombieReading("v1", dying + 240, 240, dying, NOW, parents, uptime_ns=uptime_ns)
 
     def events_of(self, *kinds: str, within: Window | None = None) -> list[Event]:
         assert within is not None

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from nodescope.judgement.container_loops import LOOK_BACK_NS, LoopWatch, find_loops
+from nodescope.judgement.container_loops import LoopWatch, find_loops
+from nodescope.judgement.loops import CONTAINER_WITHIN_NS
 from nodescope.quantities import MINUTE_NS, SECOND_NS
 from nodescope.sources.containers.container import Container, ContainerHappening, HappeningKind
 
@@ -28,7 +29,7 @@ def runs(*each: Iterable[ContainerHappening]) -> list[ContainerHappening]:
 def test_new_ids_under_one_name_that_fail_are_a_loop() -> None:
     happened = runs(*(run(10 * n, f"id{n}", 5) for n in range(4)))
     (loop,) = find_loops(happened, 60 * SECOND_NS)
-    assert (loop.subject, loop.starts, loop.ids, loop.new_ids) == ("agent", 4, 4, True)
+    assert (loop.name, loop.times, loop.ids, loop.new_ids) == ("agent", 4, 4, True)
     assert (loop.exit_statuses, loop.failures) == ((5,), 4)
     assert loop.per_minute == 6.0
     assert loop.cgroup_parent == "/docker"
@@ -58,21 +59,21 @@ def test_somebody_who_stops_and_starts_it_makes_no_loop() -> None:
 
 def test_a_loop_of_long_ago_is_none_now() -> None:
     happened = runs(*(run(10 * n, f"id{n}", 5) for n in range(4)))
-    assert find_loops(happened, LOOK_BACK_NS + 60 * SECOND_NS) == []
+    assert find_loops(happened, CONTAINER_WITHIN_NS + 60 * SECOND_NS) == []
 
 
 def test_made_up_names_are_one_image() -> None:
     names = ("brave_hopper", "lucid_turing2", "happy_noether", "zen_gauss")
     happened = runs(*(run(10 * n, f"id{n}", 1, name=name) for n, name in enumerate(names)))
     (loop,) = find_loops(happened, 60 * SECOND_NS)
-    assert (loop.subject, loop.by_image, loop.ids) == ("ecs", True, 4)
+    assert (loop.name, loop.by_image, loop.ids) == ("ecs", True, 4)
     assert "under one image" in loop.describe()
 
 
 def test_a_name_that_looks_made_up_is_still_a_name() -> None:
     happened = runs(*(run(10 * n, f"id{n}", 1, name="web_app") for n in range(4)))
     (loop,) = find_loops(happened, 60 * SECOND_NS)
-    assert (loop.subject, loop.by_image) == ("web_app", False)
+    assert (loop.name, loop.by_image) == ("web_app", False)
 
 
 def test_a_loop_is_said_once_while_it_lasts_and_again_after_a_rest() -> None:
@@ -80,10 +81,10 @@ def test_a_loop_is_said_once_while_it_lasts_and_again_after_a_rest() -> None:
     said = []
     for n in range(100):
         said += [watch.take(each) for each in run(60 * n, f"id{n}", 5)]
-    assert [loop.starts for loop in said if loop] == [3]
-    late = 100 * MINUTE_NS // SECOND_NS + LOOK_BACK_NS // SECOND_NS
+    assert [loop.times for loop in said if loop] == [3]
+    late = 100 * MINUTE_NS // SECOND_NS + CONTAINER_WITHIN_NS // SECOND_NS
     again = [watch.take(each) for n in range(3) for each in run(late + n, f"late{n}", 5)]
-    assert [loop.starts for loop in again if loop] == [3]
+    assert [loop.times for loop in again if loop] == [3]
 
 
 def test_starts_without_known_ends_count() -> None:
@@ -94,7 +95,7 @@ def test_starts_without_known_ends_count() -> None:
         for n in range(4)
     ]
     (loop,) = find_loops(pod, 10 * SECOND_NS)
-    assert (loop.starts, loop.exit_statuses) == (4, ())
+    assert (loop.times, loop.exit_statuses) == (4, ())
 
 
 def test_many_names_are_forgotten_not_kept() -> None:

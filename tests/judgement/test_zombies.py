@@ -1,12 +1,10 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodescope.judgement.zombie_makers import Makers
 from nodescope.judgement.zombies import (
     Trend,
     ZombieVerdict,
@@ -18,7 +16,6 @@ from nodescope.judgement.zombies import (
     time_to_critical_ns,
 )
 from nodescope.quantities import HOUR_NS, MINUTE_NS
-from nodescope.sources.cgroups.churn import ChurnEvent
 
 GIB = 1 << 30
 
@@ -144,44 +141,3 @@ def test_advice_on_v2_reclaims_as_much_as_is_held_and_never_at_the_root() -> Non
     ]
     older = [each.command for each in advise(parents, None)]
     assert older == [commands[0], "echo 1 > /proc/sys/vm/drop_caches", None]
-
-
-def _event(time_ns: int, kind: Any, path: str, identity: int, **more: Any) -> ChurnEvent:
-    facts: dict[str, Any] = {"hierarchy": "memory", "pid": 7, "comm": "runc"} | more
-    return ChurnEvent(time_ns, kind, path, identity=identity, **facts)
-
-
-def test_makers_of_what_stays_come_first() -> None:
-    makers = Makers(v2=False)
-    makers.take(
-        [
-            _event(1, "made", "/pods/c1", 1),
-            _event(1, "made", "/pods/c1", 1, hierarchy="cpu,cpuacct"),  # another hierarchy
-            _event(2, "attached", "/pods/c1", 1, comm="agent", pid=9),
-            _event(3, "removed", "/pods/c1", 1),
-            _event(4, "made", "/pods/c2", 2, pid=8),
-            _event(5, "removed", "/pods/c2", 2, pid=8),
-            _event(6, "removed", "/old/x", 3, comm="systemd", pid=1),  # made before we looked
-            _event(7, "made", "/ok/y", 4, comm="fine"),
-            _event(8, "removed", "/ok/y", 4, comm="fine"),
-            _event(9, "released", "/ok/y", 4),
-            _event(90, "made", "/late/z", 5, comm="late"),
-            _event(95, "removed", "/late/z", 5, comm="late"),
-        ]
-    )
-    told = makers.tell(end_ns=100, grace_ns=10)
-    assert [(each.parent, each.pattern, each.comm) for each in told[:2]] == [
-        ("/pods", "c*", "runc"),
-        ("/old", "x", "systemd"),
-    ]
-    first = told[0]
-    assert (first.made, first.removed, first.unreleased, first.pids) == (2, 2, 2, {7, 8})
-    assert first.ran == {"agent": 1}
-    assert [each.unreleased for each in told] == [2, 1, 0, 0]
-    assert [each.unreleased for each in makers.tell(end_ns=100, grace_ns=0)] == [2, 1, 1, 0]
-
-
-def test_makers_on_v2() -> None:
-    makers = Makers(v2=True)
-    makers.take([_event(1, "made", "/a", 1), _event(1, "made", "/b", 2, hierarchy="unified")])
-    assert [each.pattern for each in makers.tell(2, 0)] == ["b"]

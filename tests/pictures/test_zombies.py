@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from tests.sources.memory_cgroups.trees import PAGE, V1Tree
 
+from nodescope.judgement.cgroup_churn import Churn
 from nodescope.judgement.zombie_history import History
-from nodescope.judgement.zombie_makers import Maker
 from nodescope.judgement.zombie_report import Report, assess
 from nodescope.pictures.zombies import group_files, render_report, report_document
 from nodescope.quantities import MINUTE_NS
@@ -32,7 +32,8 @@ def _report(tree: V1Tree, history: History | None = None) -> Report:
 
 def test_a_recorded_hour_says_when_it_becomes_critical(tree: V1Tree) -> None:
     times = [minute * MINUTE_NS for minute in range(61)]
-    history = History(times, [1_000 + 50 * minute for minute in range(61)], 3_000, 3_000)
+    churned = [Churn("/pods", "run-*", removed=3_000, unreleased=3_000)]
+    history = History(times, [1_000 + 50 * minute for minute in range(61)], churned)
     report = _report(tree, history)
     text = render_report(report)
     assert "+3,000 in 1h (recorded); +3,000 per hour; critical in 2h; a leak" in text
@@ -43,7 +44,7 @@ def test_a_recorded_hour_says_when_it_becomes_critical(tree: V1Tree) -> None:
 
 
 def test_a_recorded_moment_is_no_forecast(tree: V1Tree) -> None:
-    history = History([0, 20_000_000_000], [3_990, 4_000], 0, 0)
+    history = History([0, 20_000_000_000], [3_990, 4_000], [])
     report = _report(tree, history)
     assert report.to_critical_ns is None
     assert "per hour;" not in render_report(report)
@@ -52,9 +53,11 @@ def test_a_recorded_moment_is_no_forecast(tree: V1Tree) -> None:
 def test_makers_are_named(tree: V1Tree) -> None:
     report = _report(tree)
     report.heard = Heard(60.0, 0, "tracepoints", 3)
-    maker = Maker("/pods", "run-*", "agent", {812}, made=3, removed=3, unreleased=2)
-    maker.ran["sh"] += 3
-    report.makers = [maker, Maker("/ok", "x", "harmless", made=9, removed=9)]
+    report.makers = [
+        Churn("/pods", "run-*", "agent", 3, 3, settled=3, unreleased=2, pids=frozenset((812,)),
+              ran=(("sh", 3),)),
+        Churn("/ok", "x", "harmless", 9, 9, settled=9, unreleased=0),
+    ]  # fmt: skip
     text = render_report(report)
     expected = "agent (pid 812) makes /pods/run-*: 3 per minute, 2 of 3 removed still held; ran sh"
     assert expected in text

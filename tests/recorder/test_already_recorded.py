@@ -26,13 +26,13 @@ def test_units_that_looped_when_the_recorder_before_ended(tmp_path: Path) -> Non
     )
     other = _events("unit_loop", "other.service", 58 * MINUTE_NS)
     keep(tmp_path, other, 59 * MINUTE_NS, "another boot")
-    told = read_told_loops(tmp_path, BOOT, 50 * MINUTE_NS, 3)
+    told = read_told_loops(tmp_path, BOOT, 50 * MINUTE_NS)
     assert told == {"new.service", "often.service"}
 
 
 def test_without_an_archive_nothing_was_told(tmp_path: Path) -> None:
     nowhere = tmp_path / "none"
-    assert read_told_loops(nowhere, BOOT, 0, 3) == set()
+    assert read_told_loops(nowhere, BOOT, 0) == set()
     assert read_told_walk(nowhere, BOOT, 0) is None
     assert read_told_zombies(nowhere, BOOT) is None
 
@@ -42,4 +42,4 @@ def test_a_damaged_segment_costs_only_itself(tmp_path: Path) -> None:
     keep(tmp_path, _events("unit_loop", "y.service", MINUTE_NS), MINUTE_NS)
     damaged = sorted((tmp_path / "segments").rglob("events.parquet"))[0]
     damaged.write_bytes(b"torn")
-    assert read_told_loops(tmp_path, BOOT, 0, 3) == {"y.service"}
+    assert read_told_loops(tmp_path, BOOT, 0) == {"y.service"}

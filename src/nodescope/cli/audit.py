@@ -49,14 +49,14 @@ def add_parser(commands: options.Commands) -> None:
     parser.add_argument(
         "--at",
         metavar="WHEN",
-        help="what a recording knew of units at this moment, without a verdict; not this node now",
+        help="judge what a recording knew at this moment; nothing of this node now",
     )
     parser.add_argument(
         "--unit",
         action="append",
         default=[],
         metavar="NAME",
-        help="with --at: only this unit; may be given again",
+        help="with --at: only this unit, with its recorded facts; may be given again",
     )
     options.add_archive(parser)
     options.add_places(parser, root=True)
@@ -103,26 +103,32 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _show_recorded(args: argparse.Namespace) -> int:
-    """What a recording knew at a moment; nothing of this node is looked at."""
-    from nodescope.cli.window import open_moment
-    from nodescope.diagnosis.report.recorded_facts import (
-        read_recorded_units,
-        render_recorded_units,
-    )
+    """Judge what a recording knew at a moment; nothing of this node is looked at."""
+    from dataclasses import replace
 
-    case, at_ns = open_moment(args)
-    units = read_recorded_units(case, at_ns, args.unit)
-    if not units:
-        which = ", ".join(args.unit) or "units"
+    from nodescope.cli.window import open_moment
+    from nodescope.judgement.recorded_audit import RecordedAudit, audit_recording
+    from nodescope.pictures.audit import recorded_document, render_findings, render_units
+
+    recording, at_ns = open_moment(args)
+    audit = audit_recording(recording, at_ns)
+    units = []
+    if isinstance(audit, RecordedAudit) and args.unit:
+        units = sorted((row for row in audit.units if row.unit in args.unit), key=lambda r: r.unit)
+        mine = [each for each in audit.findings if each.kind == "unit" and each.name in args.unit]
+        audit = replace(audit, findings=mine)
+    if not isinstance(audit, RecordedAudit) or (args.unit and not units):
+        which = ", ".join(args.unit) or "units or containers"
         raise UsageError(
             f"nothing was recorded of {which} up to {args.at!r}",
             hint=f"see `{options.status_command(args)}` for what was",
         )
     if args.json:
-        options.print_json(units)
+        options.print_json(recorded_document(audit, units))
     else:
-        print(render_recorded_units(units))
-    return 0
+        facts = f"{render_units(units)}\n\n" if units else ""
+        print(f"{facts}{render_findings(audit.findings, audit.not_observed)}")
+    return 1 if audit.findings else 0
 
 
 def _units(places: Places, watch_ns: int) -> list[AuditVerdict]:
@@ -141,15 +147,15 @@ def _units(places: Places, watch_ns: int) -> list[AuditVerdict]:
 
 def _containers(places: Places, args: argparse.Namespace) -> list[AuditVerdict]:
     """Verdicts on containers; `SourceAbsent` where no runtime is."""
-    from nodescope.judgement.container_loops import LOOK_BACK_NS
     from nodescope.judgement.containers import audit_containers
+    from nodescope.judgement.loops import CONTAINER_WITHIN_NS
     from nodescope.sources.containers.runtimes import Runtimes
 
     now_ns = time.time_ns()
     runtimes = Runtimes(places)
     try:
         polled = runtimes.poll(now_ns)
-        recent = runtimes.read_recent(now_ns, now_ns - LOOK_BACK_NS)
+        recent = runtimes.read_recent(now_ns, now_ns - CONTAINER_WITHIN_NS)
         for error in polled.failed.values():
             print(f"nodescope: not seen: {error}", file=sys.stderr)
         happenings = [*recent, *polled.happenings, *_recorded(args, now_ns)]

@@ -34,7 +34,6 @@ from nodescope.wall_time import format_moment, parse_moment_ns
 
 if TYPE_CHECKING:
     from nodescope.analysis.filter import Filter
-    from nodescope.diagnosis.case import Case
     from nodescope.exchange.glance import Glance
     from nodescope.pictures.terminal import Terminal
     from nodescope.recording.recording import Recording
@@ -292,19 +291,16 @@ def open_view(args: argparse.Namespace, *, history: bool = False) -> OpenedView:
     )
 
 
-def open_moment(args: argparse.Namespace) -> tuple[Case, int]:
-    """The recording, to be asked for what was known at `--at`."""
-    from nodescope.diagnosis.case import Case
+def open_moment(args: argparse.Namespace) -> tuple[Recording, int]:
+    """Open the recording, to be asked for what was known at `--at`."""
     from nodescope.recording.recording import Recording
-    from nodescope.recording.window import Window
 
     path = options.archive_path(args)
     recording = Recording.open(path)
     if not recording.parts:
         status = options.status_command(args)
         raise ArchiveError(path, "nothing is recorded in it", hint=f"see `{status}`")
-    at_ns = parse_time_ns(args.at, recording.extent, time.time_ns())
-    return Case(recording, Window(at_ns, at_ns + 1)), at_ns
+    return recording, parse_time_ns(args.at, recording.extent, time.time_ns())
 
 
 def open_glance(args: argparse.Namespace, path: Path) -> tuple[OpenedView, Glance]:

@@ -11,8 +11,8 @@ from nodescope.cli import options
 from nodescope.quantities import HOUR_NS, MINUTE_NS, SECOND_NS
 
 if TYPE_CHECKING:
+    from nodescope.judgement.cgroup_churn import Churn
     from nodescope.judgement.zombie_history import History
-    from nodescope.judgement.zombie_makers import Maker
     from nodescope.judgement.zombie_report import Report
     from nodescope.sources.cgroups.watch import Heard
     from nodescope.sources.memory_cgroups.hierarchy import MemoryHierarchy
@@ -78,7 +78,7 @@ def add_parser(commands: options.Commands) -> None:
     parser.add_argument(
         "--at",
         metavar="WHEN",
-        help="as a recording had them at this moment, without a verdict; not this system now",
+        help="as a recording had them at this moment; nothing of this system now",
     )
     options.add_archive(parser)
     parser.add_argument(
@@ -122,31 +122,29 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _show_recorded(args: argparse.Namespace) -> int:
-    """What a recording had at a moment; nothing of this system is looked at."""
+    """Judge what a recording had at a moment; nothing of this system is looked at."""
     from nodescope.cli.window import open_moment
-    from nodescope.diagnosis.report.recorded_facts import (
-        read_recorded_zombies,
-        render_recorded_zombies,
-    )
     from nodescope.errors import UsageError
+    from nodescope.judgement.zombie_report import Report, assess_recorded
+    from nodescope.pictures.zombies import render_report, report_document
 
     if args.trend or args.watch is not None or args.files is not None or args.pages is not None:
         raise UsageError(
             "--at shows what was recorded; --watch, --files, --pages and --trend look at now",
             hint="leave one of them out",
         )
-    case, at_ns = open_moment(args)
-    found = read_recorded_zombies(case, at_ns)
-    if found is None:
+    recording, at_ns = open_moment(args)
+    report = assess_recorded(recording, at_ns)
+    if not isinstance(report, Report):
         raise UsageError(
             f"no memory cgroups were recorded up to {args.at!r}",
             hint=f"see `{options.status_command(args)}` for what was",
         )
     if args.json:
-        options.print_json(found)
+        options.print_json(report_document(report))
     else:
-        print(render_recorded_zombies(found, all_parents=args.parents))
-    return 0
+        print(render_report(report, all_parents=args.parents))
+    return _EXIT_CODES[report.verdict.level]
 
 
 def _history(args: argparse.Namespace) -> History | None:
@@ -163,21 +161,26 @@ def _history(args: argparse.Namespace) -> History | None:
 
 def _watch(
     hierarchy: MemoryHierarchy, duration_ns: int
-) -> tuple[Heard, list[Maker], dict[str, int]]:
-    from nodescope.judgement.zombie_makers import Makers, count_unreleased
+) -> tuple[Heard, list[Churn], dict[str, int]]:
+    from nodescope.judgement.cgroup_churn import conclude, count_unreleased
+    from nodescope.judgement.churn_ledger import ChurnLedger, choose_memory
     from nodescope.sources.cgroups.watch import GRACE_NS, listen
 
-    makers = Makers(v2=hierarchy.is_v2)
-    heard = listen(hierarchy.places, duration_ns / SECOND_NS, makers.take)
-    told = makers.tell(heard.end_ns + GRACE_NS, GRACE_NS)
-    return heard, told, count_unreleased(told, heard)
+    ledger = ChurnLedger(grace_ns=GRACE_NS)
+    heard = listen(
+        hierarchy.places,
+        duration_ns / SECOND_NS,
+        lambda events: ledger.take(choose_memory(events, v2=hierarchy.is_v2)),
+    )
+    makers = conclude(ledger.tell(heard.end_ns + GRACE_NS), heard)
+    return heard, makers, count_unreleased(makers)
 
 
 def _search(report: Report, hierarchy: MemoryHierarchy, folders: list[Path], limit_ns: int) -> None:
     from nodescope.sources.memory_cgroups.pins import find_pinning_files
 
     report.search = find_pinning_files(
-        hierarchy, report.look.parents, folders, limit_ns / SECOND_NS
+        hierarchy, report.reading.parents, folders, limit_ns / SECOND_NS
     )
 
 

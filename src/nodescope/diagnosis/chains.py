@@ -8,11 +8,10 @@ nothing is invented.
 from __future__ import annotations
 
 import math
-from collections import Counter
 from dataclasses import replace
 
 from nodescope.analysis.compare import Change, Comparison
-from nodescope.diagnosis.case import Case, Held
+from nodescope.diagnosis.case import Case
 from nodescope.diagnosis.evidence_views import view_cores, view_flame, view_top
 from nodescope.diagnosis.finding import Chain, Link, Root, RuledOut, exclude_each_other
 from nodescope.diagnosis.links.baseline import change_of, compare_before, describe_change, rose
@@ -20,18 +19,16 @@ from nodescope.diagnosis.links.kernel_work import add_mechanism
 from nodescope.diagnosis.links.origins import find_origins
 from nodescope.diagnosis.links.owners import find_owner
 from nodescope.diagnosis.links.reported import add_core, add_report, node_average
-from nodescope.diagnosis.links.states import (
-    pressure_link,
-    read_zombies,
-    zombie_link,
-)
+from nodescope.diagnosis.links.states import FEW_ZOMBIES, pressure_link, zombie_link
 from nodescope.diagnosis.proposals import is_blamed, propose
 from nodescope.diagnosis.rules.mechanism import mechanism_named
 from nodescope.diagnosis.rules.suspects import ZOMBIES
 from nodescope.diagnosis.story import Story
 from nodescope.diagnosis.symptoms.incidents import Incident
 from nodescope.diagnosis.symptoms.moments import Standing
-from nodescope.quantities import SECOND_NS
+from nodescope.judgement.core_occupants import MOST_OF_IT
+from nodescope.judgement.pegged_cores import PeggedCore
+from nodescope.judgement.zombie_reading import ZombieReading, read_zombies
 from nodescope.recording.window import Window
 from nodescope.records.action import TargetName, with_names
 from nodescope.records.view import Span, View
@@ -133,23 +130,19 @@ def _task_link(case: Case, story: Story, found: Comparison | None) -> bool:
     """Who was on the core, against who usually is."""
     held = story.held
     assert held is not None
-    window = Window(held.from_ns, held.to_ns)
-    stacks = case.stacks(window, held.cpu)
-    total = sum(each.samples for each in stacks)
-    if not total:
+    by = case.commands_on(held.window, held.cpu)
+    main = by.find_main()
+    if main is None:
         story.lacks(
             "samples", f"nobody knows who was on core {held.cpu}",
             "see why no samples were taken", View("doctor"),
         )  # fmt: skip
         return False
-    by: Counter[str] = Counter()
-    for each in stacks:
-        by[each.comm] += each.samples
-    comm, samples = by.most_common(1)[0]
-    share = samples / total
-    if share < 0.5:
+    comm, _, share = main
+    if share < MOST_OF_IT:
+        several = ", ".join(name for name, _ in by.samples.most_common(4))
         story.lacks(
-            "one process", f"core {held.cpu} was shared by many: {', '.join(list(by)[:4])}",
+            "one process", f"core {held.cpu} was shared by many: {several}",
             show=view_flame(held),
         )  # fmt: skip
         return False
@@ -185,7 +178,7 @@ def _surprise(change: Change) -> float:
 # -- a moment ----------------------------------------------------------------
 
 
-def _standing_link(case: Case, standing: Standing, held: Held) -> Link:
+def _standing_link(case: Case, standing: Standing, held: PeggedCore) -> Link:
     """A core that did no harm that was reported: worth less than one that did."""
     if standing.found is None:
         said = f"{held.share:.0%} in the kernel for {held.seconds:.0f} s"
@@ -234,21 +227,21 @@ def _with_state(case: Case, story: Story) -> list[Chain]:
             if pressure.subject.startswith("/"):
                 return _chain(case, story, Root("cgroup", pressure.subject))
         return _to_owner(case, story)
-    zombies = read_zombies(case, held.to_ns)
-    if zombies is None:
+    zombies = read_zombies(case.recording, held.to_ns)
+    if not isinstance(zombies, ZombieReading) or not zombies.tracked:
         story.lacks(
             "memory cgroups", "how many cgroups were walked is not known",
             "record with the observer `memory_cgroups`",
         )  # fmt: skip
         return _chain(case, story)
-    if not zombies.many:
-        return _without_zombies(case, story, zombies.dying)
-    state = zombie_link(zombies)
+    dying = zombies.likely_dying or 0
+    if dying < FEW_ZOMBIES:
+        return _without_zombies(case, story, dying)
+    state = zombie_link(zombies, held.to_ns)
     # They grow: a picture of the hours around it ends at another number.
-    counted = f"{state.statement} (at {format_time_of_day(zombies.at_ns)})"
+    counted = f"{state.statement} (at {format_time_of_day(held.to_ns)})"
     story.links.append(replace(state, statement=counted))
-    uptime_s = _uptime(case, held.to_ns)
-    origins, innocent = find_origins(case, held.to_ns, zombies.dying, uptime_s)
+    origins, innocent = find_origins(case, held.to_ns, zombies)
     story.ruled_out += innocent
     for table in ("dying_parents", "cgroup_churn", "units", "containers"):
         if not case.observed(table):
@@ -285,11 +278,3 @@ def _without_zombies(case: Case, story: Story, dying: int) -> list[Chain]:
              last.refute)
     )  # fmt: skip
     return _with_state(case, story)
-
-
-def _uptime(case: Case, at_ns: int) -> float | None:
-    """How long the node had been up: the monotonic clock starts with it."""
-    for segment in case.recording.overlapping(Window(at_ns - SECOND_NS, at_ns)):
-        start = segment.description.start
-        return (start.monotonic_ns + at_ns - start.wall_ns) / SECOND_NS
-    return None

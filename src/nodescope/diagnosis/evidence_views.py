@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nodescope.diagnosis.case import Held
+from nodescope.judgement.pegged_cores import PeggedCore
 from nodescope.quantities import SECOND_NS
 from nodescope.records.sample_filter import SampleFilter
 from nodescope.records.view import Span, View
@@ -10,17 +10,17 @@ from nodescope.records.view import Span, View
 _BEFORE_NS = 5 * SECOND_NS  # of a hold: how the core was until then
 
 
-def view_top(held: Held, by: str) -> View:
+def view_top(held: PeggedCore, by: str) -> View:
     """Return what ran most on a core while it was held."""
     return View("top", _span(held), _samples(held), by=by)
 
 
-def view_flame(held: Held) -> View:
+def view_flame(held: PeggedCore) -> View:
     """Return the stacks of a core while it was held."""
     return View("flame", _span(held), _samples(held))
 
 
-def view_kernel_flame(held: Held) -> View:
+def view_kernel_flame(held: PeggedCore) -> View:
     """Return the kernel's stacks of a core while it was held."""
     kernel = SampleFilter(cpus=frozenset([held.cpu]), mode="kernel")
     return View("flame", _span(held), kernel)
@@ -31,9 +31,9 @@ def view_cores(from_ns: int, to_ns: int) -> View:
     return View("cores", Span(from_ns - _BEFORE_NS, to_ns))
 
 
-def _span(held: Held) -> Span:
+def _span(held: PeggedCore) -> Span:
     return Span(held.from_ns, held.to_ns)
 
 
-def _samples(held: Held) -> SampleFilter:
+def _samples(held: PeggedCore) -> SampleFilter:
     return SampleFilter(cpus=frozenset([held.cpu]))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from nodescope.diagnosis.case import Held
 from nodescope.diagnosis.finding import Link, Missing, RuledOut
 from nodescope.diagnosis.rules.mechanism import Mechanism
+from nodescope.judgement.pegged_cores import PeggedCore
 from nodescope.records.view import View
 
 
@@ -15,7 +15,7 @@ class Story:
     """What an incident's chains are made of, as far as it goes."""
 
     links: list[Link] = field(default_factory=list)
-    held: Held | None = None
+    held: PeggedCore | None = None
     comm: str | None = None
     mechanism: Mechanism | None = None
     missing: list[Missing] = field(default_factory=list)

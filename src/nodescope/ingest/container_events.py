@@ -65,7 +65,7 @@ def loop_event(loop: ContainerLoop, time_ns: int) -> Event:
     """Return the event of a container that was found to loop."""
     details = ContainerLoopDetails(
         runtime=loop.runtime,
-        starts=loop.starts,
+        starts=loop.times,
         ids=loop.ids,
         failures=loop.failures,
         exit_statuses=loop.exit_statuses,
@@ -74,7 +74,7 @@ def loop_event(loop: ContainerLoop, time_ns: int) -> Event:
         cgroup_parent=loop.cgroup_parent,
     )
     message = f"began to loop: {loop.describe()}"
-    return Event(time_ns, "container_loop", loop.subject, message, details=details)
+    return Event(time_ns, "container_loop", loop.name, message, details=details)
 
 
 def _details(

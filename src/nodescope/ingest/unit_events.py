@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from nodescope.judgement.unit_loops import UnitLoops
 from nodescope.records.event import Event
 from nodescope.records.event_details import UnitLinesDetails, UnitRunDetails
 from nodescope.sources.systemd.happenings import UnitHappening, parse_message
 from nodescope.sources.systemd.journal import JournalMessage
-from nodescope.sources.systemd.lives import Lives
 
 # The fields of an entry by which systemd reports what happened to a unit.
 UNIT_FIELDS = (
@@ -32,7 +32,7 @@ class UnitEvents:
     """Makes events of the entries of one journal, given in their order."""
 
     def __init__(self) -> None:
-        self._lives = Lives()
+        self._loops = UnitLoops()
 
     def take(self, time_ns: int, fields: Mapping[str, str]) -> list[Event]:
         """Return the events of an entry that is `CHOSEN`; none if it reports nothing new."""
@@ -40,7 +40,7 @@ class UnitEvents:
         happening = parse_message(JournalMessage(time_us, time_us, "", dict(fields)))
         if happening is None:
             return []
-        return [unit_event(each) for each in self._lives.take([happening])]
+        return [unit_event(each) for each in self._loops.take([happening])]
 
 
 def unit_lines_event(

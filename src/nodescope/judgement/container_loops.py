@@ -12,31 +12,28 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from nodescope.judgement.loops import (
+    CONTAINER_WITHIN_NS,
+    Loop,
+    decide_container,
+    mean_period_ns,
+)
 from nodescope.quantities import MINUTE_NS
 from nodescope.sources.containers.container import Container, ContainerHappening, HappeningKind
 
-LOOK_BACK_NS = 30 * MINUTE_NS  # the kubelet waits up to five minutes between restarts
-CALM_NS = 10 * MINUTE_NS  # a loop that rested so long, and three of its rounds, is over
-LEAST_STARTS = 3
-LEAST_STARTS_WELL = 6  # of runs that all ended well: a job that is run again is no loop yet
 STOPPED = (0, 130, 137, 143)  # ended well, or by somebody's wish: INT, KILL, TERM
 _KEPT = 256  # starts of one subject
 _MAX_SUBJECTS = 4096
 _MADE_UP = re.compile(r"[a-z]+_[a-z]+\d?")  # docker's names: adjective_surname
 
 
-@dataclass(frozen=True, slots=True)
-class ContainerLoop:
-    """One subject that loops."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContainerLoop(Loop):
+    """A container that loops; `name` is what stays the same."""
 
-    subject: str
-    by_image: bool  # the subject is an image: its containers have no names of their own
+    by_image: bool  # the name is an image's: its containers have no names of their own
     runtime: str
-    starts: int
     ids: int
-    first_ns: int
-    last_ns: int
-    failures: int
     exit_statuses: tuple[int, ...]  # the different ones seen, in order of size
     longest_ran_ns: int | None
     cgroup_parent: str | None
@@ -44,23 +41,18 @@ class ContainerLoop:
     @property
     def per_minute(self) -> float | None:
         """Starts per minute; None where all were at one moment."""
-        span = self.last_ns - self.first_ns
-        return None if span <= 0 else (self.starts - 1) * MINUTE_NS / span
+        span = (self.last_ns or 0) - (self.since_ns or 0)
+        return None if span <= 0 else (self.times - 1) * MINUTE_NS / span
 
     @property
     def new_ids(self) -> bool:
         """Whether it is made anew rather than restarted."""
         return self.ids > 1
 
-    def lasts(self, wall_ns: int) -> bool:
-        """Whether it goes on at that time, as far as can be told."""
-        round_ns = (self.last_ns - self.first_ns) // (self.starts - 1)
-        return wall_ns - self.last_ns < max(3 * round_ns, CALM_NS)
-
     def describe(self) -> str:
         """The loop in words."""
         how = f"{self.ids} ids under one {'image' if self.by_image else 'name'}"
-        said = [f"{self.starts} starts", how if self.new_ids else "restarted under one id"]
+        said = [f"{self.times} starts", how if self.new_ids else "restarted under one id"]
         if self.per_minute is not None:
             said.append(f"{self.per_minute:.1f} per minute")
         if self.exit_statuses:
@@ -97,7 +89,7 @@ class LoopWatch:
             loop = self._find(key, happening.wall_ns)
             if loop is None or happening.kind is not HappeningKind.STARTED:
                 continue
-            if happening.wall_ns - self._told.get(key, -LOOK_BACK_NS) >= LOOK_BACK_NS:
+            if happening.wall_ns - self._told.get(key, -CONTAINER_WITHIN_NS) >= CONTAINER_WITHIN_NS:
                 begun = begun or loop
             self._told[key] = happening.wall_ns
         return begun
@@ -124,7 +116,7 @@ class LoopWatch:
 
     def _forget(self, wall_ns: int) -> None:
         """Drop what has been quiet for long, or everything if nothing was."""
-        since = wall_ns - LOOK_BACK_NS
+        since = wall_ns - CONTAINER_WITHIN_NS
         self._tracks = {
             key: track
             for key, track in self._tracks.items()
@@ -136,28 +128,31 @@ class LoopWatch:
 
     def _find(self, key: tuple[str, str], wall_ns: int) -> ContainerLoop | None:
         track = self._tracks[key]
-        since = wall_ns - LOOK_BACK_NS
+        since = wall_ns - CONTAINER_WITHIN_NS
         starts = [start for start in track.starts if since <= start[0] <= wall_ns]
-        if len(starts) < LEAST_STARTS:
-            return None
-        by_image = key[0] == "image"
-        if by_image and len({name for _, _, name in starts}) < LEAST_STARTS:
-            return None
         ends = [end for end in track.ends if since <= end[0]]
         codes = [code for _, code, _ in ends if code is not None]
         failures = sum(code not in STOPPED for code in codes)
-        restarted = track.restarted_ns is not None and track.restarted_ns >= since
-        if not (restarted or failures >= 2 or len(starts) >= LEAST_STARTS_WELL):
+        by_image = key[0] == "image"
+        if not decide_container(
+            len(starts),
+            names=len({name for _, _, name in starts}) if by_image else None,
+            restarted=track.restarted_ns is not None and track.restarted_ns >= since,
+            failures=failures,
+        ):
             return None
         return ContainerLoop(
-            subject=key[1],
+            kind="container",
+            name=key[1],
+            times=len(starts),
+            since_ns=starts[0][0],
+            last_ns=starts[-1][0],
+            period_ns=mean_period_ns([start[0] for start in starts]),
+            failures=failures,
+            ends=tuple(f"exit code {code}" for code in sorted(set(codes))),
             by_image=by_image,
             runtime=track.runtime,
-            starts=len(starts),
             ids=len({identifier for _, identifier, _ in starts}),
-            first_ns=starts[0][0],
-            last_ns=starts[-1][0],
-            failures=failures,
             exit_statuses=tuple(sorted(set(codes))),
             longest_ran_ns=max((ran for _, _, ran in ends if ran is not None), default=None),
             cgroup_parent=track.parent,

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from nodescope.judgement.container_loops import LOOK_BACK_NS, STOPPED, ContainerLoop, find_loops
+from nodescope.judgement.container_loops import STOPPED, ContainerLoop, find_loops
+from nodescope.judgement.loops import CONTAINER_WITHIN_NS, decide_by_counter
 from nodescope.quantities import MINUTE_NS, SECOND_NS, format_duration
 from nodescope.recording.recording import Recording
 from nodescope.recording.window import Window
@@ -16,7 +17,6 @@ from nodescope.records.event_details import ContainerDetails, ContainerExitDetai
 from nodescope.sources.containers.container import Container, ContainerHappening, HappeningKind
 
 STEADY_NS = 10 * MINUTE_NS  # a run this long is a success of its kind
-_RESTARTS = 3
 _KINDS = {
     "container_started": HappeningKind.STARTED,
     "container_restart": HappeningKind.STARTED,
@@ -37,7 +37,7 @@ class ContainerVerdict:
 
 def read_happenings(recording: Recording, wall_ns: int) -> list[ContainerHappening]:
     """What a recording has of containers, from the time that counts for loops."""
-    return happenings_of(recording.events(Window(wall_ns - LOOK_BACK_NS, wall_ns + 1)))
+    return happenings_of(recording.events(Window(wall_ns - CONTAINER_WITHIN_NS, wall_ns + 1)))
 
 
 def happenings_of(events: Iterable[Event]) -> list[ContainerHappening]:
@@ -71,7 +71,7 @@ def audit_containers(
     """One verdict at most for each name: from what there is now, and what happened before."""
     happenings = _once(happenings)
     loops = [loop for loop in find_loops(happenings, wall_ns) if loop.lasts(wall_ns)]
-    verdicts = {loop.subject: _looping(loop, containers, wall_ns) for loop in loops}
+    verdicts = {loop.name: _looping(loop, containers, wall_ns) for loop in loops}
     in_loops = {name for loop in loops for name in _names_of(loop, happenings)}
     by_name: dict[str, list[Container]] = defaultdict(list)
     for container in containers:
@@ -108,8 +108,8 @@ _SAME_NS = 50_000_000  # the same moment told twice, through two clocks
 
 def _names_of(loop: ContainerLoop, happenings: Sequence[ContainerHappening]) -> set[str]:
     if not loop.by_image:
-        return {loop.subject}
-    return {each.container.subject for each in happenings if each.container.image == loop.subject}
+        return {loop.name}
+    return {each.container.subject for each in happenings if each.container.image == loop.name}
 
 
 def _looping(
@@ -118,15 +118,15 @@ def _looping(
     ages = [
         wall_ns - each.started_wall_ns
         for each in containers
-        if each.running and each.started_wall_ns is not None and each.subject == loop.subject
+        if each.running and each.started_wall_ns is not None and each.subject == loop.name
     ]
     youngest = max(0, min(ages)) if ages else None
-    reason = f"{loop.describe()}, the last{_ago(wall_ns - loop.last_ns)}"
+    reason = f"{loop.describe()}, the last{_ago(wall_ns - (loop.last_ns or 0))}"
     if youngest is not None:
         reason += f"; the one that runs is {format_duration(youngest)} old"
     evidence = {
         "runtime": loop.runtime,
-        "starts": loop.starts,
+        "starts": loop.times,
         "ids": loop.ids,
         "per_minute": None if loop.per_minute is None else round(loop.per_minute, 2),
         "exit_statuses": list(loop.exit_statuses),
@@ -136,7 +136,7 @@ def _looping(
         "cgroup_parent": loop.cgroup_parent,
         "last_start_ns": loop.last_ns,
     }
-    return ContainerVerdict(loop.subject, "looping", reason, evidence)
+    return ContainerVerdict(loop.name, "looping", reason, evidence)
 
 
 def _judge(
@@ -168,11 +168,13 @@ def _judge(
 
 def _restarts_now(container: Container, wall_ns: int) -> bool:
     """Whether the runtime's own counter says that it loops, without anything having been seen."""
-    if (container.restarts or 0) < _RESTARTS:
-        return False
     started = container.started_wall_ns
-    recent = started is not None and wall_ns - started < LOOK_BACK_NS
-    return container.state == "restarting" or (recent and container.state in ("running", None))
+    recent = started is not None and wall_ns - started < CONTAINER_WITHIN_NS
+    return decide_by_counter(
+        container.restarts,
+        waits=container.state == "restarting",
+        just_started=recent and container.state in ("running", None),
+    )
 
 
 def _evidence(container: Container) -> dict[str, Any]:

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from nodescope.judgement.loops import LINES_WITHIN_NS, Loop, decide_child, is_often
 from nodescope.judgement.verdict import AuditFinding
-from nodescope.quantities import format_duration
+from nodescope.quantities import SECOND_NS, format_duration
 from nodescope.sources.processes.exits import TaskExit
 from nodescope.sources.systemd.unit_processes import Insides, Process, UnitInside
 
@@ -21,12 +23,9 @@ if TYPE_CHECKING:  # the recorder judges by this module, too, and need not hold 
     from nodescope.sources.systemd.journal import JournalMessage
     from nodescope.sources.systemd.survey import Survey
 
-_TIMES = 3
-_LIVED_US = 2_000_000
 _LEAST_US = 3_000_000
 _YOUNG_US = 60_000_000
 _TOGETHER_US = 2_000_000
-_LINES_US = 3_600_000_000
 _STOPPED = (1, 2, 13, 15)  # HUP, INT, PIPE and TERM: somebody wanted that end
 # Commands whose exit code is an answer, and commands that only wait.
 _ANSWERS = frozenset(
@@ -37,8 +36,8 @@ _ANSWERS = frozenset(
 )  # fmt: skip
 _ANSWER_PREFIXES = ("check_", "iptables-", "xtables-")  # of monitoring: 1 and 2 by protocol
 _WAITS = frozenset(("sleep", "timeout", "inotifywait", "flock", "tail", "journalctl"))
-# They run what others want: that loops there is told of containers, and a login that
-# fails is no loop of the server's.
+# Container runtimes and login servers: their children belong to other owners and are
+# reported there.
 FOR_OTHERS = frozenset(
     f"{name}.service"
     for name in ("docker", "containerd", "kubelet", "crio", "cri-docker", "k3s", "rke2-agent",
@@ -74,68 +73,118 @@ def is_settled(insides: Insides) -> bool:
     )
 
 
-def audit_inside(
-    inside: UnitInside | None,
-    insides: Insides,
-    lines: Sequence[JournalMessage],
-    now_us: int,
-    unit: str,
-) -> AuditFinding | None:
-    """A finding, if something loops inside this unit."""
-    if unit in FOR_OTHERS:
-        return None
-    said = _lines_about_ends(lines, now_us)
-    evidence: dict[str, Any] = {}
-    if len(said) >= _TIMES:
-        evidence |= {"journal_lines": len(said), "last_line": said[-1]}
-    found = None if inside is None else _from_processes(inside, insides)
-    if found is not None:
-        reason, more = found
-        return AuditFinding(unit, "hidden_loop", reason, more | evidence)
-    if evidence:
-        reason = f"is active, but logged {len(said)} times in the last hour: {said[-1]}"
-        return AuditFinding(unit, "hidden_loop", reason, evidence)
-    return None
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChildLoop(Loop):
+    """A child that fails, or is started anew, again and again inside a unit that runs on."""
+
+    watched_ns: int  # for how long was looked
+    command: str | None = None
+    longest_ran_s: float | None = None
+    end_counts: Mapping[str, int] = field(default_factory=dict)  # by how they ended
+    main: str | None = None  # command of the unit's own process
+    main_age_s: float | None = None
+    why_no_exits: str | None = None  # where only new processes are seen, not how they end
+    cgroup: str | None = None  # of the unit: another systemd may have one of that name
+    reported_ns: int | None = None  # when a recorder reported it
+
+    def describe(self) -> str:
+        """Return the loop in words, of its unit."""
+        watched = format_duration(self.watched_ns)
+        if self.why_no_exits is not None:
+            how = f"was a new process {self.times} times in {watched}"
+        else:
+            how = f"ended {self.times} times in {watched} ({', '.join(self.ends)})"
+        return f"is active, but its child {self.name} {how}"
+
+    @property
+    def evidence(self) -> dict[str, Any]:
+        """What the verdict shows and the recorder's event keeps."""
+        watched_s = self.watched_ns / SECOND_NS
+        if self.why_no_exits is not None:
+            return {
+                "command": self.command,
+                "new_processes": self.times,
+                "watched_s": watched_s,
+                "exits": f"not seen: {self.why_no_exits}",
+            }
+        return {
+            "child": self.name,
+            "command": self.command,
+            "failed_ends": self.times,
+            "ends": dict(self.end_counts),
+            "longest_ran_s": self.longest_ran_s,
+            "watched_s": watched_s,
+            "main": self.main,
+            "main_age_s": self.main_age_s,
+        }
 
 
-def _from_processes(inside: UnitInside, insides: Insides) -> tuple[str, dict[str, Any]] | None:
+@dataclass(frozen=True, slots=True)
+class LoggedEnds:
+    """What a unit logs itself: that something it started ended with an error, so often."""
+
+    times: int
+    last_line: str
+    over_ns: int = LINES_WITHIN_NS
+
+    def describe(self) -> str:
+        """Return that in words, of its unit."""
+        over = "the last hour"
+        if self.over_ns != LINES_WITHIN_NS:
+            over = format_duration(self.over_ns)
+        return f"is active, but logged {self.times} times in {over}: {self.last_line}"
+
+
+class HiddenFacts(NamedTuple):
+    """What may show a loop inside a unit that runs."""
+
+    child: ChildLoop | None
+    logged: LoggedEnds | None
+
+
+def find_child_loop(inside: UnitInside, insides: Insides) -> ChildLoop | None:
+    """Return the loop inside a unit, if one was seen."""
+    watched_ns = insides.watched_us * 1000
     failing = _failing(inside)
-    main = inside.main
-    watched = format_duration(insides.watched_us * 1000)
     if failing is not None:
         ends = Counter(_describe_end(each) for each in failing)
-        comm = failing[0].comm
-        evidence = {
-            "child": comm,
-            "command": _command_of(inside, comm),
-            "failed_ends": len(failing),
-            "ends": dict(ends),
-            "longest_ran_s": max(each.lasted_us for each in failing) / 1e6,
-            "watched_s": insides.watched_us / 1e6,
-            "main": None if main is None else main.command,
-            "main_age_s": None if main is None else (insides.until_us - main.started_us) / 1e6,
-        }
-        shown = ", ".join(ends)
-        return (
-            f"is active, but its child {comm} ended {len(failing)} times in {watched} ({shown})",
-            evidence,
-        )
-    if insides.sees_exits:
-        return None
-    again = _started_again(inside)
+        comm, main = failing[0].comm, inside.main
+        return ChildLoop(
+            kind="child", name=comm, inside=inside.unit, times=len(failing),
+            failures=len(failing), period_ns=watched_ns // len(failing), ends=tuple(ends),
+            watched_ns=watched_ns, command=_command_of(inside, comm),
+            longest_ran_s=max(each.lasted_us for each in failing) / 1e6, end_counts=dict(ends),
+            main=None if main is None else main.command,
+            main_age_s=None if main is None else (insides.until_us - main.started_us) / 1e6,
+        )  # fmt: skip
+    again = None if insides.sees_exits else _started_again(inside)
     if again is None:
         return None
-    evidence = {
-        "command": again[0].command,
-        "new_processes": len(again),
-        "watched_s": insides.watched_us / 1e6,
-        "exits": f"not seen: {insides.why_no_exits}",
-    }
-    reason = (
-        f"is active, but its child {again[0].comm} was a new process {len(again)} times "
-        f"in {watched}"
-    )
-    return reason, evidence
+    return ChildLoop(
+        kind="child", name=again[0].comm, inside=inside.unit, times=len(again),
+        period_ns=watched_ns // len(again), watched_ns=watched_ns, command=again[0].command,
+        why_no_exits=insides.why_no_exits,
+    )  # fmt: skip
+
+
+def find_logged_ends(lines: Sequence[JournalMessage], now_us: int) -> LoggedEnds | None:
+    """Return what a unit logged of failed ends in the last hour, if it did so often enough."""
+    said = _lines_about_ends(lines, now_us)
+    return LoggedEnds(len(said), said[-1]) if is_often(len(said)) else None
+
+
+def judge_hidden_loop(unit: str, facts: HiddenFacts) -> AuditFinding | None:
+    """Return a finding, if something loops inside a unit that runs: by its child or its lines."""
+    child, logged = facts
+    if unit in FOR_OTHERS or (child is None and logged is None):
+        return None
+    evidence: dict[str, Any] = {} if child is None else child.evidence
+    if logged is not None:
+        evidence |= {"journal_lines": logged.times, "last_line": logged.last_line}
+    if child is not None:
+        return AuditFinding(unit, "hidden_loop", child.describe(), evidence)
+    assert logged is not None
+    return AuditFinding(unit, "hidden_loop", logged.describe(), evidence)
 
 
 def _failing(inside: UnitInside) -> list[TaskExit] | None:
@@ -145,9 +194,7 @@ def _failing(inside: UnitInside) -> list[TaskExit] | None:
         if is_failure(each):
             by_comm[each.comm].append(each)
     worst = max(by_comm.values(), key=len, default=[])
-    # a child that lived for a while was no passing helper: of such ends, two are enough
-    lived = len(worst) > 1 and all(each.lasted_us >= _LIVED_US for each in worst)
-    return worst if lived or len(worst) >= _TIMES else None
+    return worst if decide_child([each.lasted_us * 1000 for each in worst]) else None
 
 
 def is_failure(each: TaskExit) -> bool:
@@ -169,7 +216,7 @@ def _started_again(inside: UnitInside) -> list[Process] | None:
             families[process.parent, process.command].append(process)
     for family in sorted(families.values(), key=len, reverse=True):
         alive = [process for process in family if process.pid in inside.running]
-        if len(family) >= _TIMES and len(alive) <= 1:
+        if is_often(len(family)) and len(alive) <= 1:
             return family
     return None
 
@@ -190,7 +237,7 @@ def _lines_about_ends(lines: Sequence[JournalMessage], now_us: int) -> list[str]
     said = []
     for line in lines:
         text = line.fields.get("MESSAGE", "")[:1000]
-        if now_us - line.time_us > _LINES_US:
+        if (now_us - line.time_us) * 1000 > LINES_WITHIN_NS:
             continue
         if tells_of_failure(text) or _RETRIES.search(text):
             said.append(text[:200])

@@ -9,9 +9,11 @@ nothing runs: there the distribution's own and what other packages need is left 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from nodescope.judgement.verdict import AuditFinding
+from nodescope.records.node import UnitRow
 from nodescope.sources.systemd.survey import Survey
 from nodescope.sources.systemd.unit import Unit
 from nodescope.sources.systemd.unit_processes import UnitInside
@@ -23,7 +25,7 @@ def asked_by_default(unit: Unit) -> str | None:
     """The default that has a unit started, where nothing else asks for it; None: something may."""
     if unit.suffix != "service" or unit.bus_name or unit.type == "dbus" or unit.terminal:
         return None
-    if unit.configured or unit.package_needed:
+    if unit.configured or unit.package_needed or unit.dependants is None:
         return None
     if any(not _is_own(name, unit) for name in (*unit.dependants, *unit.wanted_by)):
         return None
@@ -34,6 +36,24 @@ def asked_by_default(unit: Unit) -> str | None:
     if unit.enabled and unit.vendor == "vendor" and unit.preset == "enabled":
         return "the presets' default"
     return None
+
+
+def is_enabled_by_preset(unit: UnitRow, units: Iterable[UnitRow]) -> bool:
+    """Decide whether a default enabled a recorded unit, and not somebody here.
+
+    What the administrator wrote he wanted. And without any preset file systemd says
+    `enabled` of every unit: only where it says otherwise of some does a preset speak.
+    """
+    whose = (unit.vendor or "").split(" ")[0]
+    enabled = unit.file_state in ("enabled", "enabled-runtime") and unit.preset == "enabled"
+    there = any(each.preset == "disabled" for each in units)
+    return enabled and there and whose in ("vendor", "package", "image")
+
+
+def is_asked_by_preset_alone(unit: UnitRow, units: Iterable[UnitRow]) -> bool:
+    """Decide whether nothing but a default and targets ask for a recorded unit."""
+    targets = all(each.endswith(".target") for each in (unit.wanted_by or "").split())
+    return targets and is_enabled_by_preset(unit, units)
 
 
 def _is_own(dependant: str, unit: Unit) -> bool:

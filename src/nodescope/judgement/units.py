@@ -6,17 +6,24 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from nodescope.judgement.unit_insides import audit_inside
+from nodescope.judgement.loops import JUST_STARTED_NS, decide_by_counter, mean_period_ns
+from nodescope.judgement.unit_insides import (
+    HiddenFacts,
+    find_child_loop,
+    find_logged_ends,
+    judge_hidden_loop,
+)
+from nodescope.judgement.unit_loops import UNIT_WITHIN_US, find_unit_loop
 from nodescope.judgement.unit_use import asked_by_default, find_unused
 from nodescope.judgement.verdict import AuditFinding
-from nodescope.quantities import format_duration
-from nodescope.sources.systemd.lives import LOOP_RESTARTS, LOOP_WITHIN_US, Life
+from nodescope.quantities import SECOND_NS, format_duration
+from nodescope.sources.systemd.lives import Life
 from nodescope.sources.systemd.survey import Survey
 from nodescope.sources.systemd.unit import Unit
 from nodescope.sources.systemd.unit_processes import Insides, UnitInside
 from nodescope.sources.systemd.why_not_started import find_cycle
 
-_JUST_US = 60_000_000
+_JUST_US = JUST_STARTED_NS // 1000
 _STARTING_US = 600_000_000
 _WAITING_US = 30_000_000
 _OF_MACHINES = frozenset(
@@ -29,27 +36,42 @@ _MADE_BY_KERNEL = ("/dev/", "/proc/", "/sys/")
 _HELD = ("condition:", "assert:", "dependency:", "cycle_deleted")
 
 
-def audit_units(survey: Survey, insides: Insides) -> list[AuditFinding]:
-    """What is wrong with units; healthy ones are not named."""
+def audit_units(
+    survey: Survey, insides: Insides, hidden: Mapping[str, HiddenFacts] | None = None
+) -> list[AuditFinding]:
+    """Return what is wrong with units; healthy ones are not named.
+
+    `hidden` is what a recording has of loops inside units, in place of `insides`.
+    """
     findings = []
     for unit in survey.units.values():
-        finding = _audit(unit, survey, insides)
+        facts = _hidden_facts(unit, survey, insides) if hidden is None else hidden.get(unit.name)
+        finding = _audit(unit, survey, insides.of.get(unit.name), facts)
         if finding is not None:
             findings.append(finding)
     return findings
 
 
-def _audit(unit: Unit, survey: Survey, insides: Insides) -> AuditFinding | None:
+def _hidden_facts(unit: Unit, survey: Survey, insides: Insides) -> HiddenFacts:
+    inside = insides.of.get(unit.name)
+    return HiddenFacts(
+        None if inside is None else find_child_loop(inside, insides),
+        find_logged_ends(survey.lines.get(unit.name, ()), survey.now_us),
+    )
+
+
+def _audit(
+    unit: Unit, survey: Survey, inside: UnitInside | None, hidden: HiddenFacts | None
+) -> AuditFinding | None:
     life = survey.lives.of.get(unit.name)
     if unit.load in ("masked", "not-found") and unit.active in (None, "inactive") and not life:
         return None
     if unit.suffix != "service":
         return _failed(unit, life) if unit.active == "failed" else None
-    inside = insides.of.get(unit.name)
     wrong = (
         _looping(unit, life, survey.now_us)
         or _failed(unit, life)
-        or _hidden(unit, inside, survey, insides)
+        or _hidden(unit, hidden)
         or _still_starting(unit, life, survey.now_us)
     )
     if wrong is not None:
@@ -80,19 +102,19 @@ def _looping(unit: Unit, life: Life | None, now_us: int) -> AuditFinding | None:
         return None  # systemd gave up: it fails
     if life is not None and life.stopped:
         return None  # it looped until somebody had it stopped
-    told = life is not None and unit.restarts != 0 and life.is_looping(now_us)
+    loop = find_unit_loop(life, now_us) if life is not None and unit.restarts != 0 else None
     since = unit.active_since_us
     just = unit.active == "active" and since is not None and now_us - since < _JUST_US
-    seen = (count or 0) >= LOOP_RESTARTS and (waits or (life is None and just))
-    if not told and not seen:
+    counted = decide_by_counter(count, waits=waits, just_started=life is None and just)
+    if loop is None and not counted:
         return None
     evidence = _evidence(unit, life) | {"restarts": count}
     if life is not None and life.restarted_us:
-        recent = [time for time in life.restarted_us if now_us - time < LOOP_WITHIN_US]
+        recent = [time * 1000 for time in life.restarted_us if now_us - time < UNIT_WITHIN_US]
         evidence["restarts_in_10_min"] = len(recent)
-        if len(recent) > 1:
-            each = (recent[-1] - recent[0]) / (len(recent) - 1)
-            evidence["every_s"] = round(each / 1e6, 2)
+        period_ns = mean_period_ns(recent)
+        if period_ns is not None:
+            evidence["every_s"] = round(period_ns / SECOND_NS, 2)
     every = evidence.get("every_s")
     pace = "" if every is None else f", every {every:g} s"
     reason = f"restarted {count} times{pace}; its last run {_end(evidence)}"
@@ -117,13 +139,10 @@ def _failed(unit: Unit, life: Life | None) -> AuditFinding | None:
     return AuditFinding(unit.name, "failing", f"failed{how}: {_end(evidence)}", evidence)
 
 
-def _hidden(
-    unit: Unit, inside: UnitInside | None, survey: Survey, insides: Insides
-) -> AuditFinding | None:
-    if unit.active != "active":
+def _hidden(unit: Unit, facts: HiddenFacts | None) -> AuditFinding | None:
+    if unit.active != "active" or facts is None:
         return None
-    lines = survey.lines.get(unit.name, ())
-    return audit_inside(inside, insides, lines, survey.now_us, unit.name)
+    return judge_hidden_loop(unit.name, facts)
 
 
 def _still_starting(unit: Unit, life: Life | None, now_us: int) -> AuditFinding | None:

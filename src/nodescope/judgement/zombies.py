@@ -43,6 +43,7 @@ class ZombieVerdict:
     critical_at: int
     walks: bool  # reading statistics visits every cgroup on this kernel
     overhead_bytes: int | None  # kernel memory of the dying ones, roughly
+    not_judged: tuple[str, ...] = ()  # what was not known, so that it could not make it worse
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,17 +61,24 @@ def judge(
     dying: int | None,
     tracked: int | None,
     walk_ns: int | None,
-    possible_cpus: int,
+    possible_cpus: int | None,
     memory_bytes: int | None,
 ) -> ZombieVerdict:
-    """Hold the numbers against the thresholds."""
+    """Hold the numbers against the thresholds; what is None is not judged, and named."""
+    unknown = (
+        (walk_ns is None, "what reading statistics costs"),
+        (possible_cpus is None or memory_bytes is None, "what share of memory they take"),
+    )
+    not_judged = tuple(what for missing, what in unknown if missing)
     walks = is_walking(walk_ns, tracked)
     critical_at = CRITICAL_WALKED if walks else CRITICAL
     if dying is None:
         reason = "only a part of the hierarchy is mounted here: dying ones cannot be counted"
-        return ZombieVerdict("unknown", (reason,), WARN, critical_at, walks, None)
-    overhead = dying * (_SLAB_BYTES + _PER_CPU_BYTES * possible_cpus)
-    share = overhead / memory_bytes if memory_bytes else 0.0
+        return ZombieVerdict("unknown", (reason,), WARN, critical_at, walks, None, not_judged)
+    overhead = None
+    if possible_cpus is not None:
+        overhead = dying * (_SLAB_BYTES + _PER_CPU_BYTES * possible_cpus)
+    share = overhead / memory_bytes if overhead and memory_bytes else 0.0
     slow = walk_ns if walks and walk_ns is not None else 0
     checks = (
         (dying, WARN, critical_at, f"{dying:,} dying"),
@@ -84,7 +92,7 @@ def judge(
             levels.append("critical" if value >= critical else "warn")
             reasons.append(reason)
     level: Level = max(levels, key=("healthy", "warn", "critical").index)
-    return ZombieVerdict(level, tuple(reasons), WARN, critical_at, walks, overhead)
+    return ZombieVerdict(level, tuple(reasons), WARN, critical_at, walks, overhead, not_judged)
 
 
 def is_walking(walk_ns: int | None, tracked: int | None) -> bool:

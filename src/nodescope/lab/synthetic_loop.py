@@ -23,11 +23,11 @@ from nodescope.ingest.container_events import (
     started_event,
 )
 from nodescope.ingest.unit_events import unit_lines_event
+from nodescope.judgement.churn_ledger import ChurnLedger
 from nodescope.judgement.container_loops import find_loops
 from nodescope.quantities import SECOND_NS
 from nodescope.records.event import Event
 from nodescope.sources.cgroups.churn import ChurnEvent, Kind
-from nodescope.sources.cgroups.churn_ledger import ChurnLedger
 from nodescope.sources.containers.container import Container, ContainerHappening, HappeningKind
 
 RAN_S = 3
@@ -150,9 +150,8 @@ class SyntheticLoop:
         for second in range(start, stop, TOLD_S):
             self._ledger.take(self._churned(second - TOLD_S, second))
             at = self._at(second)
-            for told in self._ledger.tell(at, whole=second == start):
-                columns = {name: getattr(told, name) for name in told.__slots__}
-                rows.append({"time_ns": at, "way": "tracepoints", **columns})
+            told = self._ledger.tell(at, whole=second == start)
+            rows += [each.as_row(at, "tracepoints").as_dict() for each in told]
         return rows
 
     def _churned(self, start: int, stop: int) -> Iterator[ChurnEvent]:

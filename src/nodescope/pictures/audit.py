@@ -3,13 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nodescope.judgement.verdict import VERDICTS, AuditVerdict
+from nodescope.pictures.text import visible
+from nodescope.wall_time import format_moment
+
+if TYPE_CHECKING:
+    from nodescope.judgement.recorded_audit import RecordedAudit
+    from nodescope.records.node import UnitRow
 
 
-def render_findings(findings: Sequence[AuditVerdict]) -> str:
-    """A paragraph for each verdict, the worst first."""
+def render_findings(
+    findings: Sequence[AuditVerdict], not_observed: Sequence[str] | None = None
+) -> str:
+    """Return a paragraph for each verdict, the worst first.
+
+    `not_observed` is what a recording does not have; None: this is a live node.
+    """
+    if not_observed is not None:
+        said = render_findings(findings) if findings else "nothing that was recorded is wrong"
+        missing = f"\n\nNot recorded: {'; '.join(not_observed)}." if not_observed else ""
+        return f"{said}{missing}"
     if not findings:
         return "nothing fails, loops, is held back or runs for nobody"
     lines: list[str] = []
@@ -49,3 +64,59 @@ def findings_document(findings: Sequence[AuditVerdict]) -> list[dict[str, Any]]:
         }
         for each in findings
     ]
+
+
+# -- recorded units ------------------------------------------------------------------
+
+
+def render_units(units: Sequence[UnitRow]) -> str:
+    """Return a paragraph for each recorded unit; what was not recorded is left out."""
+    return "\n".join(line for unit in units for line in _unit(unit))
+
+
+def _unit(unit: UnitRow) -> list[str]:
+    state = " ".join(
+        part for part in (unit.active, f"({unit.sub})" if unit.sub else None) if part is not None
+    )
+    counts = ", ".join(
+        f"{name} {value:,}"
+        for name in ("starts", "failures", "successes", "restarts")
+        if (value := getattr(unit, name)) is not None
+    )
+    why = unit.why_not_started
+    facts = (
+        f"as recorded at {format_moment(unit.time_ns)}",
+        state and f"state: {state}",
+        unit.result and f"last result: {unit.result}",
+        counts and f"since boot: {counts}",
+        _origin(unit),
+        why and why != "started" and f"not started: {why}",
+        unit.cgroup and f"cgroup: {unit.cgroup}",
+    )
+    return [f"unit {visible(unit.unit)}", *(f"  {visible(fact, 4096)}" for fact in facts if fact)]
+
+
+def _origin(unit: UnitRow) -> str:
+    facts = (
+        unit.file_state,
+        unit.preset and f"preset: {unit.preset}",
+        unit.vendor and f"from {unit.vendor}",
+        unit.wanted_by and f"wanted by {unit.wanted_by}",
+    )
+    return "; ".join(fact for fact in facts if fact)
+
+
+def recorded_document(audit: RecordedAudit, units: Sequence[UnitRow]) -> dict[str, Any]:
+    """Return the document of `--at --json`, with the facts of the units asked for."""
+    return {
+        "at": format_moment(audit.at_ns),
+        "findings": findings_document(audit.findings),
+        "units": [_unit_document(unit) for unit in units],
+        "not_observed": list(audit.not_observed),
+    }
+
+
+def _unit_document(unit: UnitRow) -> dict[str, Any]:
+    facts = {name: value for name, value in unit.as_dict().items() if value is not None}
+    del facts["time_ns"]
+    return {"at": format_moment(unit.time_ns), **facts}

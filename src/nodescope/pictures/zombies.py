@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from nodescope.pictures.text import columns_of, fit_end, pad, visible
 from nodescope.quantities import MINUTE_NS, format_bytes, format_count, format_duration
+from nodescope.wall_time import format_moment
 
 if TYPE_CHECKING:
-    from nodescope.judgement.zombie_makers import Maker
+    from nodescope.judgement.cgroup_churn import Churn
     from nodescope.judgement.zombie_report import Report
     from nodescope.judgement.zombies import Advice
     from nodescope.sources.memory_cgroups.parents import Parent
@@ -39,12 +40,13 @@ def render_report(report: Report, *, all_parents: bool = False) -> str:
         _files(report),
         _pages(report),
         _advice(report),
+        _not_observed(report),
     ]
     return "\n\n".join("\n".join(lines) for lines in sections if lines)
 
 
 def _headline(report: Report) -> str:
-    verdict, count = report.verdict, report.look.count
+    verdict, count = report.verdict, report.reading
     if count.dying is None:
         return f"UNKNOWN: {verdict.reasons[0]}"
     number = format_count(count.dying, "dying memory cgroup")
@@ -58,14 +60,19 @@ def _headline(report: Report) -> str:
 
 
 def _numbers(report: Report) -> list[str]:
-    look, count = report.look, report.look.count
-    unknown = "not known"
-    tracked = unknown if count.tracked is None else f"{count.tracked:,}"
-    dying = unknown if count.dying is None else f"{count.dying:,}"
+    count = report.reading
+    tracked, seen, dying = (
+        "not known" if number is None else f"{number:,}"
+        for number in (count.tracked, count.visible, count.dying)
+    )
     version = {"v1": "cgroup v1", "v2": "cgroup v2", "hybrid": "hybrid, memory on cgroup v1"}
-    where = f"{version[count.version]}, {look.hierarchy.mount}"
+    where = version.get(count.version, count.version)
+    if count.mount is not None:
+        where += f", {count.mount}"
+    if count.read_ns is not None:
+        where += f", as recorded at {format_moment(count.read_ns)}"
     return [
-        f"tracked {tracked}, visible {count.visible:,}, dying {dying}   ({where})",
+        f"tracked {tracked}, visible {seen}, dying {dying}   ({where})",
         f"trend   {_trend(report)}",
         f"cost    {_cost(report)}",
     ]
@@ -86,8 +93,8 @@ def _trend(report: Report) -> str:
     if report.nature != "unknown":
         meanings = {"leak": "a leak", "cache": "ordinary cache: it falls by itself"}
         parts.append(meanings[report.nature])
-    if report.per_hour_since_boot is not None and report.look.uptime_ns:
-        uptime = format_duration(report.look.uptime_ns)
+    if report.per_hour_since_boot is not None and report.reading.uptime_ns:
+        uptime = format_duration(report.reading.uptime_ns)
         average = _rate(report.per_hour_since_boot)
         parts.append(f"on average {average} per hour since boot ({uptime})")
     return "; ".join(parts)
@@ -99,7 +106,7 @@ def _rate(number: float) -> str:
 
 def _cost(report: Report) -> str:
     parts = []
-    walk, verdict = report.look.walk, report.verdict
+    walk, verdict = report.reading.walk, report.verdict
     if walk is not None:
         name = walk.file.rpartition("/")[2]
         kind = (
@@ -109,14 +116,14 @@ def _cost(report: Report) -> str:
         )
         parts.append(f"{name} took {format_duration(walk.took_ns)}: {kind}")
     if verdict.overhead_bytes:
-        memory = report.look.memory_bytes
+        memory = report.reading.memory_bytes
         share = f" ({verdict.overhead_bytes / memory:.1%} of memory)" if memory else ""
         parts.append(f"≈ {format_bytes(verdict.overhead_bytes)} of kernel memory{share}")
-    return "; ".join(parts) or "nothing"
+    return "; ".join(parts) or ("not recorded" if report.not_observed else "nothing")
 
 
 def _parents(report: Report, every: bool) -> list[str]:
-    parents = report.look.parents
+    parents = report.reading.parents
     if not parents:
         return []
     shown = parents if every else parents[:_FEW]
@@ -160,32 +167,46 @@ def _makers(report: Report) -> list[str]:
         return []
     leaving = [maker for maker in report.makers if maker.unreleased]
     if not report.makers:
-        return [f"In {heard.seconds:g} s nobody made or removed a memory cgroup."]
-    lines = [f"Who made cgroups in {heard.seconds:g} s:"]
+        return [f"In {_heard_for(report)} nobody made or removed a memory cgroup."]
+    lines = [f"Who made cgroups in {_heard_for(report)}:"]
     if heard.way == "scan":
         lines[0] += " (without tracepoints: makers and releases are not known)"
     shown = (leaving or report.makers)[:_MANY]
     lines += [f"  {_maker(maker, heard.seconds)}" for maker in shown]
-    if not leaving and heard.way == "tracepoints":
+    settled = all(maker.settled >= maker.removed for maker in report.makers)
+    if not leaving and settled and heard.way == "tracepoints":
         lines.append("  None of them was left behind: what was removed was released.")
     if heard.lost:
         lines.append(f"  {heard.lost:,} events came too fast and were lost.")
     return lines
 
 
-def _maker(maker: Maker, seconds: float) -> str:
-    who = visible(maker.comm) if maker.comm else "unknown"
+def _heard_for(report: Report) -> str:
+    """How long was listened, or how much of the hour before was recorded."""
+    assert report.heard is not None
+    if report.reading.read_ns is None:
+        return f"{report.heard.seconds:g} s"
+    return f"the {format_duration(round(report.heard.seconds * 1e9))} before"
+
+
+def _maker(maker: Churn, seconds: float) -> str:
+    who = visible(maker.maker) if maker.maker else "unknown"
     if len(maker.pids) == 1:
         who += f" (pid {next(iter(maker.pids))})"
     elif maker.pids:
         who += f" ({len(maker.pids)} processes)"
     where = visible(f"{maker.parent.rstrip('/')}/{maker.pattern}")
     rate = max(maker.made, maker.removed) * 60 / seconds if seconds else 0.0
-    ran = ", ".join(visible(name) for name, _ in maker.ran.most_common(3))
-    text = (
-        f"{who} makes {where}: {rate:,.0f} per minute, "
-        f"{maker.unreleased:,} of {maker.removed:,} removed still held"
-    )
+    ran = ", ".join(visible(name) for name, _ in maker.ran[:3])
+    text = f"{who} makes {where}: {rate:,.0f} per minute, "
+    if maker.unreleased is None:
+        text += f"{maker.removed:,} removed"
+    elif not maker.unreleased and not maker.settled:
+        text += f"{maker.removed:,} removed, too lately to know whether they are released"
+    elif maker.unreleased <= maker.settled:
+        text += f"{maker.unreleased:,} of {maker.settled:,} removed still held"
+    else:  # also of the time before
+        text += f"{maker.removed:,} removed, {maker.unreleased:,} still held in all"
     return f"{text}; ran {ran}" if ran else text
 
 
@@ -262,6 +283,11 @@ def _advice(report: Report) -> list[str]:
     return lines
 
 
+def _not_observed(report: Report) -> list[str]:
+    """What the verdict does not rest on, since it was not recorded."""
+    return [f"Not recorded: {', '.join(report.not_observed)}."] if report.not_observed else []
+
+
 def _sentence(advice: Advice) -> str:
     where = f"{visible(advice.parent)}: " if advice.parent else ""
     command = f":  {visible(advice.command)}" if advice.command else ""
@@ -273,21 +299,21 @@ def _sentence(advice: Advice) -> str:
 
 def report_document(report: Report) -> dict[str, Any]:
     """The document of `--json`."""
-    look, count, verdict = report.look, report.look.count, report.verdict
+    count, verdict = report.reading, report.verdict
     document: dict[str, Any] = {
         "version": count.version,
         "tracked": count.tracked,
         "visible": count.visible,
         "dying": count.dying,
-        "parents": [_parent_document(parent) for parent in look.parents],
+        "parents": [_parent_document(parent) for parent in count.parents],
         "verdict": verdict.level,
         "reasons": list(verdict.reasons),
         "thresholds": {"warn": verdict.warn_at, "critical": verdict.critical_at},
-        "mount": look.hierarchy.mount,
-        "whole": look.hierarchy.whole,
+        "mount": count.mount,
+        "whole": count.whole,
         "trend": _trend_document(report),
-        "walk": None if look.walk is None else {
-            "file": look.walk.file, "took_ns": look.walk.took_ns, "walks": verdict.walks,
+        "walk": None if count.walk is None else {
+            "file": count.walk.file, "took_ns": count.walk.took_ns, "walks": verdict.walks,
         },
         "overhead_bytes": verdict.overhead_bytes,
         "advice": [
@@ -296,6 +322,8 @@ def report_document(report: Report) -> dict[str, Any]:
             for each in report.advice
         ],
     }  # fmt: skip
+    if count.read_ns is not None:
+        document |= {"at": format_moment(count.read_ns), "not_observed": list(report.not_observed)}
     if report.heard is not None:
         document["watch"] = _watch_document(report)
     if report.search is not None:
@@ -346,12 +374,12 @@ def _watch_document(report: Report) -> Mapping[str, Any]:
             {
                 "parent": each.parent,
                 "pattern": each.pattern,
-                "maker": each.comm,
+                "maker": each.maker,
                 "pids": sorted(each.pids),
                 "made": each.made,
                 "removed": each.removed,
-                "unreleased": each.unreleased if heard.way == "tracepoints" else None,
-                "ran": dict(each.ran.most_common(5)),
+                "unreleased": each.unreleased,
+                "ran": dict(each.ran[:5]),
                 "example": each.example,
             }
             for each in report.makers

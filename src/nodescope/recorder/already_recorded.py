@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from nodescope.archive.reader import Archive, Segment
 from nodescope.errors import ArchiveError
+from nodescope.judgement.loops import is_often
 from nodescope.records.details import DeclaredDetails, parse_details
 from nodescope.records.event import details_of_kind
 from nodescope.records.event_details import KernelLineDetails, ZombieDetails
@@ -141,8 +142,8 @@ def _last_crossing(segment: Segment) -> _Crossing | None:
     return max(crossings, default=None)
 
 
-def read_told_loops(archive: Path, boot_id: str, since_ns: int, restarts: int) -> set[str]:
-    """Units that were told to loop since then, or restarted so often that they still did."""
+def read_told_loops(archive: Path, boot_id: str, since_ns: int) -> set[str]:
+    """Return units reported to loop since then, or restarted so often that they still did."""
     told: set[str] = set()
     again: Counter[str] = Counter()
     for segment in _segments_of(archive, boot_id, since_ns):
@@ -153,7 +154,7 @@ def read_told_loops(archive: Path, boot_id: str, since_ns: int, restarts: int) -
                 told.add(row["subject"])
             elif row["kind"] == "unit_restart":
                 again[row["subject"]] += 1
-    return told | {unit for unit, count in again.items() if count >= restarts}
+    return told | {unit for unit, count in again.items() if is_often(count)}
 
 
 def _segments_of(archive: Path, boot_id: str, since_ns: int = 0) -> Iterator[Segment]:

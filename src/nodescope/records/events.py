@@ -131,7 +131,7 @@ _KINDS = (
     EventKind("oom_kill", "the kernel killed a task for want of memory",
               OomKillDetails, serious=True),
     # the node
-    EventKind("core_held", "one core was in the kernel for three seconds or more",
+    EventKind("core_held", "one core was pegged: in the kernel for three seconds",
               PeggedCoreDetails, serious=True, rank=130),
     EventKind("core_starved", "a core that serves packets made no progress",
               StarvedCoreDetails, serious=True, rank=120, lag=_PACKETS),

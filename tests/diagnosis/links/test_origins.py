@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.diagnosis.made_node import NOW, SLICE, Node, churn, ends, said_by, unit
 
-from nodescope.diagnosis.finding import Link, Root
+from nodescope.diagnosis.finding import Link, Root, RuledOut
 from nodescope.diagnosis.links.origins import Origin, find_origins
 from nodescope.quantities import SECOND_NS
 from nodescope.records.node import CgroupChurnRow, ContainerRow
@@ -26,8 +26,12 @@ _UNITS = (unit(_LEAKY, failures=9050), unit(_INNOCENT, failures=8000))
 _LOOPS = (*ends(_LEAKY, 150), *ends(_INNOCENT, 2))
 
 
+def _ask(node: Node) -> tuple[list[Origin], list[RuledOut]]:
+    return find_origins(node, NOW, node.zombies(9100, 540_000.0))
+
+
 def _find(node: Node, dying: int = 9100, uptime_s: float = 540_000.0) -> list[Origin]:
-    return find_origins(node, NOW, dying, uptime_s)[0]
+    return find_origins(node, NOW, node.zombies(dying, uptime_s))[0]
 
 
 def _said(origin: Origin) -> str:
@@ -93,7 +97,7 @@ def test_what_was_removed_and_stays_is_of_the_hour_although_the_count_runs_on() 
 
 def test_the_one_whose_cgroups_stay_is_named_and_the_other_ruled_out() -> None:
     rows = [churn(_LEAKY, 24, 24), churn(_INNOCENT, 1800, 0)]
-    origins, ruled_out = find_origins(Node(_LOOPS, _UNITS, rows), NOW, 9100, 540_000.0)
+    origins, ruled_out = _ask(Node(_LOOPS, _UNITS, rows))
     assert [origin.root.name for origin in origins] == [_LEAKY]
     assert "most of what stays was made by systemd as slow-leaker.service" in _said(origins[0])
     assert "where 24 of 24 of its own stayed" in _said(origins[0])
@@ -118,7 +122,7 @@ def test_the_one_whose_cgroups_stay_is_named_and_the_other_ruled_out() -> None:
     ids=["nobody looked", "directories were compared", "none is old enough"],
 )
 def test_those_that_cannot_be_told_apart_are_told_as_such(rows: list[CgroupChurnRow]) -> None:
-    origins, ruled_out = find_origins(Node(_LOOPS, _UNITS, rows), NOW, 9100, 540_000.0)
+    origins, ruled_out = _ask(Node(_LOOPS, _UNITS, rows))
     assert ruled_out == []
     assert {origin.root.name for origin in origins} == {_LEAKY, _INNOCENT}
     one, other = origins
@@ -145,7 +149,7 @@ def test_a_pattern_that_two_share_tells_nothing_of_either() -> None:
     ]  # fmt: skip
     events = [*ends("web", 60, "container_exit"), *ends("db", 60, "container_exit")]
     node = Node(events, [], [churn("docker-*.scope", 60, 60)], containers)
-    origins, ruled_out = find_origins(node, NOW, 9100, 540_000.0)
+    origins, ruled_out = _ask(node)
     assert {origin.root.name for origin in origins} == {"web", "db"}
     assert len({origin.score for origin in origins}) == 1
     assert ruled_out == []
@@ -154,7 +158,7 @@ def test_a_pattern_that_two_share_tells_nothing_of_either() -> None:
 def test_a_cgroup_that_lingers_makes_nobody_guilty() -> None:
     """One of thousands stays for a while: the other is named by what it leaves."""
     rows = [churn(_LEAKY, 24, 24), churn(_INNOCENT, 1800, 1)]
-    origins, ruled_out = find_origins(Node(_LOOPS, _UNITS, rows), NOW, 9100, 540_000.0)
+    origins, ruled_out = _ask(Node(_LOOPS, _UNITS, rows))
     assert [origin.root.name for origin in origins] == [_LEAKY, _INNOCENT]
     assert _source(origins[0]).probability > 0.9
     assert _source(origins[1]).probability < 0.1
@@ -171,7 +175,7 @@ def test_what_stays_of_nobody_who_loops_is_told_first() -> None:
 
 def test_one_that_is_innocent_in_the_only_place_leaves_the_place() -> None:
     node = Node(ends(_INNOCENT, 2), [_UNITS[1]], [churn(_INNOCENT, 1800, 0)])
-    (origin,), (innocent,) = find_origins(node, NOW, 9100, 540_000.0)
+    (origin,), (innocent,) = _ask(node)
     assert origin.root == Root("cgroup", SLICE)
     assert _INNOCENT in innocent.statement
 
@@ -230,5 +234,5 @@ def test_of_many_that_are_innocent_those_that_end_most_are_named() -> None:
     names = [f"{letter}.service" for letter in "abcdef"]
     events = [end for at, name in enumerate(names) for end in ends(name, 20 + at)]
     node = Node(events, [unit(name) for name in names], [churn(name, 60, 0) for name in names])
-    _, ruled_out = find_origins(node, NOW, 9100, 540_000.0)
+    _, ruled_out = _ask(node)
     assert [each.name for each in ruled_out] == [f"unit {name}" for name in names[:3]]

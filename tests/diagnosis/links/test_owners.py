@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
-from nodescope.diagnosis.case import Case, Held
+from nodescope.diagnosis.case import Case
 from nodescope.diagnosis.links.owners import find_owner, why_link
 from nodescope.diagnosis.story import Story
+from nodescope.judgement.core_occupants import Occupants
+from nodescope.judgement.pegged_cores import PeggedCore
 from nodescope.recording.memory import recording_of
 from nodescope.recording.window import Window
 from nodescope.records.node import CgroupNameRow, UnitRow
@@ -30,21 +32,21 @@ class _Recorded(Case):
         super().__init__(recording_of([*rows, _UNIT, _OTHER]), Window(0, 10))
         self._counts = Counter(cgroups)
 
-    def cgroups(self, window: Window, cpu: int, comm: str) -> Counter[str]:
+    def cgroups_on(self, window: Window, cpu: int, comm: str) -> Occupants[str]:
         assert (window, cpu, comm) == (Window(2, 8), 1, "make")
-        return self._counts
+        return Occupants(self._counts)
 
 
 def _ask(cgroups: dict[str, int], names: dict[str, dict[str, Any]]) -> tuple[str, str] | None:
     story = Story()
-    story.held, story.comm = Held(1, 2, 8, 0.99), "make"
+    story.held, story.comm = PeggedCore(1, 2, 8, 0.99), "make"
     found = find_owner(_Recorded(cgroups, names), story)
     return None if found is None else (found[1].kind, found[1].name)
 
 
 def test_a_unit_is_named_with_why_it_is_there() -> None:
     story = Story()
-    story.held, story.comm = Held(1, 2, 8, 0.99), "make"
+    story.held, story.comm = PeggedCore(1, 2, 8, 0.99), "make"
     found = find_owner(
         _Recorded({f"{_BUILDER}/jobs": 90, "/": 10}, {_BUILDER: {"unit": "builder.service"}}), story
     )

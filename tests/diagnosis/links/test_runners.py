@@ -33,7 +33,7 @@ def _origin(
         [churn("*", 40, 40, **{"parent": parent, "maker": "runc", "maker_pid": 4242, **made})],
         [container], place=parent,
     )  # fmt: skip
-    return find_origins(node, NOW, 9100, 180_000.0)[0][0]
+    return find_origins(node, NOW, node.zombies(9100, 180_000.0))[0][0]
 
 
 def _why(origin: Origin) -> str:

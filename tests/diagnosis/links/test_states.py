@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from nodescope.diagnosis.case import Case
-from nodescope.diagnosis.links.states import read_zombies, rule_out_rises, zombie_link
+from nodescope.diagnosis.links.states import rule_out_rises, zombie_link
+from nodescope.judgement.zombie_reading import ZombieReading, read_zombies
 from nodescope.quantities import SECOND_NS
 from nodescope.recording.memory import recording_of
 from nodescope.recording.window import Window
@@ -73,10 +74,10 @@ def _counted(counts: dict[int, int]) -> Case:
 
 def test_zombies_are_those_of_the_moment_not_of_later() -> None:
     case = _counted({600: 68_439, 610: 68_440, 620: 68_444, 700: 69_000})
-    zombies = read_zombies(case, _START + 615 * SECOND_NS)
-    assert zombies is not None
+    zombies = read_zombies(case.recording, _START + 615 * SECOND_NS)
+    assert isinstance(zombies, ZombieReading)
     assert (zombies.tracked, zombies.visible, zombies.dying) == (68_680, 240, 68_440)
-    link = zombie_link(zombies)
+    link = zombie_link(zombies, _START + 615 * SECOND_NS)
     assert link.subject == "68,440 zombie memory cgroups"
     assert link.statement == (
         "the kernel tracks 68,680 memory cgroups, of which 240 exist: 68,440 were removed and "
@@ -85,6 +86,7 @@ def test_zombies_are_those_of_the_moment_not_of_later() -> None:
 
 
 def test_a_count_of_long_before_says_so() -> None:
-    zombies = read_zombies(_counted({0: 68_000}), _START + 600 * SECOND_NS)
-    assert zombies is not None
-    assert zombie_link(zombies).statement.endswith("still walked, as counted 10m before")
+    at_ns = _START + 600 * SECOND_NS
+    zombies = read_zombies(_counted({0: 68_000}).recording, at_ns)
+    assert isinstance(zombies, ZombieReading)
+    assert zombie_link(zombies, at_ns).statement.endswith("still walked, as counted 10m before")

@@ -58,11 +58,13 @@ def test_three_seconds_in_the_kernel_are_told_once_with_their_length(node: Node)
     assert node.events() == []
 
 
-def test_two_seconds_are_not(node: Node) -> None:
+def test_a_second_is_not_and_neither_is_a_core_that_others_get_much_of(node: Node) -> None:
     for _ in range(5):
         node.second(system=100)
-        node.second(system=100)
-        node.second(system=90, user=10)
+        node.second(system=75, user=25)
+    for _ in range(5):
+        node.second(system=85, user=15)
+    node.second(idle=100)
     assert node.events() == []
 
 
@@ -101,8 +103,7 @@ def test_an_end_of_the_recording_ends_it(node: Node) -> None:
 
 
 def test_a_hole_in_the_readings_begins_anew(node: Node) -> None:
-    for _ in range(2):
-        node.second(system=100)
+    node.second(system=100)
     node.watch.forget()
     for _ in range(2):
         node.second(system=100)

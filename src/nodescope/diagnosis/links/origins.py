@@ -10,52 +10,35 @@ place is worth, by what speaks for each.
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from nodescope.diagnosis.case import Case
+from nodescope.diagnosis.case import LOOKBACK_NS, Case
 from nodescope.diagnosis.finding import Link, Root, RuledOut
-from nodescope.diagnosis.links.churn import Churn, lies_in, read_churn
-from nodescope.diagnosis.links.loopers import (
-    LEAST_LOOPS,
-    Looper,
-    describe_before,
-    describe_ends,
-    find_loopers,
-)
+from nodescope.diagnosis.links.loops_in_words import describe_before, describe_ends
 from nodescope.diagnosis.links.owners import why_link
 from nodescope.diagnosis.links.runners import Runner, find_namesake, find_runner
-from nodescope.records.node import DyingParentRow, UnitRow
+from nodescope.judgement.cgroup_churn import Churn, add_up, merge_makers
+from nodescope.judgement.loops import LEAST_TIMES
+from nodescope.judgement.recorded_loops import (
+    END_KINDS,
+    HIDDEN_KINDS,
+    Looper,
+    find_recorded_loops,
+    reach_of,
+)
+from nodescope.judgement.zombie_parents import ZombieParent, find_zombie_parents
+from nodescope.judgement.zombie_reading import ZombieReading
+from nodescope.quantities import SECOND_NS
+from nodescope.recording.window import Window
+from nodescope.records.node import CgroupChurnRow, ContainerRow, UnitRow
 from nodescope.records.view import Moment, View, around
+from nodescope.sources.cgroups.name_pattern import lies_in
 
 MOST_PLACES = 5
 MOST_RULED_OUT = 3  # those that look worst; every timer's service may loop without harm
 LEAK = 1.5  # nats for cgroups of its own that stay, against it for those of others
 DECIDING = ("parent", "source")
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """A parent of cgroups that die and stay."""
-
-    path: str
-    dying: int | None
-    held_bytes: int
-    kinds: tuple[str, ...]
-    churned: tuple[Churn, ...]  # right below it, what leaves most behind first
-
-    @property
-    def removed(self) -> int:
-        return sum(each.removed for each in self.churned)
-
-    @property
-    def stayed(self) -> int:
-        return sum(each.stayed for each in self.churned)
-
-    @property
-    def unreleased(self) -> int:
-        return sum(each.unreleased or 0 for each in self.churned)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +60,7 @@ class Origin:
 class _Suspect:
     """Something that loops in a place, with what speaks for it."""
 
-    place: Place
+    place: ZombieParent
     looper: Looper
     own: tuple[Churn, ...]
     runner: Runner | None
@@ -93,7 +76,7 @@ class _Suspect:
     @property
     def loops(self) -> float:
         """What it is worth how often it ended."""
-        return min(2.0, math.log(self.looper.count / LEAST_LOOPS + 1))
+        return min(2.0, math.log(self.looper.count / LEAST_TIMES + 1))
 
     @property
     def cleared(self) -> bool:
@@ -103,12 +86,17 @@ class _Suspect:
 
 
 def find_origins(
-    case: Case, at_ns: int, dying: int, uptime_s: float | None
+    case: Case, at_ns: int, zombies: ZombieReading
 ) -> tuple[list[Origin], list[RuledOut]]:
     """Explanations of the zombies, the best first; and what loops beside them in innocence."""
-    churned = read_churn(case, at_ns)
-    places, loopers = find_places(case, at_ns, churned), find_loopers(case, at_ns)
+    hour = Window(at_ns - LOOKBACK_NS, at_ns + SECOND_NS)
+    churned = merge_makers(add_up(case.rows(CgroupChurnRow, hour), at_ns))
+    places = find_zombie_parents(zombies.parents, churned)
+    dying = zombies.likely_dying or 0
+    uptime_s = None if zombies.uptime_ns is None else zombies.uptime_ns / SECOND_NS
     units = case.state(UnitRow, at_ns)
+    events = case.events_of(*END_KINDS, *HIDDEN_KINDS, within=reach_of(at_ns))
+    loopers = find_recorded_loops(events, case.rows(ContainerRow, hour), units, at_ns)
     origins: list[Origin] = []
     cleared: list[_Suspect] = []
     for place in places[:MOST_PLACES]:
@@ -134,27 +122,7 @@ def find_origins(
 # -- places --------------------------------------------------------------------
 
 
-def find_places(case: Case, at_ns: int, churned: Sequence[Churn]) -> list[Place]:
-    """Parents with dying children, those with most first."""
-    dying: dict[str, int | None] = {}
-    held: Counter[str] = Counter()
-    kinds: dict[str, list[str]] = defaultdict(list)
-    for row in case.state(DyingParentRow, at_ns):
-        path = row.path
-        dying[path] = max(filter(None, (dying.get(path), row.dying)), default=None)
-        held[path] += row.held_bytes or 0
-        if row.kind and row.held_bytes:
-            kinds[path].append(row.kind)
-    places = []
-    for path in dying.keys() | {each.parent for each in churned}:
-        here = tuple(each for each in churned if each.parent == path)
-        place = Place(path, dying.get(path), held[path], tuple(kinds[path]), here)
-        if place.dying or place.held_bytes or place.unreleased:
-            places.append(place)
-    return sorted(places, key=lambda p: (-(p.dying or 0), -p.unreleased, -p.held_bytes, p.path))
-
-
-def _place_link(case: Case, at_ns: int, place: Place, dying: int) -> Link:
+def _place_link(case: Case, at_ns: int, place: ZombieParent, dying: int) -> Link:
     parts = []
     if place.dying:
         # cgroup v1 counts them only together: by parent it is an estimate.
@@ -179,7 +147,7 @@ def _place_link(case: Case, at_ns: int, place: Place, dying: int) -> Link:
     )  # fmt: skip
 
 
-def _place_alone(case: Case, at_ns: int, place: Place, dying: int) -> Origin:
+def _place_alone(case: Case, at_ns: int, place: ZombieParent, dying: int) -> Origin:
     return Origin((_place_link(case, at_ns, place, dying),), Root("cgroup", place.path), None)
 
 
@@ -188,7 +156,7 @@ def _place_alone(case: Case, at_ns: int, place: Place, dying: int) -> Origin:
 
 def _suspect(
     case: Case,
-    place: Place,
+    place: ZombieParent,
     looper: Looper,
     churned: Sequence[Churn],
     units: Sequence[UnitRow],
@@ -202,7 +170,7 @@ def _suspect(
     arithmetic, fit = _arithmetic(dying, uptime_s, looper, runner)
     stays, of_own = (sum(each.unreleased or 0 for each in some) for some in (there, own))
     # A cgroup or two that linger are no leak yet.
-    leak = LEAK * min(1.0, stays / LEAST_LOOPS) * (2 * of_own / stays - 1) if stays else 0.0
+    leak = LEAK * min(1.0, stays / LEAST_TIMES) * (2 * of_own / stays - 1) if stays else 0.0
     return _Suspect(place, looper, own, runner, arithmetic, leak + fit)
 
 
@@ -216,11 +184,11 @@ def _by_root(suspects: Sequence[_Suspect]) -> list[_Suspect]:
     return list(best.values())
 
 
-def _made_by_others(place: Place, suspects: Sequence[_Suspect]) -> bool:
+def _made_by_others(place: ZombieParent, suspects: Sequence[_Suspect]) -> bool:
     """Whether most of what is known to stay there is of nobody who loops."""
     owned = {each for suspect in suspects for each in suspect.own}
     others = sum(each.unreleased or 0 for each in place.churned if each not in owned)
-    return others >= LEAST_LOOPS and others > place.unreleased / 2
+    return others >= LEAST_TIMES and others > place.unreleased / 2
 
 
 def _strength(suspect: _Suspect, rivals: Sequence[_Suspect]) -> float:

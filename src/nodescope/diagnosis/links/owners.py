@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from nodescope.diagnosis.case import Case
 from nodescope.diagnosis.evidence_views import view_top
 from nodescope.diagnosis.finding import Link, Root
 from nodescope.diagnosis.story import Story
-from nodescope.recording.window import Window
+from nodescope.judgement.core_occupants import IN_ONE_CGROUP
+from nodescope.judgement.unit_use import is_asked_by_preset_alone, is_enabled_by_preset
 from nodescope.records.node import CgroupNameRow, UnitRow
 from nodescope.records.view import Moment, View
 from nodescope.sources.cgroups.owner_by_path import find_owner as read_path
-
-LEAST_SHARE = 0.8  # of the process's samples on that core, in one cgroup
 
 
 def find_owner(case: Case, story: Story) -> tuple[list[Link], Root] | None:
@@ -21,13 +20,12 @@ def find_owner(case: Case, story: Story) -> tuple[list[Link], Root] | None:
     held, comm = story.held, story.comm
     assert held is not None
     assert comm is not None
-    counts = case.cgroups(Window(held.from_ns, held.to_ns), held.cpu, comm)
-    if not counts:
+    main = case.cgroups_on(held.window, held.cpu, comm).find_main(IN_ONE_CGROUP)
+    if main is None:
         return None
-    path, samples = counts.most_common(1)[0]
-    share = samples / counts.total()
+    path, _, share = main
     row = _named(case, path, held.to_ns)
-    if row is None or share < LEAST_SHARE:
+    if row is None:
         return None
     root = _root(row)
     if root is None:
@@ -88,7 +86,7 @@ def why_link(
 
     `units` are all of the node: they show whether a preset says anything there.
     """
-    by_preset = _is_by_preset(unit, units)
+    by_preset = is_enabled_by_preset(unit, units)
     facts: list[str] = []
     if unit.file_state:
         by = " by the image's preset" if by_preset else ""
@@ -100,13 +98,13 @@ def why_link(
     if unit.successes == 0 and (unit.failures or 0) > 0:
         facts.append("never succeeded since boot")
     running = f", which runs {runs}" if runs else ""
-    targets = all(each.endswith(".target") for each in (unit.wanted_by or "").split())
+    alone = is_asked_by_preset_alone(unit, units)
     return Link(
         "why",
         unit.unit,
         f"{unit.unit}{running}: "
         + ("; ".join(facts) or "nothing is known of it")
-        + ("; nothing but a default asks for it" if by_preset and targets else ""),
+        + ("; nothing but a default asks for it" if alone else ""),
         2.5 if facts else 0.5,
         View("audit", Moment(at_ns), unit=unit.unit),
         f"something that needs {unit.unit}",
@@ -121,15 +119,3 @@ _FROM = {
     "runtime": "a program, until the next boot",
     "transient": "a program, while it runs",
 }
-
-
-def _is_by_preset(unit: UnitRow, units: Iterable[UnitRow]) -> bool:
-    """Whether a default enabled it, and not somebody here.
-
-    What the administrator wrote he wanted. And without any preset file systemd says
-    `enabled` of every unit: only where it says otherwise of some does a preset speak.
-    """
-    whose = (unit.vendor or "").split(" ")[0]
-    enabled = unit.file_state in ("enabled", "enabled-runtime") and unit.preset == "enabled"
-    there = any(each.preset == "disabled" for each in units)
-    return enabled and there and whose in ("vendor", "package", "image")

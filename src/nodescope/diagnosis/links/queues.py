@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from nodescope.diagnosis.case import Case, Held
+from nodescope.diagnosis.case import Case
 from nodescope.diagnosis.finding import Link, RuledOut, Symptom
 from nodescope.diagnosis.story import Story
 from nodescope.diagnosis.symptoms.incidents import NIC_KINDS, Incident
 from nodescope.errors import UsageError
+from nodescope.judgement.pegged_cores import PeggedCore
 from nodescope.quantities import parse_cpu_list
 from nodescope.records.event_details import NicDetails
 from nodescope.records.node import NicQueueRow
@@ -14,8 +15,8 @@ from nodescope.records.view import Moment, View
 
 
 def core_of_nic(
-    case: Case, story: Story, incident: Incident, nic: Symptom, held: list[Held]
-) -> Held | None:
+    case: Case, story: Story, incident: Incident, nic: Symptom, held: list[PeggedCore]
+) -> PeggedCore | None:
     """Among the held cores the one that serves the queue, by the best witness there is."""
     queues = (each.get(NicDetails).queue for each in incident.of(*NIC_KINDS))
     queue = next((each for each in queues if each is not None), None)

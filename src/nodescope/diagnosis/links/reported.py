@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from nodescope.diagnosis.case import Case, Held
+from nodescope.diagnosis.case import Case
 from nodescope.diagnosis.evidence_views import view_cores
 from nodescope.diagnosis.finding import Link, RuledOut, Symptom
 from nodescope.diagnosis.links.queues import core_of_nic
@@ -26,6 +26,7 @@ from nodescope.diagnosis.symptoms.lags import (
     since_free_s,
     told_ns,
 )
+from nodescope.judgement.pegged_cores import PEGGED_NS, TIED_NS, PeggedCore
 from nodescope.quantities import SECOND_NS
 from nodescope.recording.window import Window
 from nodescope.records.event_details import NicDetails
@@ -99,7 +100,7 @@ def add_core(case: Case, story: Story, incident: Incident, report: Symptom | Non
         )  # fmt: skip
         return False
     if report is None:
-        chosen = _longest(case.held_cores(_span(incident, EDGE_NS)), incident)
+        chosen = _longest(case.pegged_cores(_span(incident, EDGE_NS)), incident)
     else:
         chosen = _explaining(case, story, incident, report)
     if chosen is None:
@@ -127,18 +128,18 @@ def add_core(case: Case, story: Story, incident: Incident, report: Symptom | Non
     return True
 
 
-def _explaining(case: Case, story: Story, incident: Incident, report: Symptom) -> Held | None:
+def _explaining(case: Case, story: Story, incident: Incident, report: Symptom) -> PeggedCore | None:
     """The core that explains a report; those that were held too early or too late do not."""
     near = _span(incident, NEAR_NS)
     # Beside a report that a core is tied to, one whole reading is enough.
-    least = 3.0 if _by_time(incident, report) else 2.0
-    held = [each for each in case.held_cores(near, least) if explains(_window(each), report)]
+    least = PEGGED_NS if _by_time(incident, report) else TIED_NS
+    held = [each for each in case.pegged_cores(near, least) if explains(each.window, report)]
     if report.kind in NIC_KINDS:
         chosen = core_of_nic(case, story, incident, incident.of(*NIC_KINDS)[0], held)
     else:
         chosen = _longest(held, incident)
     if chosen is None:
-        story.ruled_out += _rule_out_by_time(case.held_cores(near), report)
+        story.ruled_out += _rule_out_by_time(case.pegged_cores(near), report)
     return chosen
 
 
@@ -149,11 +150,7 @@ def _span(incident: Incident, margin_ns: int) -> Window:
     return Window(min(times + starts) - margin_ns, max(times) + margin_ns)
 
 
-def _window(held: Held) -> Window:
-    return Window(held.from_ns, held.to_ns)
-
-
-def _longest(held: Sequence[Held], incident: Incident) -> Held | None:
+def _longest(held: Sequence[PeggedCore], incident: Incident) -> PeggedCore | None:
     """Of the cores that the incident names, or of all if it names none."""
     named = {each.cpu for each in incident.symptoms if each.cpu is not None}
     mine = [each for each in held if not named or each.cpu in named]
@@ -167,9 +164,9 @@ def _by_time(incident: Incident, report: Symptom | None) -> bool:
     return all(each.cpu is None for each in incident.symptoms if each.kind not in NOT_EVENTS)
 
 
-def _job_after(job: Symptom, held: Held) -> Link:
+def _job_after(job: Symptom, held: PeggedCore) -> Link:
     """A job that no event stands between and the core."""
-    free_s = since_free_s(_window(held), job)
+    free_s = since_free_s(held.window, job)
     when = f"while core {held.cpu} was held"
     if free_s > 0:
         when = f"{free_s:.0f} s after core {held.cpu} had been held"
@@ -177,7 +174,7 @@ def _job_after(job: Symptom, held: Held) -> Link:
     return _job_link(job, f"{when}; {ONLY_TIME}", JOB_BY_TIME, refute)
 
 
-def _against_patience(report: Symptom, held: Held) -> str:
+def _against_patience(report: Symptom, held: PeggedCore) -> str:
     """How long the queue had waited, against how long its driver does."""
     waited_s = (min(held.to_ns, told_ns(report)) - held.from_ns) / SECOND_NS
     patience = patience_s(report)
@@ -187,15 +184,15 @@ def _against_patience(report: Symptom, held: Held) -> str:
     return f", though the driver gives up only after {patience:.0f} s"
 
 
-def _rule_out_by_time(held: Sequence[Held], report: Symptom) -> list[RuledOut]:
+def _rule_out_by_time(held: Sequence[PeggedCore], report: Symptom) -> list[RuledOut]:
     """The closest core that was held too early, and the closest that was held too late."""
     lag = LAGS[report.kind]
-    early = [each for each in held if since_free_s(_window(each), report) > most_s(report)]
+    early = [each for each in held if since_free_s(each.window, report) > most_s(report)]
     late = [each for each in held if each.from_ns >= told_ns(report)]
     found = []
     if early:
         core = max(early, key=lambda each: each.to_ns)
-        when = f"until {since_free_s(_window(core), report):.0f} s before it"
+        when = f"until {since_free_s(core.window, report):.0f} s before it"
         why = f"that is over {most_s(report):.0f} s: {lag.why}"
         found.append(_held_then(core, when, why, early, report))
     if late:
@@ -205,7 +202,9 @@ def _rule_out_by_time(held: Sequence[Held], report: Symptom) -> list[RuledOut]:
     return found
 
 
-def _held_then(core: Held, when: str, why: str, alike: Sequence[Held], report: Symptom) -> RuledOut:
+def _held_then(
+    core: PeggedCore, when: str, why: str, alike: Sequence[PeggedCore], report: Symptom
+) -> RuledOut:
     more = f" (and {len(alike) - 1} more times)" if len(alike) > 1 else ""
     first = min(core.from_ns, told_ns(report))
     last = max(core.to_ns, told_ns(report)) + SECOND_NS
@@ -227,7 +226,7 @@ def _lacks_core(story: Story, report: Symptom) -> None:
     )  # fmt: skip
 
 
-def node_average(case: Case, held: Held) -> str:
+def node_average(case: Case, held: PeggedCore) -> str:
     """What an average over the cores would have shown of it."""
-    busy = case.busy_share(_window(held))
+    busy = case.busy_share(held.window)
     return "" if busy is None else f"; the node on average {busy:.0%} busy"

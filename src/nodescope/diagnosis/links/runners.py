@@ -14,13 +14,14 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from nodescope.diagnosis.case import LOOKAHEAD_NS, LOOKBACK_NS, Case
-from nodescope.diagnosis.links.churn import lies_in
-from nodescope.diagnosis.links.loopers import Looper, is_of, read_inside
+from nodescope.judgement.recorded_loops import Looper, is_of, read_inside
 from nodescope.judgement.unit_insides import FOR_OTHERS
+from nodescope.quantities import SECOND_NS
 from nodescope.recording.window import Window
 from nodescope.records.event import Event
 from nodescope.records.event_details import UnitChildDetails, UnitLinesDetails
 from nodescope.records.node import UnitRow
+from nodescope.sources.cgroups.name_pattern import lies_in
 
 SHORT_ID = 12  # characters of a container's id that people and programs name it by
 AS_OFTEN = 1.5  # a rate that differs by less is the same
@@ -134,12 +135,12 @@ def _by_its_child(looper: Looper, event: Event) -> str | None:
     inside = read_inside(event)
     if inside is None or not looper.before:
         return None
-    every_s = inside.watched_s / inside.failed
+    every_s = inside.watched_ns / SECOND_NS / inside.times
     ratio = max(every_s, looper.period_s) / max(1e-9, min(every_s, looper.period_s))
     codes = {f"exit code {code}" for code in looper.exits}
     if ratio > AS_OFTEN or not codes & set(inside.ends):
         return None
-    return f"its child {inside.child} fails as often as the container, in the same way"
+    return f"its child {inside.name} fails as often as the container, in the same way"
 
 
 def _words_of(text: str) -> set[str]:

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from nodescope.diagnosis.case import Case
 from nodescope.diagnosis.finding import Link, RuledOut
 from nodescope.diagnosis.rules.suspects import THROTTLING, suspect_of_counter
+from nodescope.judgement.zombie_reading import ZombieReading
 from nodescope.quantities import SECOND_NS, format_duration
 from nodescope.recording.window import Window
-from nodescope.records.node import CgroupRow, MemoryCgroupsRow, MemoryRow
+from nodescope.records.node import CgroupRow, MemoryRow
 from nodescope.records.sample_filter import SampleFilter
 from nodescope.records.view import Moment, View, around
 
@@ -23,21 +24,6 @@ RISE = 2.0  # a rate that did not double did not change
 
 
 @dataclass(frozen=True, slots=True)
-class Zombies:
-    """Memory cgroups at one moment."""
-
-    tracked: int
-    visible: int
-    dying: int
-    at_ns: int
-    read_ns: int  # when they were counted, up to then
-
-    @property
-    def many(self) -> bool:
-        return self.dying >= FEW_ZOMBIES
-
-
-@dataclass(frozen=True, slots=True)
 class Rise:
     """How fast a counter of /proc/vmstat grew in some seconds, and before them."""
 
@@ -47,26 +33,17 @@ class Rise:
     before_ns: int  # how long that was
 
 
-def read_zombies(case: Case, at_ns: int) -> Zombies | None:
-    """How many there were at that moment, as last counted; None if that was not recorded."""
-    row = next((row for row in case.state(MemoryCgroupsRow, at_ns) if row.tracked), None)
-    if row is None or not row.tracked:
-        return None
-    dying = row.dying if row.dying is not None else row.tracked - (row.visible or 0)
-    return Zombies(row.tracked, row.visible or 0, dying, at_ns, row.time_ns)
-
-
-def zombie_link(zombies: Zombies) -> Link:
+def zombie_link(zombies: ZombieReading, at_ns: int) -> Link:
     """The zombies as a link; its strength grows with what walking them costs."""
-    age_ns = zombies.at_ns - zombies.read_ns
+    dying, age_ns = zombies.likely_dying or 0, at_ns - (zombies.read_ns or at_ns)
     counted = f", as counted {format_duration(age_ns)} before" if age_ns > OLD_NS else ""
     return Link(
         "state",
-        f"{zombies.dying:,} zombie memory cgroups",
-        f"the kernel tracks {zombies.tracked:,} memory cgroups, of which {zombies.visible:,} "
-        f"exist: {zombies.dying:,} were removed and are still walked{counted}",
-        min(5.5, 1.0 + math.log(max(1.0, zombies.dying / FEW_ZOMBIES)) * 1.5),
-        View("zombies", Moment(zombies.at_ns)),
+        f"{dying:,} zombie memory cgroups",
+        f"the kernel tracks {zombies.tracked or 0:,} memory cgroups, of which "
+        f"{zombies.visible or 0:,} exist: {dying:,} were removed and are still walked{counted}",
+        min(5.5, 1.0 + math.log(max(1.0, dying / FEW_ZOMBIES)) * 1.5),
+        View("zombies", Moment(at_ns)),
         "a walk that stays as slow after they were freed",
     )
 

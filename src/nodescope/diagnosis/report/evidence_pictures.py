@@ -18,6 +18,8 @@ from nodescope.analysis.heatmap import make_heatmap
 from nodescope.arrays import I64
 from nodescope.diagnosis.case import Case
 from nodescope.diagnosis.finding import Finding
+from nodescope.judgement.pegged_cores import BRIEF_NS
+from nodescope.judgement.zombie_reading import read_dying
 from nodescope.pictures import documents
 from nodescope.pictures.axis import add_time_axis
 from nodescope.pictures.colour import FAINT, INK, Colour
@@ -29,7 +31,6 @@ from nodescope.pictures.heatmap import draw_heatmap
 from nodescope.pictures.text import visible
 from nodescope.quantities import HOUR_NS, SECOND_NS, format_duration
 from nodescope.recording.window import Window
-from nodescope.records.node import MemoryCgroupsRow
 from nodescope.wall_time import format_time_of_day
 
 AROUND_NS = 60 * SECOND_NS
@@ -84,7 +85,7 @@ def draw_evidence(case: Case, finding: Finding) -> Iterator[Picture]:
 def _find_focus(case: Case, window: Window, finding: Finding) -> Focus:
     """The core that was held and when; else all of them, just before the symptom."""
     cpu = _held_cpu(finding)
-    held = [each for each in case.held_cores(window, least_s=1.0) if each.cpu == cpu]
+    held = [each for each in case.pegged_cores(window, BRIEF_NS) if each.cpu == cpu]
     if held:
         longest = max(held, key=lambda each: each.seconds)
         return Focus(cpu, Window(longest.from_ns, longest.to_ns))
@@ -224,11 +225,7 @@ def _left_off(kinds: list[str]) -> str:
 def _zombies(case: Case, at_ns: int) -> Iterator[Picture]:
     """Removed memory cgroups over the hours before."""
     window = Window(at_ns - TREND_NS, at_ns + AROUND_NS)
-    rows = sorted(
-        (row.time_ns, row.dying)
-        for row in case.rows(MemoryCgroupsRow, window)
-        if row.dying is not None
-    )
+    rows = read_dying(case.recording, window)
     if len(rows) < 2:
         return
     times = np.array([row[0] for row in rows], np.int64)

@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 
-from nodescope.diagnosis.case import Held
 from nodescope.diagnosis.evidence_views import view_kernel_flame
 from nodescope.diagnosis.finding import RuledOut
 from nodescope.diagnosis.rules.mechanism import load_mechanisms
+from nodescope.judgement.pegged_cores import PeggedCore
 from nodescope.records.view import Moment, View, around
 
 THROTTLING = "CPU throttling"
@@ -73,14 +73,14 @@ def shares_of_suspects(shares: Mapping[str, float]) -> dict[str, float]:
     }
 
 
-def with_show(ruled_out: RuledOut, held: Held | None, at_ns: int) -> RuledOut:
+def with_show(ruled_out: RuledOut, held: PeggedCore | None, at_ns: int) -> RuledOut:
     """Return the same with its view: of the held core's seconds, or else of the moment."""
     if ruled_out.show is not None:
         return ruled_out  # whoever ruled it out knows better
     return replace(ruled_out, show=_view(ruled_out.name, held, held.to_ns if held else at_ns))
 
 
-def _view(name: str, held: Held | None, at_ns: int) -> View:
+def _view(name: str, held: PeggedCore | None, at_ns: int) -> View:
     suspect = load_suspects().get(name)
     if suspect is not None:
         return suspect.show(at_ns)

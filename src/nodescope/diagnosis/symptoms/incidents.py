@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from nodescope.diagnosis.case import Case, Held
+from nodescope.diagnosis.case import Case
 from nodescope.diagnosis.finding import Symptom
 from nodescope.diagnosis.symptoms.lags import JOB_EARLY_NS, explains
+from nodescope.judgement.core_occupants import ALL_BUT_HOUSEKEEPING
+from nodescope.judgement.pegged_cores import PeggedCore
 from nodescope.quantities import SECOND_NS
 from nodescope.recording.window import Window
 from nodescope.records.event import Event
@@ -23,7 +24,6 @@ NOT_EVENTS = (PEGGED_CORE, MOMENT)
 NIC_KINDS = tuple(kind for kind in SYMPTOM_RANKS if EVENT_KINDS[kind].of_nic)
 APART_NS = 30 * SECOND_NS  # symptoms further apart are not one incident
 NEAR_NS = 60 * SECOND_NS  # of a moment somebody asks about
-ONE_COMM = 0.9  # of a held core's samples
 
 
 def rank_of(symptom: Symptom) -> int:
@@ -72,7 +72,7 @@ def find_symptoms(case: Case, window: Window) -> list[Symptom]:
     """All of a window, in the order of time."""
     wanted = [kind for kind in SYMPTOM_RANKS if kind != PEGGED_CORE]
     found = [_from_event(event) for event in case.events_of(*wanted, within=window)]
-    found += [held for each in case.held_cores(window) if (held := _from_held(case, each))]
+    found += [held for each in case.pegged_cores(window) if (held := _from_held(case, each))]
     return sorted(found, key=lambda symptom: symptom.time_ns)
 
 
@@ -82,20 +82,14 @@ def _from_event(event: Event) -> Symptom:
     )
 
 
-def _from_held(case: Case, held: Held) -> Symptom | None:
+def _from_held(case: Case, held: PeggedCore) -> Symptom | None:
     """A core in the kernel is a symptom if one process held it there, or nobody can say."""
-    window = Window(held.from_ns, held.to_ns)
-    stacks = case.stacks(window, held.cpu)
-    total = sum(each.samples for each in stacks)
-    by: Counter[str] = Counter()
-    for each in stacks:
-        by[each.comm] += each.samples
     details = PeggedCoreDetails(seconds=round(held.seconds, 1))
-    if total:
-        comm, samples = by.most_common(1)[0]
-        if samples < ONE_COMM * total:
-            return None  # many processes shared it: a busy core, not a held one
-        details = details.replace(comm=comm)
+    main = case.commands_on(held.window, held.cpu).find_main()
+    if main is not None:
+        if main.share < ALL_BUT_HOUSEKEEPING:
+            return None  # many processes shared it: a busy core, not a pegged one
+        details = details.replace(comm=main.key)
     return Symptom(
         PEGGED_CORE,
         held.to_ns,

@@ -7,23 +7,23 @@ neither; there nothing is said.
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
 
 from nodescope.analysis.compare import BASELINE_NS, Change, Comparison
-from nodescope.diagnosis.case import NEARLY, Case, Held
+from nodescope.diagnosis.case import Case
 from nodescope.diagnosis.finding import Symptom
 from nodescope.diagnosis.links.baseline import APART_NS, compare_before, rose
 from nodescope.diagnosis.story import Story
+from nodescope.judgement.core_occupants import MOST_OF_IT, count_cores_of, derive_kernel_share
+from nodescope.judgement.pegged_cores import BRIEF_NS, READING_RATIO, PeggedCore
 from nodescope.quantities import SECOND_NS, format_duration
 from nodescope.recording.window import Window
 
 AROUND_NS = 10 * SECOND_NS
 BRIEF_S = 0.9  # readings are a second apart, more or less
 RARE = 0.1  # of the seconds before
-MOST = 0.5  # of a core's samples
 LEAST_BASELINE_NS = 600 * SECOND_NS  # what is usual is not known from less
 
 
@@ -33,7 +33,7 @@ class Standing:
 
     at_ns: int
     span: Window
-    held: Held | None = None  # the core, if it was one
+    held: PeggedCore | None = None  # the core, if it was one
     usual: str = ""  # how often any core is so
     comm: str | None = None
     found: Comparison | None = None
@@ -58,7 +58,7 @@ def _held_core(case: Case, at_ns: int, around: Window) -> Standing | None:
     """The core that was in the kernel longest, if that is rare and one process did it."""
     held = [
         each
-        for each in case.held_cores(around, least_s=1.0, share=NEARLY)
+        for each in case.pegged_cores(around, BRIEF_NS, READING_RATIO)
         if each.seconds >= BRIEF_S and _one_process(case, each)
     ]
     if not held:
@@ -67,19 +67,17 @@ def _held_core(case: Case, at_ns: int, around: Window) -> Standing | None:
     before = Window(chosen.from_ns - BASELINE_NS, chosen.from_ns - APART_NS)
     most, _ = case.kernel_seconds(before)
     known = int((~np.isnan(most)).sum())
-    so = int((most >= NEARLY).sum())
+    so = int((most >= READING_RATIO).sum())
     if so > RARE * known:
         return None
     usual = f"some core was so in {so:,} of the {known:,} s before" if known else ""
     return Standing(at_ns, Window(chosen.from_ns, chosen.to_ns), chosen, usual)
 
 
-def _one_process(case: Case, held: Held) -> bool:
+def _one_process(case: Case, held: PeggedCore) -> bool:
     """Whether one process had most of the core, or nobody can say."""
-    by: Counter[str] = Counter()
-    for each in case.stacks(Window(held.from_ns, held.to_ns), held.cpu):
-        by[each.comm] += each.samples
-    return not by or by.most_common(1)[0][1] >= MOST * by.total()
+    main = case.commands_on(held.window, held.cpu).find_main()
+    return main is None or main.share >= MOST_OF_IT
 
 
 def _unusual_process(case: Case, story: Story, at_ns: int, around: Window) -> Standing | None:
@@ -105,15 +103,10 @@ def _moved(change: Change) -> float:
     return change.window_share - change.baseline_share
 
 
-def _core_of(case: Case, span: Window, comm: str) -> Held | None:
+def _core_of(case: Case, span: Window, comm: str) -> PeggedCore | None:
     """The core that a process had most of, if it had most of one."""
-    counts = case.cores_of(span, comm)
-    if not counts:
+    main = count_cores_of(case.recording.samples(span), comm).find_main()
+    if main is None or main.samples < MOST_OF_IT * case.commands_on(span, main.key).total:
         return None
-    cpu, samples = counts.most_common(1)[0]
-    stacks = case.stacks(span, cpu)
-    total = sum(each.samples for each in stacks)
-    if samples < MOST * total:
-        return None
-    kernel = sum(each.samples for each in stacks if each.kernel)
-    return Held(cpu, span.from_ns, span.to_ns, kernel / total)
+    kernel = derive_kernel_share(case.recording.samples(span), main.key)
+    return PeggedCore(main.key, span.from_ns, span.to_ns, kernel)

@@ -10,11 +10,11 @@ from collections.abc import Callable
 
 from nodescope.errors import SourceError
 from nodescope.ingest.observation import Observation
+from nodescope.judgement.churn_ledger import ChurnLedger
 from nodescope.quantities import SECOND_NS
 from nodescope.recorder.observer import Setting
 from nodescope.records.event import Event
 from nodescope.sources.cgroups.churn import ChurnWatch, ScanWatch, Watch
-from nodescope.sources.cgroups.churn_ledger import ChurnLedger
 from nodescope.sources.places import Places
 
 _ROWS_NS = 10 * SECOND_NS
@@ -51,7 +51,7 @@ class ChurnObserver:
         if due or not scanning:
             self._ledger.take(self._watch.read())
         if due:
-            self._tell(now_ns, said, scanning)
+            self._tell(now_ns, said)
         return said
 
     def _open(self, now_ns: int, said: Observation) -> Watch:
@@ -65,25 +65,12 @@ class ChurnObserver:
             said.events.append(Event(now_ns, "source_degraded", "cgroup_churn", message))
             return watch
 
-    def _tell(self, now_ns: int, said: Observation, scanning: bool) -> None:
+    def _tell(self, now_ns: int, said: Observation) -> None:
         assert self._watch is not None
         assert self._told_ns is not None
         for churned in self._ledger.tell(now_ns, whole=self._whole):
-            said.add(
-                "cgroup_churn",
-                time_ns=now_ns,
-                parent=churned.parent,
-                pattern=churned.pattern,
-                maker=churned.maker,
-                maker_pid=churned.maker_pid,
-                workload=churned.workload,
-                made=churned.made,
-                removed=churned.removed,
-                released=churned.released,
-                attached=churned.attached,
-                unreleased=None if scanning else churned.unreleased,
-                way=self._watch.way,
-            )
+            row = churned.as_row(now_ns, self._watch.way)
+            said.add("cgroup_churn", **row.as_dict())
         lost = self._watch.lost - self._lost
         if lost:
             reason = "the ring was full: releases may be among what is missing"

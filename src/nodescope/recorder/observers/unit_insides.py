@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Protocol
 
 from nodescope.ingest.observation import Observation
-from nodescope.judgement.unit_insides import audit_inside, is_failure
-from nodescope.judgement.verdict import AuditFinding
+from nodescope.judgement.loops import is_often
+from nodescope.judgement.unit_insides import FOR_OTHERS, ChildLoop, find_child_loop, is_failure
 from nodescope.quantities import SECOND_NS
 from nodescope.recorder.observer import Setting
 from nodescope.records.details import read_details
@@ -44,8 +44,6 @@ _LISTEN_NS = 10 * SECOND_NS
 _PAUSE_S = (80.0, 140.0)
 _SOON_S = 14.0  # until what was heard once is listened for again
 _KEPT = 10  # listenings that are judged together
-_LISTENINGS = 2  # in which a child must have failed
-_TIMES = 3  # that it must have, over all of them
 _MAX_ENDS = 4096  # of one listening
 
 
@@ -153,7 +151,7 @@ class UnitInsides:
         last = self._heard[-1]
         return any(
             last.services[parent] not in self._told
-            and max(Counter(each.comm for each in ends).values()) >= _TIMES
+            and is_often(max(Counter(each.comm for each in ends).values()))
             for parent, ends in last.ends.items()
         )
 
@@ -168,18 +166,18 @@ class UnitInsides:
         self._told = {each: age + 1 for each, age in self._told.items() if age < _KEPT}
         for key, inside in insides.of.items():
             service = services[key]
-            found = audit_inside(inside, insides, (), insides.until_us, service.name)
-            if found is None or (service, found.evidence["child"]) not in last:
+            found = None if service.name in FOR_OTHERS else find_child_loop(inside, insides)
+            if found is None or (service, found.name) not in last:
                 continue  # not known to go on
             said.events.append(self._event(now_ns, service, found))
             self._told[service] = 0
         return said
 
-    def _event(self, now_ns: int, service: Service, found: AuditFinding) -> Event:
+    def _event(self, now_ns: int, service: Service, found: ChildLoop) -> Event:
         first = service not in self._told
         kind = "unit_hidden_loop" if first else "unit_child_failing"
         details = read_details(UnitChildDetails, {**found.evidence, "cgroup": service.cgroup})
-        return Event(now_ns, kind, service.name, found.reason, details=details)
+        return Event(now_ns, kind, service.name, found.describe(), details=details)
 
     def _put_together(self) -> tuple[Insides, dict[str, Service]]:
         """What failed lately again and again below parents that live on, by cgroup."""
@@ -210,7 +208,7 @@ class UnitInsides:
         repeated = {
             comm
             for comm, times in total.items()
-            if times >= _TIMES and sum(comm in heard for heard in each_time) >= _LISTENINGS
+            if is_often(times, looks=sum(comm in heard for heard in each_time))
         }
         return [
             e for heard in self._heard for e in heard.ends.get(parent, ()) if e.comm in repeated

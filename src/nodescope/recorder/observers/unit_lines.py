@@ -18,6 +18,7 @@ from typing import Protocol
 
 from nodescope.ingest.observation import Observation
 from nodescope.ingest.unit_events import unit_lines_event
+from nodescope.judgement.loops import is_often
 from nodescope.judgement.unit_insides import FOR_OTHERS, tells_of_failure
 from nodescope.quantities import SECOND_NS
 from nodescope.recorder.observer import Setting
@@ -31,7 +32,6 @@ _LINES = 100  # of one unit, at one look
 _LINE = 200  # characters of it that are kept
 _KINDS = 8  # of lines that are kept of one unit
 _KEPT_US = 1_200_000_000
-_TIMES, _LOOKS = 3, 2
 _AGAIN_NS = 120 * SECOND_NS
 _MAX_UNITS = 256
 
@@ -71,7 +71,7 @@ class _Unit:
 
     @property
     def goes_on(self) -> bool:
-        return len(self.ends) >= _TIMES and len({look for _, look in self.ends}) >= _LOOKS
+        return is_often(len(self.ends), looks=len({look for _, look in self.ends}))
 
 
 def make(setting: Setting) -> UnitLines:

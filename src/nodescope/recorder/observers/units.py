@@ -18,6 +18,7 @@ from nodescope.errors import SourceAbsent, SourceError
 from nodescope.ingest.observation import Observation
 from nodescope.ingest.unit_events import unit_event
 from nodescope.ingest.unit_rows import unit_row
+from nodescope.judgement.unit_loops import UNIT_WITHIN_US, UnitLoops
 from nodescope.quantities import SECOND_NS
 from nodescope.recorder.already_recorded import read_told_loops
 from nodescope.recorder.observer import Setting
@@ -25,7 +26,6 @@ from nodescope.sources.kernel_files import read_text
 from nodescope.sources.systemd.control_groups import find_prefix
 from nodescope.sources.systemd.happenings import CHOSEN, UnitHappening, parse_message
 from nodescope.sources.systemd.journal import Journal
-from nodescope.sources.systemd.lives import LOOP_RESTARTS, LOOP_WITHIN_US, Lives
 from nodescope.sources.systemd.locations import bus_addresses, unit_root
 from nodescope.sources.systemd.unit import Unit
 from nodescope.sources.systemd.unit_files import UnitFiles, vendor_of
@@ -62,7 +62,8 @@ class Units:
         self._journal: Journal | None = None
         self._tried_ns: dict[str, int] = {}
         self._why_not: dict[str, SourceError] = {}
-        self._lives = Lives()
+        self._loops = UnitLoops()
+        self._lives = self._loops.lives
         self._held: dict[tuple[str, ...], UnitHappening] = {}
         self._to_read: list[str] = []
         self._files: dict[str, Unit] = {}
@@ -108,17 +109,17 @@ class Units:
 
     def _begin(self, now_ns: int) -> None:
         """What happened before is history; what looped then may loop still."""
-        self._since_us = self._lives.since_us = now_ns // 1000
+        self._since_us = self._loops.since_us = now_ns // 1000
         boot_id = read_text(self._places.proc / "sys/kernel/random/boot_id") or ""
-        before_ns = now_ns - LOOP_WITHIN_US * 1000
-        self._told_loops = read_told_loops(self._archive, boot_id, before_ns, LOOP_RESTARTS)
+        before_ns = now_ns - UNIT_WITHIN_US * 1000
+        self._told_loops = read_told_loops(self._archive, boot_id, before_ns)
 
     def _is_told(self, happening: UnitHappening) -> bool:
         """A loop that goes on since the recorder before; a later one of that unit is new."""
         if happening.kind != "loop" or happening.unit not in self._told_loops:
             return False
         self._told_loops.discard(happening.unit)
-        return happening.time_us < self._lives.since_us + LOOP_WITHIN_US
+        return happening.time_us < self._loops.since_us + UNIT_WITHIN_US
 
     def _complaint(self) -> SourceError:
         """Why there is nothing: what was pointed at by hand is missed aloud."""
@@ -237,8 +238,8 @@ class Units:
 
     def _new(self, told: list[UnitHappening]) -> list[UnitHappening]:
         """What was not told before; what has no time of its own waits one look for one."""
-        new = self._lives.take(each for each in told if each.exact)
-        new += self._lives.take(self._held.values())
+        new = self._loops.take(each for each in told if each.exact)
+        new += self._loops.take(self._held.values())
         self._held = {
             each.key: each for each in told if not each.exact and not self._lives.knows(each)
         }

@@ -1,48 +1,36 @@
-"""Notices a core that is held in the kernel: interrupts, soft interrupts, system calls.
+"""Reports pegged cores: `judgement.pegged_cores` decides, this names who had them.
 
-An episode is a run of readings in each of which the kernel had at least 95 % of a
-core; one of three seconds is told, once: when it is over, or after ten seconds.
-A longer one is told again when it is over. Time that the hypervisor took away
-counts for nobody.
+A pegged core is reported once: when it is over, or after ten seconds; a longer one is
+reported again when it is over.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
+from nodescope.judgement.core_occupants import MOST_OF_IT, Occupants
+from nodescope.judgement.pegged_cores import PeggedCore, PeggedCoreStream, PeggedRun
 from nodescope.perf.decode import RingSamples
 from nodescope.quantities import SECOND_NS, format_duration
+from nodescope.recording.core_readings import STATES
 from nodescope.records.event import Event
 from nodescope.records.event_details import PeggedCoreDetails
 from nodescope.sources.kernel_files import read_text
-from nodescope.sources.node.proc_stat import STATES
 
-HELD_RATIO = 0.95
-HELD_NS = 3 * SECOND_NS
-_TELL_NS = 10 * SECOND_NS
-_MOSTLY = 0.5  # of the samples, for a task to be named
-
-_KERNEL = ("system", "irq", "softirq")
-_OWN_TIME = ("user", "nice", "system", "idle", "iowait", "irq", "softirq")
-# A reading times this: the time in the kernel, and all time that nobody took away.
-_SUMS = np.array([(0, 0), *((state in _KERNEL, state in _OWN_TIME) for state in STATES)], np.int64)
+_REPORT_NS = 10 * SECOND_NS  # what lasts longer is reported before it is over
 
 
 @dataclass(slots=True)
 class _Episode:
-    cpu: int
-    from_ns: int
-    to_ns: int
-    kernel: int = 0  # ticks in the kernel, of `total`
-    total: int = 0
-    told: bool = False
-    over: bool = False
-    tasks: Counter[int] = field(default_factory=Counter)  # samples in kernel mode, by thread
+    """A run of readings, and the threads that had the core in it."""
+
+    run: PeggedRun
+    reported: bool = False
+    threads: Occupants[int] = field(default_factory=Occupants)
 
 
 class CoreWatch:
@@ -50,62 +38,53 @@ class CoreWatch:
 
     def __init__(self, proc: Path) -> None:
         self._proc = proc
-        self._before: tuple[int, npt.NDArray[np.int64]] | None = None
+        self._stream = PeggedCoreStream()
         self._running: dict[int, _Episode] = {}
         self._over: list[_Episode] = []
 
     def read(self, now_ns: int, cores: npt.NDArray[np.int64]) -> None:
         """Take a reading: rows as `read_cores` gives them."""
-        before, self._before = self._before, (now_ns, cores)
-        if before is None or before[1][:, 0].tolist() != cores[:, 0].tolist():
-            self.end()
-            return
-        kernel, total = ((cores - before[1]) @ _SUMS).T
-        held = (total > 0) & (kernel >= HELD_RATIO * total)
-        if not self._running and not held.any():
-            return
-        for row, cpu in enumerate(cores[:, 0].tolist()):
-            if held[row]:
-                episode = self._running.setdefault(cpu, _Episode(cpu, before[0], now_ns))
-                episode.to_ns = now_ns
-                episode.kernel += int(kernel[row])
-                episode.total += int(total[row])
-            elif cpu in self._running:
-                self._close(self._running.pop(cpu))
+        ended = self._stream.read(now_ns, cores[:, 0], cores[:, 1 : 1 + len(STATES)])
+        self._close(ended)
+        for cpu, run in self._stream.running.items():
+            if cpu not in self._running:
+                self._running[cpu] = _Episode(run)
 
-    def _close(self, episode: _Episode) -> None:
-        if episode.to_ns - episode.from_ns >= HELD_NS:
-            episode.over = True
-            self._over.append(episode)
+    def _close(self, ended: list[PeggedRun]) -> None:
+        for run in ended:
+            episode = self._running.pop(run.cpu)
+            if run.judge() is not None:
+                self._over.append(episode)
 
     def see(self, samples: RingSamples) -> None:
-        """Learn from samples who was in the kernel on the cores that are held."""
+        """Learn from samples who was on the cores that may be pegged."""
         for episode in (*self._running.values(), *self._over):
-            times = samples.time_ns
-            there = (samples.cpu == episode.cpu) & samples.kernel_mode.astype(bool)
-            there &= (times >= episode.from_ns) & (times <= episode.to_ns)
+            run, times = episode.run, samples.time_ns
+            there = (samples.cpu == run.cpu) & (times >= run.from_ns) & (times <= run.to_ns)
             threads, counts = np.unique(samples.tid[there], return_counts=True)
-            episode.tasks.update(dict(zip(threads.tolist(), counts.tolist(), strict=True)))
+            episode.threads.add(threads.tolist(), counts.tolist())
 
     def take_events(self) -> list[Event]:
-        """What is to be told since the last call."""
+        """Return what is to be reported since the last call."""
         over, self._over = self._over, []
-        long = [each for each in self._running.values() if each.to_ns - each.from_ns >= _TELL_NS]
-        due = [*over, *(each for each in long if not each.told)]
-        events = [self._event(each) for each in due]
-        for each in due:
-            each.told = True
+        events = [self._event(each, over=True) for each in over]
+        for episode in self._running.values():
+            run = episode.run
+            long = run.to_ns - run.from_ns >= _REPORT_NS and run.judge() is not None
+            if long and not episode.reported:
+                episode.reported = True
+                events.append(self._event(episode, over=False))
         return events
 
-    def _event(self, episode: _Episode) -> Event:
-        length = episode.to_ns - episode.from_ns
-        share = episode.kernel / episode.total
+    def _event(self, episode: _Episode, *, over: bool) -> Event:
+        core = episode.run.judge()
+        assert core is not None
         details = PeggedCoreDetails(
-            seconds=round(length / SECOND_NS, 3),
-            share=round(share, 3),
-            from_ns=episode.from_ns,
-            to_ns=episode.to_ns,
-            ongoing=not episode.over,
+            seconds=round(core.seconds, 3),
+            share=round(core.share, 3),
+            from_ns=core.from_ns,
+            to_ns=core.to_ns,
+            ongoing=not over,
         )
         who = ""
         named = self._name(episode)
@@ -113,32 +92,32 @@ class CoreWatch:
             thread, comm, part = named
             details = details.replace(thread=thread, comm=comm, thread_share=part)
             who = f" by {comm} ({thread})"
-        onward = "" if episode.over else ", and on"
-        message = f"in the kernel for {format_duration(length)}{onward}, {share:.0%} of it{who}"
         return Event(
-            episode.from_ns,
+            core.from_ns,
             "core_held",
-            f"cpu{episode.cpu}",
-            message,
-            cpu=episode.cpu,
+            f"cpu{core.cpu}",
+            _describe(core, over=over) + who,
+            cpu=core.cpu,
             details=details,
         )
 
     def _name(self, episode: _Episode) -> tuple[int, str, float] | None:
         """The thread most samples are of, if it is still there to say its name."""
-        if not episode.tasks:
-            return None
-        ((thread, count),) = episode.tasks.most_common(1)
-        share = count / episode.tasks.total()
-        comm = read_text(self._proc / str(thread) / "comm") if share >= _MOSTLY else None
-        return None if comm is None else (thread, comm, round(share, 3))
+        main = episode.threads.find_main(MOST_OF_IT)
+        comm = None if main is None else read_text(self._proc / str(main.key) / "comm")
+        return None if main is None or comm is None else (main.key, comm, round(main.share, 3))
 
     def end(self) -> None:
         """What runs is over as far as we can tell."""
-        for episode in self._running.values():
-            self._close(episode)
-        self._running = {}
+        self._close(self._stream.end())
 
     def forget(self) -> None:
-        """There was a hole in the readings: begin anew, and tell nothing of before."""
-        self._before, self._running, self._over = None, {}, []
+        """There was a hole in the readings: begin anew, and report nothing of before."""
+        self._stream.forget()
+        self._running, self._over = {}, []
+
+
+def _describe(core: PeggedCore, *, over: bool) -> str:
+    onward = "" if over else ", and on"
+    length = format_duration(core.to_ns - core.from_ns)
+    return f"in the kernel for {length}{onward}, {core.share:.0%} of it"

@@ -20,3 +20,9 @@ def split_path(path: str) -> tuple[str, str]:
     """Parent and name of a cgroup."""
     parent, _, name = path.rpartition("/")
     return parent or "/", name
+
+
+def lies_in(path: str, place: str) -> bool:
+    """Decide whether a cgroup is another one or lies below it; everything lies in the root."""
+    above = place.rstrip("/")
+    return path.rstrip("/") == above or path.startswith(f"{above}/")

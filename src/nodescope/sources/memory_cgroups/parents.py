@@ -27,10 +27,11 @@ class Parent:
     held: Mapping[str, int] = field(default_factory=dict)  # kind → bytes; kinds do not overlap
     occupied: bool = False  # processes run in it, so that pages may be its own
     # By what the number is known: the kernel counts, kernel memory agrees with what is
-    # held, or it is this parent's part of what the others cannot have.
-    evidence: Evidence = "counted"
+    # held, or it is this parent's part of what the others cannot have; None: not recorded.
+    evidence: Evidence | None = "counted"
     least: int | None = None  # bounds of an estimate that hold whatever the shares are
     most: int | None = None
+    read_ns: int | None = None  # wall time it was last recorded at; None: just now
 
     @property
     def held_bytes(self) -> int:

@@ -70,7 +70,7 @@ class _FoundFiles:
 
 
 def find_pinning_files(
-    hierarchy: MemoryHierarchy, parents: list[Parent], folders: Sequence[Path], seconds: float
+    hierarchy: MemoryHierarchy, parents: Sequence[Parent], folders: Sequence[Path], seconds: float
 ) -> PinSearch:
     """Search at most so long, everywhere or in `folders`. Raises `SourceDenied` without root."""
     places = hierarchy.places
@@ -100,7 +100,7 @@ def find_pinning_files(
     return search
 
 
-def _payers(hierarchy: MemoryHierarchy, parents: list[Parent]) -> dict[int, str]:
+def _payers(hierarchy: MemoryHierarchy, parents: Sequence[Parent]) -> dict[int, str]:
     payers = {}
     for parent in parents:
         try:
@@ -110,7 +110,7 @@ def _payers(hierarchy: MemoryHierarchy, parents: list[Parent]) -> dict[int, str]
     return payers
 
 
-def _wanted(parents: list[Parent]) -> dict[str, int]:
+def _wanted(parents: Sequence[Parent]) -> dict[str, int]:
     """Bytes to find files for, by main parent."""
     total = sum(parent.dying or 0 for parent in parents)
     return {
@@ -145,7 +145,7 @@ def _look_at(
 
 def _every_file(
     places: Places,
-    parents: list[Parent],
+    parents: Sequence[Parent],
     folders: Sequence[Path],
     search: PinSearch,
     deadline: float,

@@ -1,21 +1,18 @@
 """The lives of units: what happened to each since boot, told by any number of witnesses.
 
 Takes happenings in order, drops what was told before, completes one by the
-others (how long a run lasted, how the run before a restart ended), counts, and
-notices when a unit begins to loop.
+others (how long a run lasted, how the run before a restart ended), and counts. Whether a
+unit loops is for `judgement` to decide.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from nodescope.sources.systemd.happenings import CYCLE, ORDER, UnitHappening
 
-LOOP_RESTARTS = 3
-LOOP_WITHIN_US = 600_000_000
-_LONG_RUN_US = 60_000_000  # a run this long that ends well is no part of a loop
 _MAX_KEYS = 20_000
 _MAX_UNITS = 5_000
 _KEPT = 64
@@ -42,11 +39,6 @@ class UnitRun:
             return None
         return self.ended_us - self.started_us
 
-    @property
-    def was_short(self) -> bool:
-        lasted = self.lasted_us
-        return not self.succeeded or (lasted is not None and lasted < _LONG_RUN_US)
-
 
 @dataclass(slots=True)
 class Life:
@@ -61,8 +53,6 @@ class Life:
     start_failures: dict[str, int] = field(default_factory=dict)  # by the job's result
     runs: deque[UnitRun] = field(default_factory=lambda: deque(maxlen=_KEPT))
     restarted_us: deque[int] = field(default_factory=lambda: deque(maxlen=_KEPT))
-    looping_since_us: int | None = None
-    loop_told: bool = False
     gave_up: bool = False  # the last that was heard is that it could not be started
     refused: bool = False  # it was to be restarted, and was not even tried: too often
     cycle_deleted: bool = False  # its start was left out to break a circle of units
@@ -86,24 +76,12 @@ class Life:
                 return
         self.runs.append(run)
 
-    def is_looping(self, now_us: int) -> bool:
-        """Restarted three times within ten minutes, and no run between was a good one."""
-        recent = [time for time in self.restarted_us if time > now_us - LOOP_WITHIN_US]
-        if len(recent) < LOOP_RESTARTS:
-            return False
-        ended = [run for run in self.runs if run.ended_us is not None]
-        return all(run.was_short for run in ended[-LOOP_RESTARTS:])
-
 
 class Lives:
-    """The lives of all units.
-
-    Loops are told from `since_us` on: one that began before, at its first restart from then.
-    """
+    """The lives of all units."""
 
     def __init__(self) -> None:
         self.of: dict[str, Life] = {}
-        self.since_us = 0
         self._keys: OrderedDict[tuple[str, ...], None] = OrderedDict()
 
     def knows(self, happening: UnitHappening) -> bool:
@@ -111,48 +89,31 @@ class Lives:
         return happening.key in self._keys
 
     def take(self, happenings: Iterable[UnitHappening]) -> list[UnitHappening]:
-        """What of them is new, in order and completed; a loop that begins is added."""
-        new: list[UnitHappening] = []
+        """Return what of them is new, in order and completed."""
+        return list(self.follow(happenings))
+
+    def follow(self, happenings: Iterable[UnitHappening]) -> Iterator[UnitHappening]:
+        """Pass on what of them is new, each while the lives stand as it left them."""
         for happening in _ordered(happenings):
             if self.knows(happening):
                 continue
             self._keys[happening.key] = None
             if len(self._keys) > _MAX_KEYS:
                 self._keys.popitem(last=False)
-            new += self._live(happening)
-        return new
+            new = self._live(happening)
+            if new is not None:
+                yield new
 
-    def _live(self, happening: UnitHappening) -> list[UnitHappening]:
+    def _live(self, happening: UnitHappening) -> UnitHappening | None:
         life = self.of.get(happening.unit)
         if life is None:
             if len(self.of) >= _MAX_UNITS:
                 self.of.pop(next(iter(self.of)))
             life = self.of[happening.unit] = Life(happening.unit)
-        if happening.kind == "restart":
-            return self._restart(life, happening)
         if happening.kind == "stopped":
             life.stopped = True
-            return []
-        return [_LIVED[happening.kind](life, happening)]
-
-    def _restart(self, life: Life, happening: UnitHappening) -> list[UnitHappening]:
-        life.restarts += 1
-        life.restarting = True
-        life.counter = happening.details.restarts
-        life.restarted_us.append(happening.time_us)
-        happening = _with_end(happening, life.run(happening.details.invocation or ""))
-        told = [happening]
-        if not life.is_looping(happening.time_us):
-            life.looping_since_us, life.loop_told = None, False
-            return told
-        if life.looping_since_us is None:
-            life.looping_since_us = happening.time_us
-        if not life.loop_told and happening.time_us >= self.since_us:
-            life.loop_told = True
-            details = happening.details.replace(invocation=None)
-            key = ("loop", life.unit, str(happening.time_us))
-            told.append(UnitHappening("loop", life.unit, happening.time_us, key, details))
-        return told
+            return None
+        return _LIVED[happening.kind](life, happening)
 
 
 def _ordered(happenings: Iterable[UnitHappening]) -> list[UnitHappening]:
@@ -215,7 +176,16 @@ def _start_failed(life: Life, happening: UnitHappening) -> UnitHappening:
     return happening
 
 
+def _restarted(life: Life, happening: UnitHappening) -> UnitHappening:
+    life.restarts += 1
+    life.restarting = True
+    life.counter = happening.details.restarts
+    life.restarted_us.append(happening.time_us)
+    return _with_end(happening, life.run(happening.details.invocation or ""))
+
+
 _LIVED = {
+    "restart": _restarted,
     "started": _started,
     "exit": _exited,
     "failed": _failed,

@@ -63,7 +63,8 @@ class Unit:
     image_wants: bool = False  # a link that came with the image wants it
     configured: bool = False  # an administrator changed it by a drop-in
     package_needed: bool = False  # its package is one that others need
-    dependants: tuple[str, ...] = ()  # units that need it, wait for it or start it
+    # Units that need it, wait for it or start it; None: nobody knows.
+    dependants: tuple[str, ...] | None = ()
     bus_name: str | None = None
     terminal: bool = False  # it is for whoever sits at one
     control_group: str | None = None

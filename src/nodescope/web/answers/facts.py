@@ -9,10 +9,11 @@ from nodescope.analysis.counters import SegmentTables
 from nodescope.analysis.network import CoreReport, Network, NicReport, Queue, derive_network
 from nodescope.diagnosis.case import Case
 from nodescope.errors import UsageError
+from nodescope.judgement.zombie_reading import ZombieReading, read_zombies
 from nodescope.pictures.answer_size import LARGEST, cut, keep_fitting
 from nodescope.quantities import MILLISECOND_NS, SECOND_NS, parse_cpu_list
 from nodescope.recording.window import Window
-from nodescope.records.node import ContainerRow, DyingParentRow, MemoryCgroupsRow, UnitRow
+from nodescope.records.node import ContainerRow, UnitRow
 from nodescope.records.table import Row
 from nodescope.web.answers.replies import json_reply
 from nodescope.web.question import Question, Reply, to_ms
@@ -27,7 +28,6 @@ _CONTAINER = (
     "runtime", "id", "name", "image", "state", "pid", "exit_status", "restarts", "cgroup",
     "namespace", "pod",
 )  # fmt: skip
-_PARENT = ("path", "dying", "kind", "held_bytes")
 _SHARE = LARGEST // 4 - 1000  # of an answer, for each list
 
 
@@ -43,7 +43,7 @@ def facts(question: Question) -> Reply:
             "network": _network(question, case),
             "units": _rows(case.state(UnitRow, at_ns), _UNIT),
             "containers": _rows(case.state(ContainerRow, at_ns), _CONTAINER),
-            "zombies": _zombies(case, at_ns),
+            "zombies": _zombies(question, at_ns),
         }
     )
 
@@ -58,17 +58,19 @@ def _cut(value: Any) -> Any:
     return cut(value) if isinstance(value, str) else value
 
 
-def _zombies(case: Case, at_ns: int) -> dict[str, Any] | None:
-    looks = case.state(MemoryCgroupsRow, at_ns)
-    if not looks:
+def _zombies(question: Question, at_ns: int) -> dict[str, Any] | None:
+    reading = read_zombies(question.recording, at_ns)
+    if not isinstance(reading, ZombieReading):
         return None
-    last = max(looks, key=lambda row: row.time_ns)
-    parents = case.state(DyingParentRow, at_ns)
-    parents.sort(key=lambda row: (-(row.dying or 0), -(row.held_bytes or 0), row.path))
+    parents = [
+        {"path": cut(parent.path), "dying": parent.dying, "kind": kind, "held_bytes": amount}
+        for parent in reading.parents
+        for kind, amount in (*parent.held.items(), *(() if parent.held else ((None, None),)))
+    ]
     return {
-        **{name: getattr(last, name) for name in ("tracked", "visible", "dying", "version")},
-        "walk_ms": None if last.walk_ns is None else last.walk_ns / MILLISECOND_NS,
-        "parents": _rows(parents, _PARENT),
+        **{name: getattr(reading, name) for name in ("tracked", "visible", "dying", "version")},
+        "walk_ms": None if reading.walk is None else reading.walk.took_ns / MILLISECOND_NS,
+        "parents": keep_fitting(parents, _SHARE),
     }
 
 

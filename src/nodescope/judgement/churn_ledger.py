@@ -1,45 +1,32 @@
-"""Keeps account of cgroups that come and go: by parent, pattern of name and maker.
+"""Adds up events of cgroups that come and go: by parent, pattern of name and maker.
 
 On v1 one container is a cgroup in each of ten hierarchies. They are counted
-apart and told as one: of each figure the largest. A cgroup that was removed is
+apart and reported as one: of each figure the largest. A cgroup that was removed is
 remembered until the kernel releases it; after 15 s it counts as unreleased,
 which normally never happens (a release takes some ten milliseconds). What is
 remembered is bounded, whatever a node does: beyond the bounds parents and
-patterns are told more coarsely, and single cgroups become numbers.
+patterns are reported more coarsely, and single cgroups become numbers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 
-from nodescope.quantities import SECOND_NS
+from nodescope.judgement.cgroup_churn import GRACE_NS, Churn
 from nodescope.sources.cgroups.churn import ChurnEvent
+from nodescope.sources.cgroups.hierarchies import UNIFIED
 from nodescope.sources.cgroups.name_pattern import name_pattern, split_path
 
-GRACE_NS = 15 * SECOND_NS  # hundreds of times what a release takes, on a busy node too
 _MAX_LIVE = 20_000
 _MAX_REMOVED = 20_000
 _MAX_GROUPS = 2_000  # beyond them, parents are told by pattern
 _MAX_PATTERNS = 64  # under one parent; beyond them all names are `*`
 _MAX_COARSE = 4_000  # beyond them, everything is told of the root
 _IDLE_TELLINGS = 30
-
-
-@dataclass(frozen=True, slots=True)
-class Churned:
-    """What happened to cgroups of one kind since the last time it was told."""
-
-    parent: str
-    pattern: str
-    maker: str | None
-    maker_pid: int | None  # if it was one and the same
-    workload: str | None  # what was last attached
-    made: int
-    removed: int
-    released: int
-    attached: int
-    unreleased: int  # removed over 15 s ago and not released, now
+_MAX_PIDS = 100  # of one maker, named
+_MAX_RAN = 16  # different names of what was attached
 
 
 @dataclass(slots=True)
@@ -49,9 +36,10 @@ class _Group:
     parent: str
     pattern: str
     maker: str | None
-    pid: int | None = None
-    pids: int = 0  # different ones since the last telling: 0, 1 or more
+    example: str
+    pids: set[int] = field(default_factory=set)  # since the last telling
     workload: str | None = None
+    ran: Counter[str] = field(default_factory=Counter)  # since the last telling
     made: int = 0
     removed: int = 0
     released: int = 0
@@ -67,11 +55,14 @@ class _Group:
         return bool(self.made or self.removed or self.released or self.attached)
 
     def by(self, pid: int | None) -> None:
-        if pid is not None and pid != self.pid:
-            self.pid = pid
-            self.pids += 1
-        elif self.pids == 0:
-            self.pids = 1
+        if pid is not None and len(self.pids) < _MAX_PIDS:
+            self.pids.add(pid)
+
+    def attach(self, comm: str | None) -> None:
+        self.attached += 1
+        self.workload = comm or self.workload
+        if comm and (comm in self.ran or len(self.ran) < _MAX_RAN):
+            self.ran[comm] += 1
 
 
 _Key = tuple[str, str, str, str | None]  # hierarchy, parent, pattern, maker
@@ -81,9 +72,10 @@ _Id = tuple[str, int]
 class ChurnLedger:
     """Takes events in the order of time; tells what they add up to."""
 
-    def __init__(self, *, releases: bool = True) -> None:
-        """Without `releases`, none is ever heard of: nothing is counted as unreleased."""
+    def __init__(self, *, releases: bool = True, grace_ns: int = GRACE_NS) -> None:
+        """Without `releases`, none is ever heard of: what is unreleased is not known."""
         self._releases = releases
+        self._grace_ns = grace_ns
         self._nameless = 0
         self._groups: dict[_Key, _Group] = {}
         self._patterns: dict[str, set[str]] = {}
@@ -103,17 +95,16 @@ class ChurnLedger:
             else:
                 group = self._live.get((event.hierarchy, event.identity))
                 if group is not None:
-                    group.attached += 1
-                    group.workload = event.comm or group.workload
+                    group.attach(event.comm)
 
-    def tell(self, now_ns: int, *, whole: bool = False) -> list[Churned]:
-        """What changed since the last time; `whole`: also what is unreleased and did not change."""
+    def tell(self, now_ns: int, *, whole: bool = False) -> list[Churn]:
+        """Return what changed since the last time; `whole`: also what is unreleased and did not."""
         self._ripen(now_ns)
         told: dict[tuple[str, str, str | None], list[_Group]] = {}
         for group in self._groups.values():
             if group.moved or group.unreleased != group.told or (whole and group.unreleased):
                 told.setdefault((group.parent, group.pattern, group.maker), []).append(group)
-        rows = [_merge(groups) for groups in told.values()]
+        rows = [_merge(groups, releases=self._releases) for groups in told.values()]
         self._settle()
         return rows
 
@@ -181,7 +172,7 @@ class ChurnLedger:
         """Those removed over 15 s ago are unreleased from now on."""
         while self._removed:
             identity, (removed_ns, _) = next(iter(self._removed.items()))
-            if removed_ns > now_ns - GRACE_NS:
+            if removed_ns > now_ns - self._grace_ns:
                 break
             self._hold(identity)
 
@@ -209,14 +200,16 @@ class ChurnLedger:
         key = (event.hierarchy, parent, pattern, event.comm)
         group = self._groups.get(key)
         if group is None:
-            group = self._groups[key] = _Group(parent, pattern, event.comm)
+            group = self._groups[key] = _Group(parent, pattern, event.comm, event.path)
         return group
 
     def _settle(self) -> None:
         """Begin the next interval; forget groups in which nothing is left or happens."""
         for key, group in list(self._groups.items()):
             group.idle = 0 if group.moved else group.idle + 1
-            group.made = group.removed = group.released = group.attached = group.pids = 0
+            group.made = group.removed = group.released = group.attached = 0
+            group.pids.clear()
+            group.ran.clear()
             group.told = group.unreleased
             if group.idle > _IDLE_TELLINGS and not (group.members or group.unreleased):
                 del self._groups[key]
@@ -226,20 +219,28 @@ class ChurnLedger:
                 self._patterns.setdefault(group.parent, set()).add(group.pattern)
 
 
-def _merge(groups: list[_Group]) -> Churned:
-    """The same cgroups in several hierarchies, as one."""
-    pids = {group.pid for group in groups if group.pids == 1}
-    many = any(group.pids > 1 for group in groups)
-    first = groups[0]
-    return Churned(
-        parent=first.parent,
-        pattern=first.pattern,
-        maker=first.maker,
-        maker_pid=pids.pop() if len(pids) == 1 and not many else None,
-        workload=next((group.workload for group in groups if group.workload), None),
+def _merge(groups: list[_Group], *, releases: bool) -> Churn:
+    """Return the same cgroups in several hierarchies as one."""
+    pids = frozenset(pid for group in groups for pid in group.pids)
+    most = max(groups, key=lambda group: group.attached)
+    return Churn(
+        parent=most.parent,
+        pattern=most.pattern,
+        maker=most.maker,
         made=max(group.made for group in groups),
         removed=max(group.removed for group in groups),
         released=max(group.released for group in groups),
-        attached=max(group.attached for group in groups),
-        unreleased=max(group.unreleased for group in groups),
+        attached=most.attached,
+        unreleased=max(group.unreleased for group in groups) if releases else None,
+        maker_pid=next(iter(pids)) if len(pids) == 1 else None,
+        pids=pids,
+        workload=next((group.workload for group in groups if group.workload), None),
+        ran=tuple(most.ran.most_common()),
+        example=most.example,
     )
+
+
+def choose_memory(events: Iterable[ChurnEvent], *, v2: bool) -> Iterator[ChurnEvent]:
+    """Pass on the events of the hierarchy that the memory controller is in."""
+    wanted = UNIFIED if v2 else "memory"
+    return (event for event in events if wanted in event.hierarchy.split(","))

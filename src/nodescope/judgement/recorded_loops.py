@@ -1,4 +1,8 @@
-"""What ends and is started again: units, containers, and children inside units that run on."""
+"""What loops in a recording: units, containers, and children inside units that run on.
+
+Wider than what an audit calls a loop: what ends again and again before a moment and is
+started anew may leave something behind each time, whether it fails or not.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +10,18 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from itertools import pairwise
 
-from nodescope.diagnosis.case import LOOKAHEAD_NS, LOOKBACK_NS, Case
-from nodescope.diagnosis.links.churn import Churn, lies_in
-from nodescope.quantities import SECOND_NS, format_duration
+from nodescope.judgement.cgroup_churn import Churn
+from nodescope.judgement.loops import (
+    ENDS_AFTER_NS,
+    ENDS_WITHIN_NS,
+    LEAST_TIMES,
+    decide_ends,
+    is_often,
+    middle_period_ns,
+)
+from nodescope.judgement.unit_insides import ChildLoop
+from nodescope.quantities import SECOND_NS
 from nodescope.recording.window import Window
 from nodescope.records.event import Event
 from nodescope.records.event_details import (
@@ -20,23 +31,12 @@ from nodescope.records.event_details import (
     UnitRunDetails,
 )
 from nodescope.records.node import ContainerRow, UnitRow
-from nodescope.sources.cgroups.name_pattern import name_pattern, split_path
+from nodescope.sources.cgroups.name_pattern import lies_in, name_pattern, split_path
 
-LEAST_LOOPS = 3
-SOON_NS = 60 * SECOND_NS  # after the moment: what goes on there shows that it is a loop
-_FULL_HOUR_NS = 0.95 * LOOKBACK_NS
-
-
-@dataclass(frozen=True, slots=True)
-class ChildLoop:
-    """A child that fails again and again inside a unit that runs on."""
-
-    child: str
-    failed: int
-    watched_s: float
-    ends: tuple[str, ...]  # `exit code 4`
-    cgroup: str | None  # of the unit: another systemd may have one of that name
-    heard_ns: int
+REPORTED_AFTER_NS = 120 * SECOND_NS  # a hidden loop is reported after it was watched for a while
+END_KINDS = ("unit_exit", "unit_failed", "unit_restart", "container_exit")
+HIDDEN_KINDS = ("unit_hidden_loop", "unit_child_failing")
+_SAME_END_NS = 5 * SECOND_NS  # a restart so soon after an end is of that end
 
 
 @dataclass(slots=True)
@@ -62,26 +62,26 @@ class Looper:
     def hidden(self) -> ChildLoop | None:
         """The child that fails inside it, if that is what shows the loop."""
         inside = self.inside
-        return inside if inside is not None and inside.failed > len(self.times) else None
+        return inside if inside is not None and inside.times > len(self.times) else None
 
     @property
     def count(self) -> int:
         """How often it was seen to end up to the moment."""
-        return self.hidden.failed if self.hidden else self.before
+        return self.hidden.times if self.hidden else self.before
 
     @property
     def loops(self) -> bool:
-        """Whether it is one: what began only after the moment has made nothing by then."""
-        return self.hidden is not None or (self.before > 0 and len(self.times) >= LEAST_LOOPS)
+        """Whether it is a loop, by its own ends or by those of its child."""
+        before = self.before
+        return self.hidden is not None or decide_ends(before, len(self.times) - before)
 
     @property
     def period_s(self) -> float:
         """Seconds from one time to the next, the middle one of all."""
         if self.hidden is not None:
-            return self.hidden.watched_s / self.hidden.failed
-        times = sorted(self.times)
-        gaps = sorted(b - a for a, b in pairwise(times))
-        return gaps[len(gaps) // 2] / SECOND_NS if gaps else math.inf
+            return self.hidden.watched_ns / self.hidden.times / SECOND_NS
+        period_ns = middle_period_ns(self.times)
+        return math.inf if period_ns is None else period_ns / SECOND_NS
 
     def stands_in(self, place: str) -> bool:
         """Whether its cgroups lie in that place, or the place in one of them."""
@@ -107,27 +107,41 @@ class Looper:
             self.cgroups.add(cgroup)
 
 
-def find_loopers(case: Case, at_ns: int) -> list[Looper]:
-    """Units and containers that end again and again, by the hour before and a look ahead."""
+def find_recorded_loops(
+    events: Iterable[Event],
+    containers: Iterable[ContainerRow],
+    units: Iterable[UnitRow],
+    at_ns: int,
+) -> list[Looper]:
+    """Return units and containers that end again and again, by the hour before and a look ahead.
+
+    `events` are of `reach_of(at_ns)`, `containers` the rows of the hour before, `units` the
+    state at the moment.
+    """
     found: dict[tuple[str, str], Looper] = {}
 
     def looper(kind: str, name: str) -> Looper:
         return found.setdefault((kind, name), Looper(kind, name, at_ns))
 
-    since = at_ns - LOOKBACK_NS
-    ends = ("unit_exit", "unit_failed", "unit_restart", "container_exit")
-    for event in case.events_of(*ends, within=Window(since, at_ns + SOON_NS)):
-        kind = "container" if event.kind == "container_exit" else "unit"
-        _add_end(looper(kind, event.subject), event)
-    hidden = ("unit_hidden_loop", "unit_child_failing")
-    for event in case.events_of(*hidden, within=Window(since, at_ns + LOOKAHEAD_NS)):
-        _add_inside(looper("unit", event.subject), event)
-    _add_container_rows(case, since, at_ns, looper)
-    for row in case.state(UnitRow, at_ns):
+    seen = list(events)
+    for event in seen:
+        if event.kind in END_KINDS and event.time_ns < at_ns + ENDS_AFTER_NS:
+            kind = "container" if event.kind == "container_exit" else "unit"
+            _add_end(looper(kind, event.subject), event)
+    for event in seen:
+        if event.kind in HIDDEN_KINDS:
+            _add_inside(looper("unit", event.subject), event)
+    _add_container_rows(containers, looper)
+    for row in units:
         mine = found.get(("unit", row.unit))
         if mine is not None and is_of(row, mine):
             mine.lies(row.cgroup)
     return [each for each in found.values() if each.loops]
+
+
+def reach_of(at_ns: int) -> Window:
+    """Return the time of which events are needed to know what loops at a moment."""
+    return Window(at_ns - ENDS_WITHIN_NS, at_ns + REPORTED_AFTER_NS)
 
 
 def _add_end(looper: Looper, event: Event) -> None:
@@ -137,7 +151,7 @@ def _add_end(looper: Looper, event: Event) -> None:
         if status is not None and event.time_ns <= looper.at_ns:
             looper.exits[str(status)] += 1
     elif event.kind == "unit_restart" and not any(
-        abs(time - event.time_ns) < 5 * SECOND_NS for time in looper.times[-3:]
+        abs(time - event.time_ns) < _SAME_END_NS for time in looper.times[-3:]
     ):
         looper.times.append(event.time_ns)
     container = event.get(ContainerDetails)
@@ -165,15 +179,21 @@ def _add_inside(looper: Looper, event: Event) -> None:
 
 
 def read_inside(event: Event) -> ChildLoop | None:
-    """What an event tells of the child; one of another hand may tell less, or nonsense."""
+    """Return the child loop that an event reports; None if it tells too little, or nonsense."""
     told = event.get(UnitChildDetails)
     failed, watched = told.failed_ends, told.watched_s
     if failed is None or watched is None:
         return None
-    if not (LEAST_LOOPS <= failed < 10**9 and 0 < watched < 10**9):
+    if not (failed < 10**9 and is_often(failed) and 0 < watched < 10**9):
         return None
-    ends = tuple(told.ends or ())
-    return ChildLoop(told.child or "?", failed, watched, ends, told.cgroup, event.time_ns)
+    ends, watched_ns = told.ends or {}, int(watched * SECOND_NS)
+    return ChildLoop(
+        kind="child", name=told.child or "?", inside=event.subject, times=failed,
+        failures=failed, period_ns=watched_ns // failed, ends=tuple(ends), end_counts=ends,
+        watched_ns=watched_ns, cgroup=told.cgroup, reported_ns=event.time_ns,
+        command=told.command, longest_ran_s=told.longest_ran_s, main=told.main,
+        main_age_s=told.main_age_s,
+    )  # fmt: skip
 
 
 def is_of(row: UnitRow, looper: Looper) -> bool:
@@ -182,11 +202,8 @@ def is_of(row: UnitRow, looper: Looper) -> bool:
     return not told or not row.cgroup or row.cgroup == told
 
 
-def _add_container_rows(
-    case: Case, since: int, at_ns: int, looper: Callable[[str, str], Looper]
-) -> None:
+def _add_container_rows(rows: Iterable[ContainerRow], looper: Callable[[str, str], Looper]) -> None:
     """Ids that churn under one name are a loop even where no event was seen."""
-    rows = case.rows(ContainerRow, Window(since, at_ns + SECOND_NS))
     first_seen: dict[tuple[str, str], int] = {}
     for row in sorted(rows, key=lambda row: row.time_ns):
         if not row.name:
@@ -202,33 +219,5 @@ def _add_container_rows(
         by_name[name].append(time_ns)
     for name, times in by_name.items():
         each = looper("container", name)
-        if not each.times and len(times) > LEAST_LOOPS:
+        if not each.times and len(times) > LEAST_TIMES:  # the first id may be old
             each.times = times
-
-
-# -- in words ------------------------------------------------------------------
-
-
-def describe_before(case: Case, at_ns: int) -> str:
-    """The time that was looked at."""
-    length_ns = case.looked_back_ns(at_ns)
-    if length_ns >= _FULL_HOUR_NS:
-        return "in the hour before"
-    return f"in the {format_duration(length_ns)} before"
-
-
-def describe_ends(case: Case, looper: Looper) -> str:
-    """How often it ended, and how."""
-    inside = looper.hidden
-    if inside is not None:
-        ends = f" ({', '.join(inside.ends[:3])})" if inside.ends else ""
-        later = inside.heard_ns - looper.at_ns
-        heard = f", as was heard {format_duration(later)} later" if later > 0 else ""
-        return (
-            f"runs on, but its child {inside.child} failed {inside.failed} times in "
-            f"{inside.watched_s:.0f} s{ends}{heard}"
-        )
-    codes = ", ".join(code for code, _ in looper.exits.most_common(3))
-    exits = f" (exit {codes})" if codes else ""
-    times = "once" if looper.before == 1 else f"{looper.before} times"
-    return f"ended {times} {describe_before(case, looper.at_ns)}{exits}"

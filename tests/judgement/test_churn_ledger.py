@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodescope.sources.cgroups import churn_ledger
+from nodescope.judgement import churn_ledger
+from nodescope.judgement.cgroup_churn import GRACE_NS, Churn
+from nodescope.judgement.churn_ledger import ChurnLedger, choose_memory
 from nodescope.sources.cgroups.churn import ChurnEvent, Kind
-from nodescope.sources.cgroups.churn_ledger import GRACE_NS, Churned, ChurnLedger
 
 
 def event(
@@ -28,9 +29,11 @@ def test_cgroups_of_one_pattern_are_one_row() -> None:
         ledger.take(life(f"/docker/c{number}", number, "made", "removed", "released"))
     ledger.take([event("made", "/docker/other", 9, comm="mkdir", pid=8)])
     assert ledger.tell(0) == [
-        Churned("/docker", "c*", "runc", 5, None, 3, 3, 3, 0, 0),
-        Churned("/docker", "other", "mkdir", 8, None, 1, 0, 0, 0, 0),
-    ]
+        Churn("/docker", "c*", "runc", 3, 3, 3, unreleased=0, maker_pid=5, pids=frozenset((5,)),
+              example="/docker/c0"),
+        Churn("/docker", "other", "mkdir", 1, unreleased=0, maker_pid=8, pids=frozenset((8,)),
+              example="/docker/other"),
+    ]  # fmt: skip
     assert ledger.tell(1) == []
 
 
@@ -61,7 +64,9 @@ def test_what_was_made_before_counts_for_who_removes_it() -> None:
 def test_several_makers_of_one_name_have_no_pid() -> None:
     ledger = ChurnLedger()
     ledger.take([event("made", f"/a/{pid}", pid, pid=pid) for pid in (1, 2)])
-    assert ledger.tell(0)[0].maker_pid is None
+    (several,) = ledger.tell(0)
+    assert several.maker_pid is None
+    assert several.pids == {1, 2}
     ledger.take([event("made", "/a/3", 3, pid=2)])
     assert ledger.tell(1)[0].maker_pid == 2
 
@@ -71,7 +76,7 @@ def test_what_runs_in_it_is_named() -> None:
     ledger.take([event("made", "/a/1", 1), event("attached", "/a/1", 1, pid=77, comm="agent")])
     ledger.take([event("attached", "/old", 99, comm="sh")])  # not made while we watched
     (row,) = ledger.tell(0)
-    assert (row.attached, row.workload) == (1, "agent")
+    assert (row.attached, row.workload, row.ran) == (1, "agent", (("agent", 1),))
 
 
 def test_removed_and_not_released_counts_after_a_minute_and_until_it_is() -> None:
@@ -98,10 +103,11 @@ def test_releases_of_what_was_removed_before_are_passed_over() -> None:
     assert ledger.tell(0) == []
 
 
-def test_without_releases_nothing_is_unreleased() -> None:
+def test_without_releases_what_is_unreleased_is_not_known() -> None:
     ledger = ChurnLedger(releases=False)
     ledger.take(life("/a/1", 1, "made", "removed"))
-    assert ledger.tell(0)[0].removed == 1
+    (row,) = ledger.tell(0)
+    assert (row.removed, row.unreleased) == (1, None)
     assert ledger.tell(2 * GRACE_NS) == []
 
 
@@ -156,7 +162,7 @@ def test_varying_parents_are_told_by_pattern_when_they_are_many() -> None:
 def test_any_order_of_events_adds_up(history: Iterable[tuple[Kind, int, int]]) -> None:
     ledger, now = ChurnLedger(), 0
     made = removed = 0
-    rows: list[Churned] = []
+    rows: list[Churn] = []
     for kind, identity, minutes in history:
         now += minutes * GRACE_NS
         ledger.take([event(kind, f"/p/{identity}", identity, at=now)])
@@ -165,4 +171,13 @@ def test_any_order_of_events_adds_up(history: Iterable[tuple[Kind, int, int]]) -
         removed += kind == "removed"
     assert sum(row.made for row in rows) == made
     assert sum(row.removed for row in rows) == removed
-    assert all(row.unreleased >= 0 for row in rows)
+    assert all((row.unreleased or 0) >= 0 for row in rows)
+
+
+def test_only_the_memory_controllers_hierarchy_is_chosen() -> None:
+    events = [
+        event("made", "/a", 1), event("made", "/b", 2, hierarchy="unified"),
+        event("made", "/c", 3, hierarchy="cpu,memory"), event("made", "/d", 4, hierarchy="cpu"),
+    ]  # fmt: skip
+    assert [each.path for each in choose_memory(events, v2=False)] == ["/a", "/c"]
+    assert [each.path for each in choose_memory(events, v2=True)] == ["/b"]

@@ -10,7 +10,6 @@ import pytest
 from tests.diagnosis.test_diagnose import SHAPE, without
 
 from nodescope.cli.main import main
-from nodescope.diagnosis.report.recorded_facts import render_recorded_zombies
 from nodescope.lab.synthetic import write_story
 
 AT = f"+{SHAPE.resets[0]}s"
@@ -23,47 +22,52 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def ask(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> Any:
-    assert main([*map(str, arguments), "--json"]) == 0
+def ask(capsys: pytest.CaptureFixture[str], *arguments: str | Path, code: int = 0) -> Any:
+    assert main([*map(str, arguments), "--json"]) == code
     return json.loads(capsys.readouterr().out)
 
 
 def test_zombies_as_they_were(story: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    found = ask(capsys, "zombies", "--at", AT, "--archive", story)
+    found = ask(capsys, "zombies", "--at", AT, "--archive", story, code=1)
     assert (found["tracked"], found["visible"], found["dying"]) == (68_680, 240, 68_440)
     assert found["parents"][0]["path"] == "/ecs"
     assert found["parents"][0]["held"]["shmem"] > 0
-    earlier = ask(capsys, "zombies", "--at", "+60s", "--archive", story)
+    assert (found["verdict"], found["trend"]["source"]) == ("critical", "recording")
+    assert found["watch"]["makers"][0]["parent"] == "/ecs"
+    earlier = ask(capsys, "zombies", "--at", "+60s", "--archive", story, code=1)
     assert earlier["dying"] < found["dying"]
     assert earlier["at"] < found["at"]
 
 
-def test_units_as_they_were(story: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (unit,) = ask(capsys, "audit", "--at", AT, "--unit", "ecs.service", "--archive", story)
+def test_units_as_they_were_with_their_verdict(
+    story: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ("audit", "--at", AT, "--unit", "ecs.service", "--archive", story)
+    found = ask(capsys, *asked, code=1)
+    (unit,) = found["units"]
     assert (unit["unit"], unit["preset"], unit["successes"]) == ("ecs.service", "enabled", 0)
-    every = ask(capsys, "audit", "--at", AT, "--archive", story)
-    assert {"ecs.service", "kubelet.service"} <= {each["unit"] for each in every}
-    assert main(["audit", "--at", AT, "--unit", "ecs.service", "--archive", str(story)]) == 0
+    (verdict,) = found["findings"]
+    assert (verdict["name"], verdict["verdict"]) == ("ecs.service", "hidden_loop")
+    assert main([*map(str, asked)]) == 1
     shown = capsys.readouterr().out
     assert "successes 0" in shown
     assert "enabled; preset: enabled" in shown
+    assert "hidden_loop" in shown
     assert "kubelet" not in shown
+    assert "None" not in shown
 
 
-def test_further_parents_are_counted_or_shown() -> None:
-    parents = [
-        {"path": f"/{number}", "dying": None if number else 8, "held": {"file": 4096}}
-        for number in range(7)
-    ]
-    found = {"at": "then", "version": "v2", "tracked": 9, "visible": None, "dying": 8,
-             "parents": parents}  # fmt: skip
-    few = render_recorded_zombies(found, all_parents=False)
-    assert "visible ?, dying 8" in few
-    assert "… 2 more" in few
-    assert "/6" not in few
-    every = render_recorded_zombies(found, all_parents=True)
-    assert "more" not in every
-    assert "page cache 4 KiB" in every.splitlines()[-1]
+def test_an_audit_of_the_past_names_units_and_containers_and_what_was_not_seen(
+    story: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = ask(capsys, "audit", "--at", AT, "--archive", story, code=1)
+    verdicts = {(each["kind"], each["name"], each["verdict"]) for each in found["findings"]}
+    assert ("unit", "ecs.service", "hidden_loop") in verdicts
+    assert ("container", "ecs-agent", "looping") in verdicts
+    assert found["units"] == []
+    assert any("whether they are used" in what for what in found["not_observed"])
+    assert main(["audit", "--at", AT, "--archive", str(story)]) == 1
+    assert "Not recorded: " in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -85,8 +89,8 @@ def test_what_cannot_be_shown_is_refused(
 def test_what_was_not_recorded_is_said(
     story: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    archive = str(without(story, tmp_path / "a", "memory_cgroups", "units"))
+    archive = str(without(story, tmp_path / "a", "memory_cgroups", "units", "containers"))
     assert main(["zombies", "--at", AT, "--archive", archive]) == 2
     assert "no memory cgroups were recorded" in capsys.readouterr().err
     assert main(["audit", "--at", AT, "--archive", archive]) == 2
-    assert "nothing was recorded of units" in capsys.readouterr().err
+    assert "nothing was recorded of units or containers" in capsys.readouterr().err

@@ -1,0 +1,100 @@
+"""Who had a core: whose the samples of a core in a span are.
+
+By name of the command, by thread or by cgroup; of a recording's columns, or of samples as
+they come. One counting and one set of shares, so that the recorder, `diagnose` and a person
+who asks about a moment name the same process.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Generic, NamedTuple, TypeVar
+
+import numpy as np
+
+from nodescope.recording.sample_columns import SampleColumns
+
+MOST_OF_IT = 0.5  # of a core's samples: with less, nobody in particular had it
+ALL_BUT_HOUSEKEEPING = 0.9  # of one command: with less the core is shared and busy, not pegged
+IN_ONE_CGROUP = 0.8  # of a command's samples: with less its cgroup does not say whose it is
+
+Key = TypeVar("Key", int, str)
+
+
+class Occupant(NamedTuple, Generic[Key]):
+    """Who has most of the samples, how many, and of how many."""
+
+    key: Key
+    samples: int
+    share: float
+
+
+@dataclass(slots=True)
+class Occupants(Generic[Key]):
+    """Samples by whose they are."""
+
+    samples: Counter[Key] = field(default_factory=Counter)
+
+    @property
+    def total(self) -> int:
+        """How many samples there are in all."""
+        return self.samples.total()
+
+    def find_main(self, least: float = 0.0) -> Occupant[Key] | None:
+        """Return who has most, if that is at least such a share of all."""
+        if not self.samples:
+            return None
+        key, samples = self.samples.most_common(1)[0]
+        share = samples / self.total
+        return Occupant(key, samples, share) if share >= least else None
+
+    def add(self, keys: Iterable[Key], counts: Iterable[int]) -> None:
+        """Count further samples."""
+        for key, count in zip(keys, counts, strict=True):
+            self.samples[key] += count
+
+
+def count_commands(parts: Iterable[SampleColumns], cpu: int) -> Occupants[str]:
+    """Count the samples of a core by command."""
+    found: Occupants[str] = Occupants()
+    for part in parts:
+        codes = part.profile_comm[part.profile[part.cpu == cpu]]
+        numbers, counts = np.unique(codes, return_counts=True)
+        found.add((part.comms[code] for code in numbers.tolist()), counts.tolist())
+    return found
+
+
+def count_cgroups(parts: Iterable[SampleColumns], cpu: int, comm: str) -> Occupants[str]:
+    """Count a command's samples on a core by cgroup; `""` where the cgroup is not known."""
+    found: Occupants[str] = Occupants()
+    for part in parts:
+        if comm not in part.comms:
+            continue
+        mine = (part.cpu == cpu) & (part.profile_comm[part.profile] == part.comms.index(comm))
+        codes, counts = np.unique(part.cgroup[mine], return_counts=True)
+        names = (part.cgroups[code] if code >= 0 else "" for code in codes.tolist())
+        found.add(names, counts.tolist())
+    return found
+
+
+def count_cores_of(parts: Iterable[SampleColumns], comm: str) -> Occupants[int]:
+    """Count a command's samples by core."""
+    found: Occupants[int] = Occupants()
+    for part in parts:
+        if comm in part.comms:
+            mine = part.profile_comm[part.profile] == part.comms.index(comm)
+            cpus, counts = np.unique(part.cpu[mine], return_counts=True)
+            found.add(cpus.tolist(), counts.tolist())
+    return found
+
+
+def derive_kernel_share(parts: Iterable[SampleColumns], cpu: int) -> float:
+    """Return which share of a core's samples were taken in the kernel; 0 without samples."""
+    kernel = total = 0
+    for part in parts:
+        profile = part.profile[part.cpu == cpu]
+        total += len(profile)
+        kernel += int(part.profile_kernel[profile].sum())
+    return kernel / total if total else 0.0

@@ -1,0 +1,191 @@
+"""Pegged cores: spans in which one core spent nearly all of its time in the kernel.
+
+A span is a run of readings of `/proc/stat` in each of which the kernel (system calls,
+interrupts, soft interrupts) had at least `READING_RATIO` of the core; the core is pegged if
+the whole run has at least `SPAN_RATIO` and lasts long enough. Time that the hypervisor took
+away counts for nobody. The recorder judges readings as they come (`PeggedCoreStream`), a
+recording is judged by columns (`find_pegged_cores`): one definition, so one incident has the
+same span and the same share live and recorded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from nodescope.arrays import F64, I64, Bool
+from nodescope.quantities import SECOND_NS
+from nodescope.recording.core_readings import STATES, CoreReadings
+from nodescope.recording.window import Window
+
+READING_RATIO = 0.8  # of one reading: other tasks get a moment of a pegged core, too
+SPAN_RATIO = 0.9  # of the whole span: a core that is merely busy in the kernel has less
+PEGGED_NS = 3 * SECOND_NS  # long enough to be a symptom by itself: watchdogs of NICs wait for 5 s
+TIED_NS = 2 * SECOND_NS  # beside a report that names the core or its queue, less is enough
+BRIEF_NS = 1 * SECOND_NS  # at a moment somebody asks about, one whole reading is enough
+# Readings are a second apart: the first and the last second of a span are seen only in part.
+EDGE_NS = 1 * SECOND_NS
+
+_KERNEL = [STATES.index(state) for state in ("system", "irq", "softirq")]
+_STEAL = STATES.index("steal")
+
+
+@dataclass(frozen=True, slots=True)
+class PeggedCore:
+    """A core that was in the kernel for seconds on end."""
+
+    cpu: int
+    from_ns: int
+    to_ns: int
+    share: float  # in the kernel, of these seconds
+
+    @property
+    def seconds(self) -> float:
+        return (self.to_ns - self.from_ns) / SECOND_NS
+
+    @property
+    def window(self) -> Window:
+        return Window(self.from_ns, self.to_ns)
+
+
+@dataclass(slots=True)
+class PeggedRun:
+    """Readings on end that are nearly all kernel, added up; whether it is long enough is open."""
+
+    cpu: int
+    from_ns: int
+    to_ns: int
+    kernel_ticks: int = 0
+    own_ticks: int = 0  # all the core had: without what the hypervisor took
+
+    def add(self, to_ns: int, kernel_ticks: int, own_ticks: int) -> None:
+        """Go on until a later reading."""
+        self.to_ns = max(self.to_ns, to_ns)
+        self.kernel_ticks += kernel_ticks
+        self.own_ticks += own_ticks
+
+    def judge(self, least_ns: int = PEGGED_NS, ratio: float = SPAN_RATIO) -> PeggedCore | None:
+        """Return the pegged core, if the run is long and full enough for one."""
+        share = self.kernel_ticks / max(1, self.own_ticks)
+        if share < ratio or self.to_ns - self.from_ns < least_ns - EDGE_NS:
+            return None
+        return PeggedCore(self.cpu, self.from_ns, self.to_ns, share)
+
+
+# -- as readings come ----------------------------------------------------------
+
+
+class PeggedCoreStream:
+    """Follows the readings of a live node: which cores are nearly all kernel, and since when."""
+
+    def __init__(self) -> None:
+        self._before: tuple[int, I64, I64] | None = None
+        self.running: dict[int, PeggedRun] = {}
+
+    def read(self, now_ns: int, cpus: I64, ticks: I64) -> list[PeggedRun]:
+        """Take a reading (`ticks` are cores × `STATES`); return the runs that ended with it."""
+        before, self._before = self._before, (now_ns, cpus, ticks)
+        if before is None or before[1].tolist() != cpus.tolist():
+            return self.end()
+        kernel, own, high = _judge_readings(ticks - before[2])
+        if not self.running and not high.any():
+            return []
+        ended = []
+        for row, cpu in enumerate(cpus.tolist()):
+            if high[row]:
+                run = self.running.setdefault(cpu, PeggedRun(cpu, before[0], now_ns))
+                run.add(now_ns, int(kernel[row]), int(own[row]))
+            elif cpu in self.running:
+                ended.append(self.running.pop(cpu))
+        return ended
+
+    def end(self) -> list[PeggedRun]:
+        """Return what runs: it is over as far as can be known."""
+        ended, self.running = list(self.running.values()), {}
+        return ended
+
+    def forget(self) -> None:
+        """Begin anew after a hole in the readings."""
+        self._before, self.running = None, {}
+
+
+# -- of a recording --------------------------------------------------------------
+
+
+def find_pegged_cores(
+    readings: Iterable[CoreReadings],
+    window: Window,
+    least_ns: int = PEGGED_NS,
+    ratio: float = SPAN_RATIO,
+) -> list[PeggedCore]:
+    """Return the pegged cores that reach into a window, by core and time."""
+    runs = sorted(_find_runs(readings), key=lambda each: (each.cpu, each.from_ns))
+    found = (each.judge(least_ns, ratio) for each in _join(runs))
+    return [
+        each
+        for each in found
+        if each is not None and each.to_ns > window.from_ns and each.from_ns < window.to_ns
+    ]
+
+
+def derive_kernel_seconds(readings: Iterable[CoreReadings], window: Window) -> tuple[F64, F64]:
+    """Return the share in the kernel second by second: of the core with most, and of all."""
+    length = max(1, window.length_ns // SECOND_NS)
+    most, total, count = np.full(length, np.nan), np.zeros(length), np.zeros(length)
+    for part in readings:
+        same = _followed(part)
+        kernel, own, _ = _judge_readings(part.ticks[same + 1] - part.ticks[same])
+        ratio = np.divide(kernel, own, out=np.zeros(len(same)), where=own > 0)
+        second = (part.time_ns[same + 1] - window.from_ns) // SECOND_NS
+        inside = (second >= 0) & (second < length)
+        np.fmax.at(most, second[inside], ratio[inside])
+        np.add.at(total, second[inside], ratio[inside])
+        np.add.at(count, second[inside], 1)
+    mean = np.divide(total, count, out=np.full(length, np.nan), where=count > 0)
+    return most, mean
+
+
+def _find_runs(readings: Iterable[CoreReadings]) -> Iterator[PeggedRun]:
+    for part in readings:
+        same = _followed(part)
+        kernel, own, is_high = _judge_readings(part.ticks[same + 1] - part.ticks[same])
+        high = np.flatnonzero(is_high)
+        if not len(high):
+            continue
+        cpu = part.cpu[same]
+        first = np.flatnonzero(np.append(True, (np.diff(high) != 1) | (np.diff(cpu[high]) != 0)))
+        last = np.append(first[1:], len(high)) - 1
+        sums = (np.add.reduceat(ticks[high], first).tolist() for ticks in (kernel, own))
+        begin, end = part.time_ns[same][high[first]], part.time_ns[same + 1][high[last]]
+        columns = (cpu[high[first]].tolist(), begin.tolist(), end.tolist(), *sums)
+        for values in zip(*columns, strict=True):
+            yield PeggedRun(*values)
+
+
+def _join(runs: Sequence[PeggedRun]) -> list[PeggedRun]:
+    """Join runs that touch: a segment may end in the middle of one."""
+    joined: list[PeggedRun] = []
+    for run in runs:
+        last = joined[-1] if joined else None
+        if last is not None and last.cpu == run.cpu and run.from_ns <= last.to_ns:
+            last.add(run.to_ns, run.kernel_ticks, run.own_ticks)
+        else:
+            joined.append(run)
+    return joined
+
+
+def _followed(part: CoreReadings) -> I64:
+    """Return the rows that have a next one of the same core."""
+    return np.flatnonzero((np.diff(part.cpu) == 0) & (np.diff(part.time_ns) > 0))
+
+
+# -- one reading -----------------------------------------------------------------
+
+
+def _judge_readings(used: I64) -> tuple[I64, I64, Bool]:
+    """Return ticks in the kernel, ticks the core had, and whether that is nearly all kernel."""
+    kernel: I64 = used[:, _KERNEL].sum(axis=1)
+    own: I64 = used.sum(axis=1) - used[:, _STEAL]
+    return kernel, own, (own > 0) & (kernel >= READING_RATIO * own)
