@@ -64,6 +64,7 @@ docs: $(READY)
 	$(BIN)/python -m nodescope.cli.reference docs/commands.md
 	$(BIN)/python -m nodescope.archive.reference docs/archive.md
 	$(BIN)/python -m nodescope.records.reference docs/events.md
+	$(BIN)/python tools/house docs/architecture.md
 
 clean:
 	rm -rf $(VENV) dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis

@@ -12,6 +12,7 @@ from nodescope.quantities import (
     format_count,
     format_cpu_list,
     format_duration,
+    format_exact_duration,
     parse_cpu_list,
     parse_duration_ns,
     parse_size_bytes,
@@ -40,7 +41,7 @@ def test_durations(text: str, nanoseconds: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", " ", "s", "3x", "-1s", "1h30q", "1,5s", "s30", "1e3s", "1000000000d"]
+    "text", ["", " ", "s", "3x", "-1s", "1h30q", "1,5s", "s30", "1e3s", "1000000000d", "9" * 5000]
 )
 def test_not_durations(text: str) -> None:
     with pytest.raises(UsageError, match="not a duration") as caught:
@@ -104,6 +105,11 @@ def test_a_formatted_duration_reads_back_close_to_itself(nanoseconds: int) -> No
     if nanoseconds >= 48 * 3600 * SECOND_NS:
         error = 3600 * SECOND_NS
     assert abs(back - nanoseconds) <= error
+
+
+@given(st.one_of(st.integers(0, 2**62), st.integers(0, 10**7).map(lambda s: s * SECOND_NS)))
+def test_an_exact_duration_reads_back_as_it_was(nanoseconds: int) -> None:
+    assert parse_duration_ns(format_exact_duration(nanoseconds)) == nanoseconds
 
 
 @given(st.integers(0, 2**62))

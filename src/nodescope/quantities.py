@@ -45,12 +45,14 @@ MAX_CPU = 8191  # CONFIG_NR_CPUS tops out at 8192 on x86
 
 def parse_duration_ns(text: str) -> int:
     """`30s`, `100ms`, `1h30m`; a bare number is seconds."""
-    total, position, stripped = 0.0, 0, text.strip()
+    total: int | float = 0
+    position, stripped = 0, text.strip()
     while match := _PART.match(stripped, position):
         unit = match[2].lower() or "s"
         if unit not in _DURATION_UNITS_NS:
             break
-        total += float(match[1]) * _DURATION_UNITS_NS[unit]
+        exact = match[1].isdecimal() and len(match[1]) < 20
+        total += (int(match[1]) if exact else float(match[1])) * _DURATION_UNITS_NS[unit]
         position = match.end()
         while position < len(stripped) and stripped[position] == " ":
             position += 1
@@ -99,6 +101,14 @@ def format_duration(nanoseconds: int) -> str:
     if hours < 48:
         return f"{hours}h {minutes}m" if minutes else f"{hours}h"
     return f"{hours // 24}d {hours % 24}h"
+
+
+def format_exact_duration(nanoseconds: int) -> str:
+    """Return a duration that `parse_duration_ns` reads back as it was: `90s`, `250ms`."""
+    for unit in ("s", "ms"):
+        if nanoseconds % _DURATION_UNITS_NS[unit] == 0:
+            return f"{nanoseconds // _DURATION_UNITS_NS[unit]}{unit}"
+    return f"{nanoseconds}ns"
 
 
 def format_bytes(count: float) -> str:

@@ -1,1 +1,1 @@
-"""Views on a recording: numpy on columns; no reading, no printing."""
+"""Pure functions on columns: flame graphs, heatmaps, comparisons, statistics."""

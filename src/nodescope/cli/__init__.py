@@ -1,1 +1,1 @@
-"""The command line: one file per command, no logic of its own."""
+"""The command line: one module per command, which parses, asks and renders."""

@@ -1,1 +1,1 @@
-"""From a recording alone: what went wrong, and why, as chains of evidence."""
+"""What went wrong and why: symptoms, links and chains of evidence, from a recording alone."""

@@ -1,1 +1,1 @@
-"""Sample batches, log lines and happenings become rows and events, in one place for everybody."""
+"""Sample batches, log lines and happenings become rows and events: one way in for everybody."""

@@ -1,1 +1,1 @@
-"""Reproducing incidents, so that a diagnosis can be held against the truth."""
+"""Real incidents made in a closed place, each with the truth about it."""

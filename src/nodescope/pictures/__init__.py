@@ -1,4 +1,4 @@
-"""What analysis found, as pictures: terminal text, SVG, PNG, HTML pages and JSON documents.
+"""Views as terminal text, SVG, PNG, HTML and JSON documents.
 
 Nothing here reads a recording or writes a file. Names of processes, functions and
 cgroups are chosen by whoever runs a program, so they are hostile: every output

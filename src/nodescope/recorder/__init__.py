@@ -1,1 +1,1 @@
-"""The recorder: the only place where sources meet the archive."""
+"""The recording loop: drains samples, asks the node's observers, writes the archive."""

@@ -1,4 +1,4 @@
-"""The shared vocabulary: every table and column, every kind of event, declared once."""
+"""The vocabulary, declared once: tables and typed rows, events, views and actions."""
 
 from nodescope.records.events import EVENT_KINDS, EventKind
 from nodescope.records.node import NODE_TABLES

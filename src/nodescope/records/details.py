@@ -18,7 +18,7 @@ from nodescope.records.declared import Declared, Field
 Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
 
 
-class _Note(NamedTuple):
+class _DetailNote(NamedTuple):
     """What an annotation adds to the type of a field."""
 
     help: str
@@ -31,13 +31,13 @@ def detail(
     *,
     key: str | None = None,
     formerly: str | None = None,
-) -> _Note:
+) -> _DetailNote:
     """Declare what a field means.
 
     `key` is its name in JSON where that cannot be the name of an attribute, and `formerly`
     the name that older archives have for it.
     """
-    return _Note(help, key, formerly)
+    return _DetailNote(help, key, formerly)
 
 
 class DetailField(NamedTuple):
@@ -137,7 +137,7 @@ _FIELDS: dict[type[Details], tuple[DetailField, ...]] = {}  # classes are declar
 
 
 def _detail_field(declared: Field) -> DetailField:
-    note: _Note = declared.note
+    note: _DetailNote = declared.note
     name, parse = _TYPES[declared.type]
     return DetailField(
         declared.name, note.key or declared.name, note.help, note.formerly, name, parse

@@ -13,22 +13,13 @@ from pathlib import Path
 from typing import TypeVar
 from urllib.parse import urlencode
 
-from nodescope.quantities import SECOND_NS
+from nodescope.quantities import MILLISECOND_NS, SECOND_NS, format_exact_duration
 from nodescope.records.sample_filter import SampleFilter, parse_filter
-from nodescope.records.view import (
-    VIEW_KINDS,
-    Last,
-    Moment,
-    PagePart,
-    Span,
-    View,
-    When,
-)
+from nodescope.records.view import VIEW_KINDS, Last, Moment, PagePart, Span, View, When
 from nodescope.wall_time import format_moment
 
 Document = dict[str, object]  # JSON
 PAGE_MARGIN_NS = 15 * SECOND_NS  # around a moment for which the view names no margin
-MS = 1_000_000
 _TABS: dict[PagePart, str] = {"facts": "facts"}  # the others are in sight in the tab it opens with
 _T = TypeVar("_T")
 
@@ -69,7 +60,7 @@ def _narrowed(view: View) -> Iterator[str]:
     if view.files:
         yield "--files"
     if view.watch_ns is not None:
-        yield from ("--watch", _duration(view.watch_ns))
+        yield from ("--watch", format_exact_duration(view.watch_ns))
 
 
 def _option(name: str, text: str) -> tuple[str, ...]:
@@ -82,21 +73,14 @@ def _when(when: When | None) -> Iterator[str]:
     if isinstance(when, Moment):
         yield from ("--at", format_moment(when.at_ns))
         if when.margin_ns is not None:
-            yield from ("--around", _duration(when.margin_ns))
+            yield from ("--around", format_exact_duration(when.margin_ns))
     elif isinstance(when, Last):
-        yield from ("--last", _duration(when.length_ns))
+        yield from ("--last", format_exact_duration(when.length_ns))
     elif when is not None:
         if when.from_ns is not None:
             yield from ("--from", format_moment(when.from_ns))
         if when.to_ns is not None:
             yield from ("--to", format_moment(when.to_ns))
-
-
-def _duration(length_ns: int) -> str:
-    for unit, size in (("s", SECOND_NS), ("ms", MS)):
-        if length_ns % size == 0:
-            return f"{length_ns // size}{unit}"
-    return f"{length_ns}ns"
 
 
 # -- the page ----------------------------------------------------------------------
@@ -109,7 +93,8 @@ def page_place(view: View, at_ns: int) -> Document:
     """
     from_ns, to_ns = _page_span(view, at_ns)
     words = _page_filters(view.filter)
-    return {"view": view.kind.part, "from_ms": from_ns / MS, "to_ms": to_ns / MS, **words}
+    from_ms, to_ms = from_ns / MILLISECOND_NS, to_ns / MILLISECOND_NS
+    return {"view": view.kind.part, "from_ms": from_ms, "to_ms": to_ms, **words}
 
 
 def page_address(view: View, at_ns: int) -> str:
@@ -145,7 +130,7 @@ def _page_span(view: View, at_ns: int) -> tuple[int, int]:
 
 
 def _page_ms(time_ns: int) -> str:
-    return f"{time_ns / MS:.4f}".rstrip("0").rstrip(".")
+    return f"{time_ns / MILLISECOND_NS:.4f}".rstrip("0").rstrip(".")
 
 
 # -- JSON --------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Names for addresses, found while the process still lives.
+"""Names of functions by address, found while the process still lives.
 
 `Binaries` for user code, `LiveKernelSymbols` for the kernel, `PerfMap` for
 code compiled at run time. Nothing here raises for what a file contains, except

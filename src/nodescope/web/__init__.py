@@ -1,1 +1,1 @@
-"""The page: an HTTP API over one recording, read-only, and the files of the page itself."""
+"""The page's server: a read-only HTTP API over one recording, and the page's files."""
