@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from nodescope.archive.gaps import merge_gaps
 from nodescope.ingest.event_columns import event_columns, gap_columns
-from nodescope.records import EVENT_KINDS
 from nodescope.records.event import Event
+from nodescope.records.events import EVENT_KINDS
 from nodescope.records.recorder import Gap
 
 

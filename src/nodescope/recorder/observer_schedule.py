@@ -24,7 +24,7 @@ from nodescope.ingest.observation import Observation, columns_of
 from nodescope.quantities import SECOND_NS, format_duration
 from nodescope.recorder.event_log import EventLog
 from nodescope.recorder.observer import Observer
-from nodescope.records import EVENT_KINDS
+from nodescope.records.events import EVENT_KINDS
 
 _RETRY_NS = 300 * SECOND_NS
 _ABSENT_NS = 30 * SECOND_NS

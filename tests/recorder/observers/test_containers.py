@@ -9,12 +9,13 @@ import pytest
 from nodescope.errors import SourceAbsent, SourceError
 from nodescope.quantities import SECOND_NS
 from nodescope.recorder.observers.containers import Containers
-from nodescope.records import EVENT_KINDS, TABLES
+from nodescope.records import TABLES
 from nodescope.records.event_details import (
     ContainerExitDetails,
     ContainerLoopDetails,
     ContainerStartDetails,
 )
+from nodescope.records.events import EVENT_KINDS
 from nodescope.sources.containers.container import Container, ContainerHappening, HappeningKind
 from nodescope.sources.containers.runtimes import Polled
 

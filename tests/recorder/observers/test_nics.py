@@ -20,9 +20,9 @@ from nodescope.ingest.observation import Observation
 from nodescope.quantities import SECOND_NS
 from nodescope.recorder.observer import Setting
 from nodescope.recorder.observers.nics import NicsObserver, make
-from nodescope.records import EVENT_KINDS
 from nodescope.records.event import Event
 from nodescope.records.event_details import NicDetails
+from nodescope.records.events import EVENT_KINDS
 from nodescope.sources.network.ethtool import DriverInfo
 from nodescope.sources.network.nics import list_nics
 from nodescope.sources.places import Places
