@@ -18,6 +18,7 @@ from nodescope.lab.synthetic import Shape, write_story
 from nodescope.quantities import SECOND_NS
 from nodescope.recording.recording import Recording
 from nodescope.recording.window import Window
+from nodescope.records.recorder import EventRow
 
 SHAPE = replace(Shape().small(), seconds=960, resets=(900,))
 AT = SHAPE.resets[0]
@@ -46,9 +47,9 @@ def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
             if kind is not None and start <= at < start + length:
                 told = {**REPORTS, "job_failed": JOB, "nic_reset": RESET}
                 subject, named, message = told[kind]
-                row = dict(time_ns=story.at(at), kind=kind, subject=subject, message=message,
-                           cpu=named if cpu == -1 else cpu)  # fmt: skip
-                story._append("events", [row])
+                row = EventRow(time_ns=story.at(at), kind=kind, subject=subject, message=message,
+                               cpu=named if cpu == -1 else cpu)  # fmt: skip
+                story._append([row])
 
         monkeypatch.setattr(synthetic._Story, "_kernel_log", report)
         write_story(tmp_path / "archive", shape)
@@ -167,12 +168,14 @@ def test_a_job_that_failed_before_the_reset_did_not_fail_on_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def report(story: Any, start: int, length: int) -> None:
-        rows = [dict(time_ns=story.at(HELD_TO), kind="nic_reset", subject="eth0", message=RESET[2],
+        rows = [
+            EventRow(time_ns=story.at(HELD_TO), kind="nic_reset", subject="eth0", message=RESET[2],
                      details='{"driver":"ena","queue":1}'),
-                dict(time_ns=story.at(HELD_TO - 12), kind="job_failed", subject="train",
-                     message=JOB[2])]  # fmt: skip
+            EventRow(time_ns=story.at(HELD_TO - 12), kind="job_failed", subject="train",
+                     message=JOB[2]),
+        ]  # fmt: skip
         if start <= HELD_TO < start + length:
-            story._append("events", rows)
+            story._append(rows)
 
     monkeypatch.setattr(synthetic._Story, "_kernel_log", report)
     write_story(tmp_path / "archive", SHORT)
