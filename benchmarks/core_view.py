@@ -22,7 +22,7 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-from tests.recorder.test_recording import KERNEL_BUSY, column, recording
+from tests.recorder_process import KERNEL_BUSY, column, recording
 
 from benchmarks.results import Bar, Grid, Options, Result
 from nodescope.archive.reader import Archive

@@ -30,17 +30,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-from tests.recorder.test_recording import (
+from tests.recorder_process import (
+    RecorderProcess,
     column,
     event_kinds,
     fill_up,
     find_faketime,
     gap_reasons,
-    record,
     recording,
     said,
     status,
-    wait_until,
 )
 
 from benchmarks.load import many_short_processes
@@ -78,12 +77,12 @@ def _kills(times: int) -> tuple[list[Bar], Grid, dict[str, object]]:
         archive.parent.mkdir()
         for number in range(times):
             left_open = _open_names(archive)
-            process = record(archive, *FAST)
+            process = RecorderProcess(archive, *FAST)
             in_start_up = number % 5 == 4
             if in_start_up:
                 time.sleep(chance.uniform(0.0, 1.2))
             else:
-                wait_until(lambda left=left_open: _records(archive, left), process, 60)
+                process.wait_for(lambda left=left_open: _records(archive, left), "it records", 60)
                 time.sleep(chance.uniform(0.0, 2.5))
             process.kill()
             killed_ns = time.time_ns()
@@ -105,7 +104,7 @@ def _kills(times: int) -> tuple[list[Bar], Grid, dict[str, object]]:
             if not in_start_up and last is not None:
                 missing.append((killed_ns - last) / 1e9)
             sealed = _digests(archive)
-        code = record(archive, "--duration", "1s").wait(60)
+        code = RecorderProcess(archive, "--duration", "1s").wait(60)
         left = len(_open_names(archive))
         shown = status(archive)
     worst = max(missing, default=float("nan"))
@@ -187,16 +186,18 @@ def _full_disk(folder: Path) -> tuple[bool, str, str]:
     options = ("--flush", "200ms", "--segment", "600ms", "--core-interval", "10ms")
     try:
         with recording(archive, *options) as process:
-            wait_until(lambda: len(list(archive.glob("segments/[0-9]*"))) >= 2, process)
+            process.wait_for(
+                lambda: len(list(archive.glob("segments/[0-9]*"))) >= 2, "two segments are sealed"
+            )
             fill = disk / "fill"
             fill_up(fill)
             filled = time.monotonic()
-            wait_until(lambda: "paused" in said(archive), process)
+            process.wait_for(lambda: "paused" in said(archive), "it pauses")
             sealed = _digests(archive)
             time.sleep(3)
             fill.unlink()
             full_s = time.monotonic() - filled
-            wait_until(lambda: gap_reasons(archive, "all"), process)
+            process.wait_for(lambda: gap_reasons(archive, "all"), "it records again")
             time.sleep(1)
         lost = sum(_digest(archive / path) != digest for path, digest in sealed.items())
         shown = status(archive)
@@ -228,7 +229,7 @@ def _clock_step(folder: Path) -> tuple[bool, str, str]:
         time.sleep(1)
         before = time.time_ns()
         stamp.write_text("+3600")
-        wait_until(lambda: "clock_step" in event_kinds(archive), process)
+        process.wait_for(lambda: "clock_step" in event_kinds(archive), "a clock step")
         time.sleep(1)
         after = time.time_ns()
     (segment,) = Archive.open(archive).segments()
@@ -248,7 +249,7 @@ def _stopped(folder: Path, seconds: int) -> tuple[bool, str, str]:
         process.send_signal(signal.SIGSTOP)
         time.sleep(seconds)
         process.send_signal(signal.SIGCONT)
-        wait_until(lambda: status(archive)["gaps"], process)
+        process.wait_for(lambda: status(archive)["gaps"], "a gap is recorded")
     shown = status(archive)
     gaps = [gap for gap in shown["gaps"] if "not run for" in gap["reason"]]
     gap_s = sum(gap["to_ns"] - gap["from_ns"] for gap in gaps) / 1e9

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.kernel_log import flood, ring_bytes, without_limit, write_line
-from tests.recorder.test_recording import recording, wait_until
+from tests.recorder_process import RecorderProcess, recording
 
 from benchmarks.measured import read_tree
 from benchmarks.results import Bar, Grid, Options, Result
@@ -101,10 +101,10 @@ def run(options: Options) -> Result:
     return Result(bars, (grid,), notes)
 
 
-def _mark(line: str, archive: Path, recorder: subprocess.Popen[bytes]) -> None:
+def _mark(line: str, archive: Path, recorder: RecorderProcess) -> None:
     """Write a line and wait until the archive tells it: all before it was read, too."""
     write_line(line)
-    wait_until(lambda: _has(archive, line), recorder, 180)
+    recorder.wait_for(lambda: _has(archive, line), f"{line} is recorded", 180)
 
 
 def _has(archive: Path, line: str) -> bool:

@@ -44,6 +44,8 @@ def many_short_processes() -> Iterator[None]:
         ]
         try:
             yield
+            if any(worker.poll() is not None for worker in workers):
+                raise SystemExit("the load ended before what it was for")
         finally:
             for worker in workers:
                 os.killpg(worker.pid, 9)

@@ -16,7 +16,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.recorder.test_recording import NODESCOPE, column, status
+from tests.recorder_process import NODESCOPE, column, status
 
 from benchmarks.live_cgroups import NAME, live_cgroups
 from benchmarks.load import many_short_processes

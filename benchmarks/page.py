@@ -32,7 +32,6 @@ import os
 import random
 import statistics
 import struct
-import subprocess
 import tempfile
 import threading
 import time
@@ -42,7 +41,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlencode
 
-from tests.recorder.test_recording import NODESCOPE
+from tests.recorder_process import recording
 from tests.web.browser.serving import Server
 
 from benchmarks.results import Bar, Grid, Options, Result
@@ -72,7 +71,7 @@ def run(options: Options) -> Result:
         cold, warm = _first_looks(story)
         heatmaps, flames = _selections(dense)
         soaks = [_soak(path, soak_s / 2) for path in (story, dense)]
-        behind = _live(folder / "live")
+        behind = _live(folder / "live" / "archive")
     peak = max(soak.peak for soak in soaks)
     bars = (
         _bar("first look, everything read ahead", FIRST_BAR_S, max(warm)),
@@ -179,15 +178,8 @@ def _timed(client: Client, path: str, start: float, length: float) -> float:
 
 def _live(archive: Path) -> list[float]:
     """Seconds by which a follower is behind, ten times a second."""
-    command = [*NODESCOPE, "record", "--archive", str(archive), "--quiet"]
-    with subprocess.Popen(command) as recorder:
-        try:
-            while not list(archive.glob("open/*/heartbeats.arrows")):
-                time.sleep(0.2)
-            with Server(archive) as server:
-                return _follow(server.port)
-        finally:
-            recorder.terminate()
+    with recording(archive, "--quiet"), Server(archive) as server:
+        return _follow(server.port)
 
 
 def _follow(port: int) -> list[float]:

@@ -34,7 +34,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.recorder.test_recording import NODESCOPE, column, recording, status
+from tests.recorder_process import NODESCOPE, column, recording, status
 
 from benchmarks.load import many_short_processes, read_forks
 from benchmarks.measured import (
@@ -266,6 +266,8 @@ def _perf_recording(folder: Path) -> Iterator[None]:
         try:
             time.sleep(2)
             yield
+            if process.poll() is not None:
+                raise SystemExit(f"perf record ended with exit code {process.returncode}")
         finally:
             process.terminate()
 

@@ -35,7 +35,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from tests.recorder.test_recording import record, stacks_of
+from tests.recorder_process import RecorderProcess, stacks_of
 from tests.symbols import test_perf_agreement as agreement
 
 from benchmarks.results import Bar, Grid, Options, Result
@@ -348,7 +348,7 @@ def _record_program(program: Program, seconds: int) -> tuple[bool, str]:
         archive = folder / "run" / "archive"
         archive.parent.mkdir()
         with subprocess.Popen([folder / program.comm]) as process:
-            recorder = record(archive, "--duration", f"{seconds}s")
+            recorder = RecorderProcess(archive, "--duration", f"{seconds}s")
             code = recorder.wait(60)
             process.kill()
         if code != 0:

@@ -9,23 +9,29 @@ from __future__ import annotations
 
 import contextlib
 import http.client
+import itertools
 import json
 import os
 import socket
 import subprocess
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from tests.waiting import wait_for
 
+import nodescope
 from nodescope.sources.places import Places
+
+Value = TypeVar("Value")
 
 _SCRIPT = Path(__file__).with_name("container_host.sh")
 _CGROUPS = Path("/sys/fs/cgroup")
 _START_S = 300.0
+_NUMBERS = itertools.count()
 
 
 class _UnixConnection(http.client.HTTPConnection):
@@ -41,15 +47,23 @@ class _UnixConnection(http.client.HTTPConnection):
 
 @dataclass(frozen=True)
 class ContainerHost:
-    """The host, seen from this machine: `pid` is its PID 1, `cgroup` where its tree stands."""
+    """The host, seen from this machine: `pid` is its PID 1, `cgroup` where its tree stands.
+
+    `outer` started it, and ends when a daemon does.
+    """
 
     pid: int
     cgroup: str
     log: Path
+    outer: subprocess.Popen[bytes]
 
     @property
     def places(self) -> Places:
         return Places(root=Path(f"/proc/{self.pid}/root"))
+
+    def wait_for(self, condition: Callable[[], Value | None], what: str, seconds: float) -> Value:
+        """Return the first true answer; fail at once when a daemon has ended."""
+        return wait_for(condition, what, seconds, process=self.outer, log=self.log)
 
     def docker(self, method: str, path: str, body: object = None, raw: bytes = b"") -> Any:
         """One request to the real dockerd; its answer, decoded."""
@@ -104,22 +118,16 @@ class ContainerHost:
 @contextlib.contextmanager
 def container_host(folder: Path) -> Iterator[ContainerHost]:
     """Start it, wait until both daemons answer, and leave nothing of it behind."""
-    name = f"nodescope-containers-{os.getpid()}"
+    name = f"nodescope-containers-{os.getpid()}-{next(_NUMBERS)}"
     made = _make_cgroups(name)
     log = folder / "log"
     work = folder / "work"
     work.mkdir()
     try:
-        with log.open("wb") as out:
-            outer = subprocess.Popen(
-                ["unshare", "--pid", "--fork", "--kill-child", "--mount", "--uts", "--ipc", "--net",
-                 "--cgroup", "bash", str(_SCRIPT), str(work)],
-                stdout=out, stderr=out, stdin=subprocess.DEVNULL, start_new_session=True,
-                preexec_fn=lambda: _join(made),
-            )  # fmt: skip
+        outer = start_host(work, log, "--cgroup", enter=lambda: _join(made))
         try:
-            host = ContainerHost(_child_of(outer, log), f"/{name}", log)
-            _wait_until_ready(host, outer)
+            host = ContainerHost(wait_for_first_process(outer, log), f"/{name}", log, outer)
+            _wait_until_ready(host)
             yield host
         finally:
             outer.kill()
@@ -127,6 +135,26 @@ def container_host(folder: Path) -> Iterator[ContainerHost]:
     finally:
         for cgroup in made:
             wait_for(partial(_remove_tree, cgroup), f"{cgroup} removed", _START_S)
+
+
+def start_host(
+    work: Path, log: Path, *options: str, enter: Callable[[], None] | None = None
+) -> subprocess.Popen[bytes]:
+    """Start the host in new namespaces, those of `options` too; `enter` runs before it."""
+    command = ["setpriv", "--pdeathsig", "KILL"]  # a killed test run leaves no daemon behind
+    command += ["unshare", "--pid", "--fork", "--kill-child", "--mount", "--uts", "--ipc", "--net"]
+    command += [*options, "bash", str(_SCRIPT), str(work), *map(str, _own_folders())]
+    with log.open("wb") as out:
+        return subprocess.Popen(
+            command, stdout=out, stderr=out, stdin=subprocess.DEVNULL, start_new_session=True,
+            preexec_fn=enter,
+        )  # fmt: skip
+
+
+def _own_folders() -> list[Path]:
+    """Return what our commands need inside: this checkout and its Python, outer folders first."""
+    ours = (_SCRIPT.parents[1], nodescope.__path__[0], sys.prefix, sys.base_prefix)
+    return sorted({Path(folder).resolve() for folder in ours})
 
 
 def _make_cgroups(name: str) -> list[Path]:
@@ -150,31 +178,27 @@ def _join(cgroups: list[Path]) -> None:
         (cgroup / "cgroup.procs").write_text("0")
 
 
-def _child_of(outer: subprocess.Popen[bytes], log: Path) -> int:
+def wait_for_first_process(outer: subprocess.Popen[bytes], log: Path) -> int:
+    """Return the pid of the host's PID 1."""
     children = Path(f"/proc/{outer.pid}/task/{outer.pid}/children")
 
     def child() -> int:
-        if outer.poll() is not None:
-            raise AssertionError(f"the host did not start: {log.read_text()}")
-        listed = children.read_text().split()
-        return int(listed[0]) if listed else 0
+        try:
+            return int(children.read_text().split()[0])
+        except (OSError, IndexError):
+            return 0
 
-    return wait_for(child, "the host's first process", _START_S)
+    return wait_for(child, "the host has a first process", _START_S, process=outer, log=log)
 
 
-def _wait_until_ready(host: ContainerHost, outer: subprocess.Popen[bytes]) -> None:
+def _wait_until_ready(host: ContainerHost) -> None:
     def ready() -> bool:
-        if outer.poll() is not None:
-            raise AssertionError(f"the host ended: {host.log.read_text()}")
         try:
             return bool(host.docker("GET", "/_ping") == b"OK")
         except OSError:
             return False
 
-    try:
-        wait_for(ready, "dockerd answers", _START_S)
-    except AssertionError as error:
-        raise AssertionError(f"{error}\n{host.log.read_text()[-4000:]}") from None
+    host.wait_for(ready, "dockerd answers", _START_S)
     image = host.places.inside("/opt/rootfs.tar").read_bytes()
     host.docker("POST", "/images/create?fromSrc=-&repo=looper", raw=image)
 

@@ -1,9 +1,12 @@
 #!/bin/bash
 # A host with a real containerd and a real dockerd: PID 1 of its own namespaces
-# over a throw-away overlay of /. Started by tests/container_daemons.py with the
-# work folder as its argument, inside `unshare --pid --mount --net --cgroup …`.
+# over a throw-away overlay of /. Started by tests/container_daemons.py inside
+# `unshare --pid --mount --net --cgroup …`, with the work folder as its first argument;
+# the other arguments are folders of this machine that the host must see, wherever they lie.
+# It ends, and the host with it, as soon as one of the two daemons has ended.
 set -euo pipefail
 work=$1
+shift
 mount --make-rprivate /
 mount -t tmpfs -o size=1g work "$work"
 mkdir "$work"/{upper,scratch,root}
@@ -14,6 +17,12 @@ mount -t sysfs sys "$r/sys"
 mount --rbind /dev "$r/dev"
 mount -t tmpfs -o mode=755 run "$r/run"
 mount -t tmpfs tmp "$r/tmp"
+# An overlay of / shows no other file system, and /tmp is the host's own.
+for folder; do
+    mkdir -p "$r$folder"
+    mount --bind "$folder" "$r$folder"
+    mount -o remount,bind,ro "$r$folder"
+done
 mount -t tmpfs -o mode=755 cgroups "$r/sys/fs/cgroup"
 if [ -e /sys/fs/cgroup/cgroup.controllers ]; then
     umount "$r/sys/fs/cgroup"
@@ -48,8 +57,20 @@ pivot_root . old
 umount -l /old
 cd /
 export PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root
+# Wait until a daemon ends, and end with it: PID 1 takes all others along. PID 1 also reaps the
+# shims' orphans.
+end_with_a_daemon() {
+    local code=0 ended name=dockerd
+    wait -n -p ended || code=$?
+    [ "$ended" != $containerd ] || name=containerd
+    echo "$name ended with exit code $code" >&2
+    exit 1
+}
 containerd &
-for _ in $(seq 1200); do [ -S /run/containerd/containerd.sock ] && break; sleep 0.1; done
+containerd=$!
+until [ -S /run/containerd/containerd.sock ]; do
+    kill -0 $containerd 2>/dev/null || end_with_a_daemon
+    sleep 0.1
+done
 dockerd --bridge none --iptables=false --ip6tables=false --storage-driver vfs &
-# PID 1 reaps the shims' orphans, and takes all with it when it is killed.
-while :; do wait -n || true; sleep 0.2; done
+end_with_a_daemon

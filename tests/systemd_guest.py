@@ -11,12 +11,14 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 from tests.waiting import wait_for
+
+Value = TypeVar("Value")
 
 _INNER = r"""
 set -e
@@ -84,6 +86,7 @@ class Guest:
         with open(self._log, "wb") as log:
             self._outer = subprocess.Popen(
                 [
+                    *("setpriv", "--pdeathsig", "KILL"),  # nothing stays of a killed test run
                     *("unshare", "--pid", "--fork", "--mount", "--uts", "--ipc", "--net"),
                     *("--cgroup", "--kill-child", "bash", "-c", _INNER, "bash", tree, self._name),
                 ],
@@ -92,8 +95,8 @@ class Guest:
                 preexec_fn=self._join,
             )
         try:
-            self.pid = wait_for(self._leader, "systemd is PID 1 of the guest")
-            wait_for(self._answers, "the guest's systemd answers on its bus")
+            self.pid = self.wait_for(self._leader, "systemd is PID 1 of the guest")
+            self.wait_for(self._answers, "the guest's systemd answers on its bus")
         except BaseException:
             self.stop()
             raise
@@ -106,17 +109,20 @@ class Guest:
             except OSError:
                 pass  # a cpuset without cores takes nobody: the others do
 
+    def wait_for(
+        self, condition: Callable[[], Value | None], what: str, seconds: float = 90.0
+    ) -> Value:
+        """Return the first true answer; fail at once when the guest has ended."""
+        return wait_for(condition, what, seconds, process=self._outer, log=self._log)
+
     def _leader(self) -> int | None:
-        if self._outer.poll() is not None:
-            raise AssertionError(f"the guest ended: {self._log.read_text('utf-8', 'replace')}")
         outer = self._outer.pid
-        children = Path(f"/proc/{outer}/task/{outer}/children").read_text().split()
-        for child in children:
-            try:
+        try:
+            for child in Path(f"/proc/{outer}/task/{outer}/children").read_text().split():
                 if Path(f"/proc/{child}/comm").read_text().strip() == "systemd":
                     return int(child)
-            except OSError:
-                continue
+        except OSError:
+            pass  # it ended while we looked
         return None
 
     def _answers(self) -> bool:

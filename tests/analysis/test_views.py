@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import re
 from collections import Counter
 from typing import Any
 
@@ -19,6 +18,7 @@ from nodescope.archive.reader import Archive
 from nodescope.quantities import SECOND_NS
 from nodescope.recording.core_readings import STATES, CoreReadings
 from nodescope.recording.sample_columns import SampleColumns
+from nodescope.records.function_pattern import FunctionPattern
 
 ALL = SAMPLES + LATER
 
@@ -92,10 +92,10 @@ def test_pruning_keeps_callers_and_the_total(parts: list[SampleColumns]) -> None
         (Filter(kernel=True), lambda s: s.frames[-1][2]),
         (Filter(kernel=False), lambda s: not s.frames[-1][2]),
         (Filter(cgroups=("kubepods",)), lambda s: "kubepods" in s.cgroup),
-        (Filter(frame=re.compile("^work$")), lambda s: "work" in s.names),
-        (Filter(without_frame=re.compile("^main$")), lambda s: "main" not in s.names),
+        (Filter(frame=FunctionPattern("^work$")), lambda s: "work" in s.names),
+        (Filter(without_frame=FunctionPattern("^main$")), lambda s: "main" not in s.names),
         (
-            Filter(frame=re.compile("^read$"), cpus=frozenset({1})),
+            Filter(frame=FunctionPattern("^read$"), cpus=frozenset({1})),
             lambda s: "read" in s.names and s.cpu == 1,
         ),
     ],

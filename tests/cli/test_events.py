@@ -2,8 +2,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,7 +9,7 @@ from typing import Any
 import pytest
 from tests.kernel_log import write_line
 from tests.recorder.observers.archived import keep
-from tests.waiting import wait_for
+from tests.recorder_process import recording
 
 from nodescope.archive.reader import Archive
 from nodescope.archive.writer import ArchiveWriter
@@ -23,7 +21,6 @@ from nodescope.records import EVENT_KINDS
 from nodescope.records.event import Event
 
 Nodescope = Callable[..., Any]
-MAIN = "import sys; from nodescope.cli.main import main; sys.exit(main())"
 EVENTS = (
     ("recorder_started", "recorder", "started", None, None),
     ("nic_tx_timeout", "eth0", "TX q 11 is paused", 37, '{"queue": 11, "since_poll_ms": 5340}'),
@@ -155,40 +152,29 @@ def test_an_imported_kind_may_be_asked_for(archive: Path, nodescope: Nodescope) 
 
 
 @pytest.mark.live
+@pytest.mark.beside
 @pytest.mark.root
 def test_a_line_from_before_a_real_recorder_is_shown(tmp_path: Path, nodescope: Nodescope) -> None:
     archive = tmp_path / "archive"
     text = f"nodescope-history-{os.getpid()}: ena 0000:90:00.0 eth9: Keep alive watchdog timeout."
     write_line(text)
     left_out = [f"--without={name}" for name in NAMES if name != "kernel_log"]
-    process = subprocess.Popen(
-        [sys.executable, "-c", MAIN, "record", "--archive", str(archive),
-         "--frequency", "1", "--flush", "200ms", *left_out],
-        stderr=subprocess.DEVNULL,
-    )  # fmt: skip
 
     def shown() -> list[str]:
         said = nodescope("events", "--archive", archive, "--serious", "--json")
         events = json.loads(said.out) if said.code == 0 else []
         return [event["message"] for event in events if event["message"] == text]
 
-    try:
-        wait_for(shown, "the line among the events, from the open segment")
-    finally:
-        process.terminate()
-        process.wait()
+    with recording(archive, "--frequency", "1", "--flush", "200ms", *left_out) as recorder:
+        recorder.wait_for(shown, "the line among the events, from the open segment")
     assert shown() == [text]  # and from the sealed one
 
 
 @pytest.mark.live
+@pytest.mark.beside
 def test_a_running_recorder_takes_a_mark_in(tmp_path: Path, nodescope: Nodescope) -> None:
     archive = tmp_path / "archive"
     left_out = [f"--without={name}" for name in NAMES if name != "marks"]
-    process = subprocess.Popen(
-        [sys.executable, "-c", MAIN, "record", "--archive", str(archive),
-         "--frequency", "1", "--flush", "200ms", *left_out],
-        stderr=subprocess.DEVNULL,
-    )  # fmt: skip
 
     def recorded() -> bool:
         texts = [
@@ -198,14 +184,9 @@ def test_a_running_recorder_takes_a_mark_in(tmp_path: Path, nodescope: Nodescope
         ]
         return texts.count("while it runs") == 1
 
-    try:
-        assert process.poll() is None
-        wait_for(lambda: (archive / "archive.json").exists(), "an archive")
+    with recording(archive, "--frequency", "1", "--flush", "200ms", *left_out) as recorder:
         assert nodescope("mark", "while it runs", "--archive", archive).code == 0
-        wait_for(recorded, "the mark in a segment")
-    finally:
-        process.terminate()
-        process.wait()
+        recorder.wait_for(recorded, "the mark in a segment")
     assert recorded()
 
 

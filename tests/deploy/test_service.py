@@ -24,7 +24,7 @@ def test_systemd_accepts_every_line_of_the_unit(tmp_path: Path) -> None:
     # verify looks for the program, which need not be installed where tests run.
     command = shutil.which("nodescope", path=str(Path(sys.executable).parent)) or "/bin/true"
     unit = tmp_path / "nodescope.service"
-    unit.write_text(UNIT.read_text().replace("/usr/local/bin/nodescope", command))
+    unit.write_text(UNIT.read_text().replace("/usr/local/bin/nodescope", f'"{command}"'))
     done = subprocess.run(
         ["systemd-analyze", "verify", "--man=no", unit],
         capture_output=True,

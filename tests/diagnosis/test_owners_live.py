@@ -7,9 +7,8 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.recorder.test_recording import recording
+from tests.recorder_process import recording
 from tests.systemd_guest import Guest, skip_without_namespaces
-from tests.waiting import wait_for
 
 from nodescope.lab.score import solve
 
@@ -45,7 +44,7 @@ def test_a_unit_that_holds_a_core_is_named(tmp_path: Path) -> None:
         with recording(archive, "--systemd-bus", guest.bus, "--journal", str(guest.journal)):
             time.sleep(3)  # of an idle core before it
             guest.run("systemctl", "start", "builder.service")
-            wait_for(lambda: _kernel_ticks(guest) > 0, "it has begun")
+            guest.wait_for(lambda: _kernel_ticks(guest) > 0, "it has begun")
             began, ticks = time.monotonic(), _kernel_ticks(guest)
             time.sleep(_HELD_S)
             ticks, held_s = _kernel_ticks(guest) - ticks, time.monotonic() - began

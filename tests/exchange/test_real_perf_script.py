@@ -17,7 +17,9 @@ pytestmark = [pytest.mark.root, pytest.mark.debian("linux-perf")]
 
 SPIN = "import hashlib\nwhile True: hashlib.sha256(bytes(5000)).digest()"
 NAMED = re.compile(r"\s*[0-9a-f]+ (.*)\+0x[0-9a-f]+ \(")
-HEADER = re.compile(r"^(.+?)\s+(\d+)/(\d+)\s+\[(\d+)\]\s+(\d+)\.(\d{9}):", re.MULTILINE)
+HEADER = re.compile(  # the process of a sample is -1 when it was just ending
+    r"^(.+?)\s+(-?\d+)/(-?\d+)\s+\[(\d+)\]\s+(\d+)\.(\d{9}):", re.MULTILINE
+)
 
 
 @pytest.fixture(scope="module")

@@ -35,8 +35,7 @@ def lab_run(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
     listen = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
     with subprocess.Popen(command, preexec_fn=listen) as run:
         try:
-            wait_for(lambda: "lab-busy" in comms(run) or run.poll() is not None, "it is at work")
-            assert run.poll() is None
+            wait_for(lambda: "lab-busy" in comms(run), "the run is at work", process=run)
             assert cgroups(run)
             yield run
         finally:

@@ -1,12 +1,10 @@
 from __future__ import annotations
 
-import subprocess
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from tests.recorder.test_recording import NODESCOPE
-from tests.waiting import wait_for
+from tests.recorder_process import recording
 
 from nodescope.recorder.archive_followers import LATELY_NS, Readers
 
@@ -45,27 +43,19 @@ def test_a_folder_that_is_not_there_is_no_error(tmp_path: Path) -> None:
 
 
 @pytest.mark.live
+@pytest.mark.beside
 def test_a_recorder_that_is_read_flushes_more_often(tmp_path: Path) -> None:
     """Flushes every four seconds, unless somebody reads."""
     archive = tmp_path / "archive"
-    command = [*NODESCOPE, "record", "--archive", str(archive), "--flush", "4s", "--quiet"]
-    with subprocess.Popen([*command, "--without", "all"]) as recorder:
-        try:
+    with recording(archive, "--flush", "4s", "--quiet", "--without", "all") as recorder:
+        (path,) = (archive / "open").glob("*/heartbeats.arrows")
+        gaps = []
 
-            def streams() -> list[Path]:
-                return sorted((archive / "open").glob("*/heartbeats.arrows"))
+        def grows_within_a_flush() -> bool:
+            """Whether it was written to twice in less than the flush interval."""
+            data, changed = path.read_bytes(), path.stat().st_mtime_ns
+            gaps.append(changed)
+            seen = sorted(set(gaps))
+            return bool(data) and any(b - a < 3_000_000_000 for a, b in pairwise(seen))
 
-            wait_for(streams, "the recorder writes")
-            path = streams()[0]
-            gaps = []
-
-            def grows_within_a_flush() -> bool:
-                """Whether it was written to twice in less than the flush interval."""
-                data, changed = path.read_bytes(), path.stat().st_mtime_ns
-                gaps.append(changed)
-                seen = sorted(set(gaps))
-                return bool(data) and any(b - a < 3_000_000_000 for a, b in pairwise(seen))
-
-            wait_for(grows_within_a_flush, "it is written to more often")
-        finally:
-            recorder.terminate()
+        recorder.wait_for(grows_within_a_flush, "it is written to more often")

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.recorder.test_recording import NODESCOPE, recording
+from tests.recorder_process import NODESCOPE, recording
 
 from nodescope.archive.reader import Archive
 from nodescope.sources.access.verdict import ALL_CAPABILITIES
@@ -114,7 +114,7 @@ def test_with_the_rights_of_the_unit_a_library_deleted_before_is_named(tmp_path:
     )  # fmt: skip
     with subprocess.Popen([sys.executable, "-c", SPIN, library], stdout=subprocess.PIPE) as spin:
         assert spin.stdout is not None
-        spin.stdout.readline()
+        assert spin.stdout.readline(), "it ended"
         rights = ",".join(["-all", *(f"+{name}" for name in ALL_CAPABILITIES)])
         ran = subprocess.run(
             ["setpriv", f"--bounding-set={rights}", "--inh-caps=-all", *NODESCOPE, "record",

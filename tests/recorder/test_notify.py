@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.waiting import wait_for
 
 from nodescope.recorder.notify import Notifier
 
@@ -141,18 +142,23 @@ def test_we_say_that_we_live_twice_as_often_as_asked(
 
 
 @pytest.mark.live
+@pytest.mark.beside
 def test_the_recorder_tells_its_supervisor(tmp_path: Path) -> None:
     """A real recorder, with whatever rights we have: it is ready, lives, and says it stops."""
     path, archive = str(tmp_path / "notify"), str(tmp_path / "archive")
     command = [sys.executable, "-m", "nodescope.cli.main", "record", "--archive", archive]
     said: list[str] = []
     with _listen(path) as listener:
-        listener.settimeout(120)
 
         def hear(line: str, times: int = 1) -> None:
             wanted = said.count(line) + times
-            while said.count(line) < wanted:
-                said.extend(listener.recv(4096).decode().splitlines())
+
+            def heard() -> bool:
+                for message in _received(listener):
+                    said.extend(message.decode().splitlines())
+                return said.count(line) >= wanted
+
+            wait_for(heard, f"{line} {times} times", 120, process=recorder)
 
         environment = os.environ | {"NOTIFY_SOCKET": path, "WATCHDOG_USEC": "1000000"}
         with subprocess.Popen([*command, "--without", "all"], env=environment) as recorder:

@@ -9,32 +9,32 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from tests.kernel_log import write_line
+from tests.recorder_process import (
+    KERNEL_BUSY,
+    NODESCOPE,
+    RecorderProcess,
+    column,
+    event_kinds,
+    fill_up,
+    find_faketime,
+    gap_reasons,
+    recording,
+    said,
+    stacks_of,
+    status,
+)
 
-from nodescope.archive.reader import Archive, Segment
+from nodescope.archive.reader import Archive
 from nodescope.archive.retention import read_frozen
 from nodescope.recorder.freeze import AROUND_NS
 
 pytestmark = pytest.mark.root
-
-NODESCOPE = [sys.executable, "-m", "nodescope.cli.main"]
-KERNEL_BUSY = """
-import os, sys, time
-os.sched_setaffinity(0, {int(sys.argv[1])})
-os.setpriority(os.PRIO_PROCESS, 0, -20)
-source, end = os.open("/dev/urandom", os.O_RDONLY), time.monotonic() + float(sys.argv[2])
-buffer = bytearray(8 << 20)
-begin = time.monotonic_ns()
-while time.monotonic() < end:
-    os.readv(source, [buffer])
-print(begin, time.monotonic_ns())
-"""
 
 # Runs code that it maps from a file which is no binary, as a strange loader would.
 STRANGE_CODE = """
@@ -48,87 +48,6 @@ run = ctypes.CFUNCTYPE(None)(ctypes.addressof(ctypes.c_char.from_buffer(code)))
 while time.monotonic() < end:
     run()
 """
-
-
-def record(archive: Path, *options: str, **environment: str) -> subprocess.Popen[bytes]:
-    """Start a recorder; what it says goes to a file beside the archive."""
-    with said_file(archive).open("ab") as log:
-        return subprocess.Popen(
-            [*NODESCOPE, "record", "--archive", str(archive), *options],
-            stderr=log,
-            env=os.environ | environment,
-        )
-
-
-def said_file(archive: Path) -> Path:
-    return archive.parent.parent / f"{archive.parent.name}.log"
-
-
-def said(archive: Path) -> str:
-    return said_file(archive).read_text()
-
-
-@contextmanager
-def recording(
-    archive: Path, *options: str, **environment: str
-) -> Iterator[subprocess.Popen[bytes]]:
-    """A recorder that has begun, stopped at the end."""
-    process = record(archive, *options, **environment)
-    try:
-        wait_until(lambda: opened(archive), process)
-        yield process
-    finally:
-        if process.poll() is None:
-            process.terminate()
-        process.wait(90)
-
-
-def opened(archive: Path) -> bool:
-    return any((archive / "open").glob("*/heartbeats.arrows"))
-
-
-def wait_until(true: Any, process: subprocess.Popen[bytes], seconds: float = 90) -> None:
-    end = time.monotonic() + seconds
-    while not true():
-        assert process.poll() is None, "the recorder ended"
-        assert time.monotonic() < end, "it did not happen in time"
-        time.sleep(0.02)
-
-
-def status(archive: Path) -> dict[str, Any]:
-    run = subprocess.run(
-        [*NODESCOPE, "status", "--archive", str(archive), "--json"],
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    document: dict[str, Any] = json.loads(run.stdout)
-    return document
-
-
-def column(segment: Segment, table: str, name: str) -> Any:
-    return segment.read(table, [name]).column(name).to_numpy(zero_copy_only=False)
-
-
-def stacks_of(archive: Path, comm: str) -> set[str]:
-    """All functions seen under a comm, as `module!name`."""
-    found: set[str] = set()
-    for segment in Archive.open(archive).segments():
-        profile, stacks, frames = (segment.read(name) for name in ("profile", "stacks", "frames"))
-        depth, frame = (stacks.column(name).to_pylist() for name in ("depth", "frame"))
-        names = [
-            f"{module}!{name}"
-            for module, name in zip(
-                frames.column("module").to_pylist(), frames.column("name").to_pylist(), strict=True
-            )
-        ]
-        for row, name in enumerate(profile.column("comm").to_pylist()):
-            at = profile.column("stack")[row].as_py() if name == comm else -1
-            wanted = depth[at] if at >= 0 else -1
-            while at >= 0 and wanted >= 0:
-                if depth[at] == wanted:
-                    found.add(names[frame[at]])
-                    wanted -= 1
-                at -= 1
-    return found
 
 
 def test_a_busy_program_is_found_with_its_kernel_functions(tmp_path: Path) -> None:
@@ -193,7 +112,8 @@ def test_one_core_held_in_the_kernel_is_plainly_there(tmp_path: Path) -> None:
 
 
 def test_sigterm_seals_the_open_segment(tmp_path: Path) -> None:
-    with recording(tmp_path / "archive", "--flush", "200ms") as process:
+    # Without observers: the kernel's log has lines of before, whose events come first.
+    with recording(tmp_path / "archive", "--flush", "200ms", "--without", "all") as process:
         process.send_signal(signal.SIGTERM)
         assert process.wait(90) == 0
     assert list((tmp_path / "archive" / "open").iterdir()) == []
@@ -204,7 +124,7 @@ def test_sigterm_seals_the_open_segment(tmp_path: Path) -> None:
 
 
 def test_a_duration_ends_by_itself(tmp_path: Path) -> None:
-    process = record(tmp_path / "archive", "--duration", "1s")
+    process = RecorderProcess(tmp_path / "archive", "--duration", "1s")
     assert process.wait(90) == 0, said(tmp_path / "archive")
     shown = status(tmp_path / "archive")
     assert shown["segments"] == 1
@@ -213,7 +133,7 @@ def test_a_duration_ends_by_itself(tmp_path: Path) -> None:
 
 def test_a_second_recorder_is_refused_by_name(tmp_path: Path) -> None:
     with recording(tmp_path / "archive", "--flush", "200ms") as process:
-        second = record(tmp_path / "archive", "--duration", "1s")
+        second = RecorderProcess(tmp_path / "archive", "--duration", "1s")
         assert second.wait(90) == 2
         message = said(tmp_path / "archive")
         assert str(process.pid) in message
@@ -225,7 +145,7 @@ def test_a_stopped_recorder_shows_as_what_it_was(tmp_path: Path) -> None:
         process.send_signal(signal.SIGSTOP)
         time.sleep(4)
         process.send_signal(signal.SIGCONT)
-        wait_until(lambda: status(tmp_path / "archive")["gaps"], process)
+        process.wait_for(lambda: status(tmp_path / "archive")["gaps"], "a gap is recorded")
     gap = max(status(tmp_path / "archive")["gaps"], key=lambda gap: gap["to_ns"] - gap["from_ns"])
     assert gap["source"] == "cores"
     assert "not run for" in gap["reason"]
@@ -249,7 +169,7 @@ def test_a_loss_lies_where_it_was(tmp_path: Path) -> None:
             time.sleep(4)
             resumed_ns = time.time_ns()
             process.send_signal(signal.SIGCONT)
-            wait_until(lambda: losses(archive, cpu), process)
+            process.wait_for(lambda: losses(archive, cpu), "a loss is recorded")
         finally:
             busy.kill()
             busy.wait()
@@ -267,12 +187,12 @@ def losses(archive: Path, cpu: int) -> list[dict[str, Any]]:
 
 def test_an_interruption_is_one_gap(tmp_path: Path) -> None:
     archive = tmp_path / "archive"
-    process = record(archive, "--flush", "300ms", "--without", "all")
-    wait_until(lambda: opened(archive), process)
+    process = RecorderProcess(archive, "--flush", "300ms", "--without", "all")
+    process.wait_until_it_records()
     process.kill()
     process.wait()
     time.sleep(1.5)
-    assert record(archive, "--duration", "500ms", "--without", "all").wait(90) == 0
+    assert RecorderProcess(archive, "--duration", "500ms", "--without", "all").wait(90) == 0
     (gap,) = [gap for gap in status(archive)["gaps"] if gap["source"] == "all"]
     assert gap["reason"] == "the recorder was not running and had been killed"
     assert gap["to_ns"] - gap["from_ns"] > 1.5e9
@@ -282,7 +202,7 @@ def test_history_of_the_kernels_log_freezes_nothing(tmp_path: Path) -> None:
     write_line("history-test: ena 0000:90:00.0 hist0: Trigger reset is on")
     started_ns = time.time_ns()
     archive = tmp_path / "archive"
-    assert record(archive, "--duration", "3s", "--flush", "1s").wait(90) == 0
+    assert RecorderProcess(archive, "--duration", "3s", "--flush", "1s").wait(90) == 0
     subjects = {
         subject
         for segment in Archive.open(archive).segments()
@@ -298,8 +218,10 @@ def test_killed_at_any_moment_only_the_last_flush_is_missing(tmp_path: Path) -> 
     seen: dict[Path, bytes] = {}
     random = np.random.default_rng(7)
     for _ in range(6):
-        process = record(archive, "--flush", "300ms", "--segment", "1s", "--core-interval", "50ms")
-        wait_until(lambda: opened(archive), process)
+        process = RecorderProcess(
+            archive, "--flush", "300ms", "--segment", "1s", "--core-interval", "50ms"
+        )
+        process.wait_until_it_records()
         time.sleep(random.uniform(0.1, 1.6))
         process.kill()
         process.wait()
@@ -311,7 +233,7 @@ def test_killed_at_any_moment_only_the_last_flush_is_missing(tmp_path: Path) -> 
         last = max(segment.wall_to_ns for segment in listing.segments)
         assert killed_ns - last < 10_000_000_000  # the bar itself: benchmarks.crashes
         seen = {path: path.read_bytes() for path in archive.glob("segments/[0-9]*/*")}
-    assert record(archive, "--duration", "500ms").wait(90) == 0
+    assert RecorderProcess(archive, "--duration", "500ms").wait(90) == 0
     assert list((archive / "open").iterdir()) == []
     assert any("not running" in gap["reason"] for gap in status(archive)["gaps"])
 
@@ -325,13 +247,13 @@ def test_a_full_disk_pauses_and_resumes(tmp_path: Path) -> None:
         with recording(
             archive, "--flush", "200ms", "--segment", "600ms", "--core-interval", "10ms"
         ) as process:
-            wait_until(lambda: len(list(archive.glob("segments/[0-9]*"))) >= 1, process)
+            process.wait_for(lambda: any(archive.glob("segments/[0-9]*")), "a segment is sealed")
             sealed = {path: path.read_bytes() for path in archive.glob("segments/[0-9]*/*")}
             fill = disk / "fill"
             fill_up(fill)
-            wait_until(lambda: "paused" in said(archive), process)
+            process.wait_for(lambda: "paused" in said(archive), "it pauses")
             fill.unlink()
-            wait_until(lambda: gap_reasons(archive, "all"), process)
+            process.wait_for(lambda: gap_reasons(archive, "all"), "it records again")
         for path, content in sealed.items():
             assert path.read_bytes() == content
         assert any("room" in reason for reason in gap_reasons(archive, "all"))
@@ -344,22 +266,6 @@ def test_a_full_disk_pauses_and_resumes(tmp_path: Path) -> None:
         assert not Archive.open(archive).listing().damaged
     finally:
         subprocess.run(["umount", disk], check=True)
-
-
-def fill_up(path: Path) -> None:
-    # ENOSPC is what it is for.
-    with path.open("wb", buffering=0) as file, suppress(OSError):
-        while file.write(b"\0" * 65536) == 65536:
-            pass
-
-
-def gap_reasons(archive: Path, source: str) -> list[str]:
-    return [gap["reason"] for gap in status(archive)["gaps"] if gap["source"] == source]
-
-
-def find_faketime() -> str | None:
-    places = Path("/usr/lib").glob("*/faketime/libfaketime.so.1")
-    return next((str(path) for path in places), None)
 
 
 def test_a_clock_step_is_told_and_both_sides_keep_their_wall_time(tmp_path: Path) -> None:
@@ -378,7 +284,7 @@ def test_a_clock_step_is_told_and_both_sides_keep_their_wall_time(tmp_path: Path
     with recording(archive, "--flush", "300ms", **environment) as process:
         before = time.time_ns()
         stamp.write_text("+3600")
-        wait_until(lambda: "clock_step" in event_kinds(archive), process)
+        process.wait_for(lambda: "clock_step" in event_kinds(archive), "a clock step")
     (segment,) = Archive.open(archive).segments()
     walls = segment.wall_ns(column(segment, "cores", "time_ns"))
     assert walls.min() < before + 2e9
@@ -389,26 +295,20 @@ def test_a_clock_step_is_told_and_both_sides_keep_their_wall_time(tmp_path: Path
     assert "forward by 1h" in message
 
 
-def event_kinds(archive: Path) -> list[str]:
-    return [
-        kind
-        for segment in Archive.open(archive).segments()
-        for kind in segment.read("events", ["kind"]).column("kind").to_pylist()
-    ]
-
-
+@pytest.mark.beside
 def test_over_budget_it_lowers_its_rate_once_and_says_so(tmp_path: Path) -> None:
     """A budget nobody can keep: at the first check after the grace period it goes down."""
-    with recording(tmp_path / "archive", "--flush", "1s", "--budget-memory", "1MB") as process:
-        wait_until(lambda: "rate_lowered" in event_kinds(tmp_path / "archive"), process, 60)
-        beats = len(heartbeats(tmp_path / "archive"))
+    archive = tmp_path / "archive"
+    with recording(archive, "--flush", "1s", "--budget-memory", "1MB") as process:
+        process.wait_for(lambda: "rate_lowered" in event_kinds(archive), "a lower rate", 60)
+        beats = len(heartbeats(archive))
         # A step has half a minute to show what it was worth: the next readings change nothing.
-        wait_until(lambda: len(heartbeats(tmp_path / "archive")) >= beats + 4, process)
-    assert event_kinds(tmp_path / "archive").count("rate_lowered") == 1
-    assert said(tmp_path / "archive").count("sampling at 49 Hz instead of 97 Hz") == 1
+        process.wait_for(lambda: len(heartbeats(archive)) >= beats + 4, "four heartbeats more")
+    assert event_kinds(archive).count("rate_lowered") == 1
+    assert said(archive).count("sampling at 49 Hz instead of 97 Hz") == 1
     rates = {
         int(rate)
-        for segment in Archive.open(tmp_path / "archive").segments()
+        for segment in Archive.open(archive).segments()
         for rate in column(segment, "heartbeats", "frequency_hz")
     }
     assert {97, 49} <= rates
@@ -488,11 +388,12 @@ def spare_cpu() -> Iterator[int]:
 
 def test_a_core_that_goes_and_comes_is_followed(tmp_path: Path, spare_cpu: int) -> None:
     switch = Path(f"/sys/devices/system/cpu/cpu{spare_cpu}/online")
-    with recording(tmp_path / "archive", "--flush", "300ms") as process:
+    archive = tmp_path / "archive"
+    with recording(archive, "--flush", "300ms") as process:
         switch.write_text("0")
-        wait_until(lambda: "cpu_offline" in event_kinds(tmp_path / "archive"), process)
+        process.wait_for(lambda: "cpu_offline" in event_kinds(archive), "the core is offline")
         switch.write_text("1")
-        wait_until(lambda: "cpu_online" in event_kinds(tmp_path / "archive"), process)
+        process.wait_for(lambda: "cpu_online" in event_kinds(archive), "the core is online")
 
 
 def test_a_core_that_is_offline_only_for_a_moment_is_sampled_again(
@@ -519,10 +420,10 @@ def test_a_core_that_is_offline_only_for_a_moment_is_sampled_again(
     with recording(archive, "--flush", "2s") as process:
         switch.write_text("0")
         switch.write_text("1")
-        wait_until(gap_ns, process)
+        process.wait_for(gap_ns, "a gap of the core")
         busy = subprocess.Popen([sys.executable, "-c", KERNEL_BUSY, str(spare_cpu), "100"])
         try:
-            wait_until(lambda: sampled_after(max(gap_ns())), process)
+            process.wait_for(lambda: sampled_after(max(gap_ns())), "samples of it again")
         finally:
             busy.kill()
             busy.wait()

@@ -53,7 +53,7 @@ def entry_offset(path: Path) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
 def running(path: Path) -> Iterator[int]:
     with subprocess.Popen([path, "wait"], stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
-        process.stdout.readline()
+        assert process.stdout.readline(), "it ended"
         yield process.pid
         process.kill()
 
@@ -147,7 +147,7 @@ def test_a_deleted_library_is_found_among_map_files(
     preload = {**os.environ, "LD_PRELOAD": str(library)}
     with subprocess.Popen([built.pie, "wait"], stdout=subprocess.PIPE, env=preload) as process:
         assert process.stdout is not None
-        process.stdout.readline()
+        assert process.stdout.readline(), "it ended"
         library.unlink()
         binary = binaries.open(process.pid, f"{library} (deleted)", device, inode)
         process.kill()
@@ -297,7 +297,7 @@ def test_a_process_in_another_root_is_read_through_its_own(
         ["/inside", "wait"], stdout=subprocess.PIPE, preexec_fn=lambda: os.chroot(tmp_path)
     ) as process:
         assert process.stdout is not None
-        process.stdout.readline()
+        assert process.stdout.readline(), "it ended"
         binary = binaries.open(process.pid, "/inside", *identity(program))
         process.kill()
     assert binary.module == "/inside"

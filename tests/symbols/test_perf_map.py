@@ -247,7 +247,7 @@ def test_code_compiled_by_node(tmp_path: Path) -> None:
         stdout=subprocess.PIPE,
     ) as process:
         assert process.stdout is not None
-        process.stdout.readline()
+        assert process.stdout.readline(), "it ended"
         perf_map = PerfMap(process.pid)
         assert perf_map.update()
         process.kill()

@@ -1,8 +1,5 @@
 from __future__ import annotations
 
-import re
-import time
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -95,34 +92,9 @@ def test_they_are_the_filters_of_the_command_line() -> None:
     assert declared.keys() <= vars(arguments).keys()
 
 
-def test_expressions_that_are_used() -> None:
-    for written in (
-        "mem_cgroup",
-        "^kube.*walk$",
-        "a|b|c",
-        r"operator\(\)",
-        "[a-z]+::x",
-        "(?:ab)?c",
-    ):
+def test_no_expression_can_take_for_ever() -> None:
+    for written in ("mem_cgroup", "a|b|c", "(a+)+$", "(..?)*x"):  # linear, whatever it is
         assert check_bounded("frame", written) == written
-
-
-@pytest.mark.parametrize(
-    "given", ["(a+)+$", "(a*)*b", "(.*)(.*)*x", "((a+)b?)+", "(a)\\1", "a*" * 7, "(", "[", "(?"]
-)
-def test_expressions_that_could_run_for_ever_are_refused(given: str) -> None:
-    with pytest.raises(UsageError):
-        check_bounded("frame", given)
-
-
-@pytest.mark.filterwarnings("ignore::FutureWarning")  # `[[` may come to mean something else
-@given(st.from_regex(r"[ab().*+?|{},1-9\[\]^$\\]{0,30}", fullmatch=True))
-def test_what_is_taken_ends(given: str) -> None:
-    try:
-        pattern = re.compile(check_bounded("no_frame", given))
-    except UsageError:
-        return
-    started = time.process_time()
-    pattern.search("a" * 200)
-    # Not a measure of speed: what is exponential takes longer than the universe.
-    assert time.process_time() - started < 60
+    for written in ("(a)\\1", "(?=a)", "("):
+        with pytest.raises(UsageError):
+            check_bounded("no_frame", written)

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.recorder.test_recording import recording
+from tests.recorder_process import recording
 from tests.waiting import wait_for
 from tests.web.browser.serving import Server
 from tests.web.conftest import TO_MS
@@ -43,6 +43,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.live
+@pytest.mark.beside
 def test_it_serves_and_ends_when_told(small_story: Path) -> None:
     process = subprocess.Popen(
         [*NODESCOPE, "serve", "--archive", str(small_story), "--port", "0"],
@@ -70,6 +71,7 @@ def test_it_serves_and_ends_when_told(small_story: Path) -> None:
 
 
 @pytest.mark.live
+@pytest.mark.beside
 def test_many_and_slow_clients_hold_up_nobody(small_story: Path) -> None:
     with Server(small_story) as server:
         lazy = [socket.create_connection(("127.0.0.1", server.port), 60) for _ in range(50)]
@@ -105,6 +107,7 @@ def followed(link: str) -> Iterator[Iterator[tuple[str, Any]]]:
 
 @pytest.mark.root
 @pytest.mark.live
+@pytest.mark.beside
 def test_it_follows_a_recorder(tmp_path: Path) -> None:
     archive = tmp_path / "archive"
     with recording(archive, "--flush", "500ms"), Server(archive) as server:
@@ -120,6 +123,7 @@ def test_it_follows_a_recorder(tmp_path: Path) -> None:
 
 
 @pytest.mark.live
+@pytest.mark.beside
 def test_an_archive_that_vanishes_is_told_to_followers(small_story: Path, tmp_path: Path) -> None:
     archive = tmp_path / "archive"
     shutil.copytree(small_story, archive)
@@ -135,6 +139,7 @@ def test_an_archive_that_vanishes_is_told_to_followers(small_story: Path, tmp_pa
 
 
 @pytest.mark.live
+@pytest.mark.beside
 def test_a_token_guards_it(small_story: Path, tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text(TOKEN)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tests.web.browser.serving import Server
 
-pytestmark = [pytest.mark.live]
+pytestmark = [pytest.mark.live, pytest.mark.beside]
 
 
 def make_certificates(folder: Path) -> None:

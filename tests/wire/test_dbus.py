@@ -41,7 +41,7 @@ def address(tmp_path: Path) -> Iterator[str]:
     config.write_text(_CONFIG.format(socket=path))
     daemon = subprocess.Popen(["dbus-daemon", f"--config-file={config}", "--nofork"])
     try:
-        wait_for(path.exists, "the bus listens")
+        wait_for(path.exists, "the bus listens", process=daemon)
         yield f"unix:path={path}"
     finally:
         daemon.kill()
@@ -50,6 +50,7 @@ def address(tmp_path: Path) -> Iterator[str]:
 
 @pytest.mark.debian("dbus")
 @pytest.mark.live
+@pytest.mark.beside
 def test_calls_are_answered_and_errors_are_ours(address: str) -> None:
     bus = Bus(address, _DAEMON)
     (names,) = bus.call(Call(_PATH, _DAEMON, "ListNames"))
@@ -67,6 +68,7 @@ def test_calls_are_answered_and_errors_are_ours(address: str) -> None:
 
 @pytest.mark.debian("dbus")
 @pytest.mark.live
+@pytest.mark.beside
 def test_signals_are_collected_and_repetitions_dropped(address: str) -> None:
     bus = Bus(address, _DAEMON)
     bus.match("type='signal',interface='org.freedesktop.DBus.Properties'")
@@ -95,6 +97,7 @@ def test_signals_are_collected_and_repetitions_dropped(address: str) -> None:
 
 @pytest.mark.debian("dbus")
 @pytest.mark.live
+@pytest.mark.beside
 def test_a_bus_without_systemd_is_no_systemd(address: str) -> None:
     with pytest.raises(SourceAbsent, match="no systemd on this bus"):
         Manager.open(Places(systemd_bus=address))

@@ -15,6 +15,7 @@ from nodescope.analysis.call_tree import CallTree
 from nodescope.analysis.names import find_named, is_within
 from nodescope.arrays import I64, Bool
 from nodescope.recording.sample_columns import SampleColumns
+from nodescope.records.function_pattern import FunctionPattern
 from nodescope.records.sample_filter import SampleFilter
 
 _DENSE = 1 << 23  # numbers so far apart are counted in a table, not sorted
@@ -29,8 +30,8 @@ class Filter:
     comms: tuple[str, ...] = ()  # any of them; `*` matches anything
     cgroups: tuple[str, ...] = ()  # any is part of the path, or what its pod or container is called
     kernel: bool | None = None  # mode
-    frame: re.Pattern[str] | None = None  # some function matches
-    without_frame: re.Pattern[str] | None = None  # no function does
+    frame: FunctionPattern | None = None  # some function matches
+    without_frame: FunctionPattern | None = None  # no function does
 
     @property
     def by_sample(self) -> bool:
@@ -50,8 +51,7 @@ class Filter:
             tree = CallTree(columns.depth, columns.frame)
             for pattern, wanted in ((self.frame, True), (self.without_frame, False)):
                 if pattern is not None:
-                    fits = [pattern.search(name) is not None for name in columns.frame_names]
-                    has = tree.below(np.array(fits, bool)[columns.frame])
+                    has = tree.below(pattern.match(columns.frame_names)[columns.frame])
                     passing &= has[columns.profile_stack] == wanted
         return passing
 
@@ -91,8 +91,8 @@ def compile_filter(chosen: SampleFilter) -> Filter:
         comms=chosen.comms,
         cgroups=chosen.cgroups,
         kernel=None if chosen.mode is None else chosen.mode == "kernel",
-        frame=None if chosen.frame is None else re.compile(chosen.frame),
-        without_frame=None if chosen.no_frame is None else re.compile(chosen.no_frame),
+        frame=None if chosen.frame is None else FunctionPattern(chosen.frame),
+        without_frame=None if chosen.no_frame is None else FunctionPattern(chosen.no_frame),
     )
 
 

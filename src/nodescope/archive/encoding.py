@@ -11,12 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import pyarrow as pa
-
-# `pyarrow.parquet` is this class and 10 MB of resident memory (file systems,
-# thread pools), a ninth of what the whole recorder may have.
-from pyarrow._parquet import ParquetWriter
-
+from nodescope.archive.parquet import write_parquet
 from nodescope.archive.schema import text_columns
 from nodescope.records import TABLES
 
@@ -58,31 +53,20 @@ ROWS_PER_GROUP = 1 << 18  # bounds what the writer holds in memory
 
 def encode_table(name: str, table: Any, level: int) -> Any:
     """The table as a Parquet file in memory."""
-    texts = list(text_columns(name))
     encodings = {
         column.name: ENCODINGS.get(name, {}).get(column.name, default)
         for column in TABLES[name].columns
         if (default := _default_encoding(column.type)) is not None
     }
-    sink = pa.BufferOutputStream()
-    writer = ParquetWriter(
-        sink,
-        table.schema,
-        use_dictionary=texts,
-        column_encoding=encodings,
-        compression="zstd",
-        compression_level=level,
-        # Statistics help a reader to skip row groups: none to skip in a small file.
-        write_statistics=["cpu", "tick"] if len(table) > ROWS_PER_GROUP else False,
-        # The Arrow schema in the footer would repeat what Parquet's own types say.
-        store_schema=False,
-        data_page_version="1.0",
-        version="2.6",
-        writer_engine_version="V2",
+    return write_parquet(
+        table,
+        texts=text_columns(name),
+        encodings=encodings,
+        level=level,
+        # A small file has no row groups to skip.
+        statistics=("cpu", "tick") if len(table) > ROWS_PER_GROUP else (),
+        rows_per_group=ROWS_PER_GROUP,
     )
-    writer.write_table(table, row_group_size=ROWS_PER_GROUP)
-    writer.close()
-    return sink.getvalue()
 
 
 def _default_encoding(kind: str) -> str | None:

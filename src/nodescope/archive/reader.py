@@ -17,9 +17,6 @@ from typing import Any
 
 import pyarrow as pa
 
-# `pyarrow.parquet` is this class, and 50 ms of every command.
-from pyarrow._parquet import ParquetReader
-
 from nodescope.archive.bundle import Bundle, open_bundle
 from nodescope.archive.description import (
     Description,
@@ -42,6 +39,7 @@ from nodescope.archive.layout import (
     parse_sequence,
     read_archive_info,
 )
+from nodescope.archive.parquet import ParquetTable
 from nodescope.archive.schema import (
     ArrowTable,
     arrow_schema,
@@ -113,14 +111,13 @@ class Segment:
         texts = [name for name in text_columns(table) if name in names]
         try:
             file = _open_parquet(source, texts, former)
-            if file.metadata.num_rows != extent.rows:
-                reason = f"{file.metadata.num_rows} rows where {extent.rows} were sealed"
-                raise CorruptSegment(path, reason)
-            known = file.schema_arrow.names
-            stored = [name if name in known else former.get(name) for name in names]
-            places = [known.index(name) for name in stored if name in known]
-            content = file.read_all(places, use_threads=False)
-            if stored != names or len(places) < len(names):  # written by an older version
+            if file.rows != extent.rows:
+                raise CorruptSegment(path, f"{file.rows} rows where {extent.rows} were sealed")
+            known = file.columns
+            wanted = [name if name in known else former.get(name) for name in names]
+            stored = [name for name in wanted if name in known]
+            content = file.read(stored)
+            if stored != names:  # written by an older version
                 content = conform(table, content, names)
             content = content.select(names)
             schema = pa.schema([arrow_schema(table).field(name) for name in names])
@@ -241,13 +238,11 @@ class OpenSegment(Segment):
         return content[1][table].select(names)
 
 
-def _open_parquet(source: Any, texts: list[str], former: Mapping[str, str]) -> ParquetReader:
+def _open_parquet(source: Any, texts: list[str], former: Mapping[str, str]) -> ParquetTable:
     """Open a table, with those columns as dictionaries; an older version may lack some."""
     for names in (texts, [former.get(name, name) for name in texts], []):
-        file = ParquetReader()
         with contextlib.suppress(KeyError):
-            file.open(source, read_dictionary=names, pre_buffer=False)
-            return file
+            return ParquetTable(source, names)
     raise KeyError("no such columns")
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -12,6 +11,7 @@ from pathlib import Path
 from nodescope.errors import UsageError
 from nodescope.lab import cgroups
 from nodescope.lab.cgroups import find_controller
+from nodescope.lab.processes import sleep_beside, wait_for_success
 from nodescope.lab.scenario import ZOMBIE_WALKS, Scenario, ScenarioRun, Truth
 from nodescope.lab.zombie_scenarios import kernel_seconds, last_cpu, prepare_reader, read, worker
 from nodescope.sources.kernel_files import read_text
@@ -50,7 +50,7 @@ def _one_worker(
 
     def act(run: ScenarioRun) -> Truth:
         if run.healthy:
-            time.sleep(run.strength)
+            sleep_beside(run.lasting, run.strength)
             return Truth(scenario, healthy=True, finding=False)
         cpu = last_cpu()
         used_s = kernel_seconds(worker(run.ground, name, cpu, run.strength, *more))
@@ -91,7 +91,7 @@ def _prepare_throttled(run: ScenarioRun) -> None:
 def _act_throttled(run: ScenarioRun) -> Truth:
     busy = worker(run.ground, "busy", last_cpu(), run.strength)
     (run.paths["cpu"] / "cgroup.procs").write_text(str(busy.pid))
-    busy.wait()
+    wait_for_success(busy, "lab-busy")
     return Truth("throttled", healthy=run.healthy, finding=False, never=ZOMBIE_WALKS)
 
 

@@ -11,13 +11,13 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Mapping
 from pathlib import Path
 
 from nodescope.errors import UsageError
 from nodescope.lab import cgroups
 from nodescope.lab.ground import Ground
+from nodescope.lab.processes import wait_until_ready
 from nodescope.sources.cgroups.hierarchies import read_hierarchies
 from nodescope.sources.places import Places
 
@@ -28,7 +28,6 @@ _MASKED = (
     "systemd-udevd", "systemd-udev-trigger", "systemd-resolved", "systemd-networkd",
     "systemd-timesyncd", "systemd-logind", "networking", "getty@tty1", "console-getty",
 )  # fmt: skip
-_PATIENCE_S = 60.0
 
 
 def require() -> None:
@@ -65,34 +64,27 @@ class Guest:
             sys.executable, "-m", "nodescope.lab.guest", str(folder / "root"),
             str(folder / "units"), self._name,
         ]  # fmt: skip
-        with (folder / "log").open("wb") as log:
-            self._outer = ground.start(
-                command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, preexec_fn=self._enter
+        log = folder / "log"
+        with log.open("wb") as said:
+            self.process = ground.start(
+                command, stdout=said, stderr=said, stdin=subprocess.DEVNULL, preexec_fn=self._enter
             )
-        self._log = folder / "log"
-        self.pid = self._wait()
+        self.pid = wait_until_ready(self.process, "the lab's systemd", self._find_booted, log=log)
         ground.adopt(self.pid)
 
     def _enter(self) -> None:
         for path in self._cgroups:
             (path / "cgroup.procs").write_text("0")
 
-    def _wait(self) -> int:
-        children = Path(f"/proc/{self._outer.pid}/task/{self._outer.pid}/children")
-        deadline = time.monotonic() + _PATIENCE_S
-        while time.monotonic() < deadline:
-            try:
-                pid = int(children.read_text().split()[0])
-                booted = Path(f"/proc/{pid}/comm").read_text().strip() == "systemd"
-                if booted and self._socket(pid).exists():
-                    return pid
-            except (OSError, IndexError, ValueError):
-                pass  # not yet
-            if self._outer.poll() is not None:
-                break
-            time.sleep(0.05)
-        said = self._log.read_text(errors="replace")[-500:]
-        raise UsageError(f"systemd did not start: {said or 'it said nothing'}")
+    def _find_booted(self) -> int | None:
+        """Return the pid of its PID 1 once that is systemd and its bus listens."""
+        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
+        try:
+            pid = int(children.read_text().split()[0])
+            booted = Path(f"/proc/{pid}/comm").read_text().strip() == "systemd"
+            return pid if booted and self._socket(pid).exists() else None
+        except (OSError, IndexError):
+            return None  # not yet
 
     def _socket(self, pid: int) -> Path:
         return Path(f"/proc/{pid}/root/run/dbus/system_bus_socket")

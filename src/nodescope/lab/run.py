@@ -6,7 +6,6 @@ import contextlib
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
@@ -14,12 +13,12 @@ from types import FrameType
 from nodescope.errors import UsageError
 from nodescope.lab.ground import Ground
 from nodescope.lab.limits import check
+from nodescope.lab.processes import sleep_beside, wait_until_ready
 from nodescope.lab.scenario import Scenario, ScenarioRun, Truth
 from nodescope.lab.truth_file import require_new, write_truth
 
 BEFORE_S = 6.0  # what is usual, before anything happens
 AFTER_S = 3.0
-_PATIENCE_S = 90.0
 _ENDING = (signal.SIGTERM, signal.SIGHUP)
 
 
@@ -45,14 +44,17 @@ def run(
             before_s = max(before_s, scenario.before_s)
         say(f"recording to {archive}, for {before_s:.0f} s before anything happens")
         recorder = _start_recorder(ground, archive, stage.recorder)
+        stage.lasting["the recorder"] = recorder
         try:
-            time.sleep(before_s)
+            sleep_beside(stage.lasting, before_s)
             say(scenario.help if not healthy else f"the healthy twin of: {scenario.help}")
             truth = scenario.act(stage)
-            time.sleep(after_s)
+            sleep_beside(stage.lasting, after_s)
         finally:
             recorder.terminate()
-            recorder.wait()
+            code = recorder.wait()
+        if code:
+            raise UsageError(f"the recorder ended with exit code {code}")
     write_truth(archive, truth)
     return truth
 
@@ -78,11 +80,10 @@ def _end(number: int, _: FrameType | None) -> None:
 def _start_recorder(ground: Ground, archive: Path, options: list[str]) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "nodescope.cli.main", "record", "--archive", str(archive)]
     process = ground.start([*command, "--flush", "1s", "--quiet", *options])
-    deadline = time.monotonic() + _PATIENCE_S
-    while not any((archive / "open").glob("*/heartbeats.arrows")):
-        if process.poll() is not None:
-            raise UsageError("the recorder did not start", hint="`nodescope doctor` says why")
-        if time.monotonic() > deadline:
-            raise UsageError(f"the recorder wrote nothing in {_PATIENCE_S:.0f} s")
-        time.sleep(0.05)
+    wait_until_ready(
+        process,
+        "the recorder",
+        lambda: any((archive / "open").glob("*/heartbeats.arrows")),
+        hint="`nodescope doctor` says why",
+    )
     return process

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from nodescope.lab.ground import Ground
+from nodescope.lab.processes import Process
 from nodescope.records.json import Json
 
 HELD_LEAST = 0.85
@@ -48,6 +49,7 @@ class ScenarioRun:
     recorder: list[str] = field(default_factory=list)  # options for the recorder
     paths: dict[str, Path] = field(default_factory=dict)  # made in preparing, for acting
     holder: subprocess.Popen[bytes] | None = None  # of a core, started in preparing
+    lasting: dict[str, Process] = field(default_factory=dict)  # must live until it is over
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from nodescope.errors import UsageError
 from nodescope.lab.ground import Ground
 from nodescope.lab.held_core import LONGEST_S
+from nodescope.lab.processes import sleep_beside
 from nodescope.lab.scenario import ZOMBIE_WALKS, Scenario, ScenarioRun, Truth
 from nodescope.lab.simulated import GIVEN_UP_S, reset_lines, write_kmsg
 from nodescope.lab.zombie_scenarios import LINES, last_cpu
@@ -33,7 +34,9 @@ def _require() -> None:
 
 def _prepare(run: ScenarioRun) -> None:
     cpu = last_cpu()
-    _start(run.ground, "sending", "steered_traffic", cpu, before=["unshare", "--net", "--mount"])
+    run.lasting["lab-traffic"] = _start(
+        run.ground, "sending", "steered_traffic", cpu, before=["unshare", "--net", "--mount"]
+    )
     if not run.healthy:
         run.holder = _start(run.ground, "ready", "held_core", cpu, run.strength)
 
@@ -59,7 +62,7 @@ def _hear(process: subprocess.Popen[bytes]) -> str:
 
 def _act(run: ScenarioRun) -> Truth:
     if run.healthy:
-        time.sleep(run.strength)
+        sleep_beside(run.lasting, run.strength)
         return Truth("starved-nic", healthy=True, finding=False)
     cpu = last_cpu()
     holder = run.holder

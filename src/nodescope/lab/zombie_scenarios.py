@@ -18,6 +18,7 @@ from pathlib import Path
 from nodescope.lab import cgroups, guest
 from nodescope.lab.ground import Ground
 from nodescope.lab.guest import Guest
+from nodescope.lab.processes import sleep_beside, wait_for_success, wait_until_ready
 from nodescope.lab.scenario import ZOMBIE_WALKS, Scenario, ScenarioRun, Truth
 from nodescope.lab.simulated import job_failed, reset_lines, write_kmsg
 
@@ -76,6 +77,7 @@ def last_cpu() -> int:
 def start_guest(run: ScenarioRun, units: dict[str, str]) -> Guest:
     """A real systemd with these units, known to the recorder."""
     started = Guest(run.ground, units)
+    run.lasting["the lab's systemd"] = started.process
     run.recorder += ["--systemd-bus", started.bus, "--journal", str(started.journal)]
     return started
 
@@ -96,7 +98,8 @@ def pile(run: ScenarioRun, parent: Path) -> None:
     run.ground.memory.hand_down(parent)
     pins = run.ground.folder("pins", tmpfs=f"{run.strength * 8192 + (16 << 20)}")
     run.say(f"making {run.strength:,} zombies")
-    worker(run.ground, "leaker", -1, 0, str(parent), str(pins), str(run.strength)).wait()
+    leaker = worker(run.ground, "leaker", -1, 0, str(parent), str(pins), str(run.strength))
+    wait_for_success(leaker, "lab-leaker")
 
 
 def prepare_reader(run: ScenarioRun, above: Path) -> None:
@@ -139,8 +142,9 @@ def _act_zombies(run: ScenarioRun, scenario: str = "zombies", never: tuple[str, 
 def _act_agent(run: ScenarioRun) -> Truth:
     """All of the story: the walk holds the core, the device is reset, the job fails."""
     server = socket.create_server(("127.0.0.1", 0))
+    server.setblocking(False)
     job = worker(run.ground, "job", -1, 300, str(server.getsockname()[1]))
-    peer, _ = server.accept()
+    peer = wait_until_ready(job, "lab-job", partial(_accept, server))
     held = read(run)
     if not run.healthy:
         write_kmsg(reset_lines(queue=1, cpu=last_cpu(), held_s=HELD_S))
@@ -161,6 +165,15 @@ def _act_agent(run: ScenarioRun) -> Truth:
     )  # fmt: skip
 
 
+def _accept(server: socket.socket) -> socket.socket | None:
+    """Return the connection of who has called; None while nobody has."""
+    try:
+        peer, _ = server.accept()
+    except BlockingIOError:
+        return None
+    return peer
+
+
 def _prepare_no_leak(run: ScenarioRun) -> None:
     start_guest(
         run,
@@ -170,7 +183,7 @@ def _prepare_no_leak(run: ScenarioRun) -> None:
 
 
 def _act_no_leak(run: ScenarioRun) -> Truth:
-    time.sleep(run.strength)
+    sleep_beside(run.lasting, run.strength)
     never = ("loops.service", *ZOMBIE_WALKS)
     return Truth("loop-without-leak", healthy=run.healthy, finding=False, never=never)
 
@@ -181,7 +194,7 @@ def _prepare_pile(run: ScenarioRun) -> None:
 
 
 def _act_pile(run: ScenarioRun) -> Truth:
-    time.sleep(6)
+    sleep_beside(run.lasting, 6)
     return Truth("unwalked-zombies", healthy=run.healthy, finding=False, never=ZOMBIE_WALKS)
 
 

@@ -13,6 +13,7 @@ from typing import Literal
 
 from nodescope.errors import UsageError
 from nodescope.quantities import format_cpu_list, parse_cpu_list
+from nodescope.records.function_pattern import check_function_pattern
 
 SampleMode = Literal["user", "kernel"]
 SAMPLE_MODES: tuple[SampleMode, ...] = ("user", "kernel")
@@ -79,8 +80,8 @@ def parse_filter(words: FilterWords) -> SampleFilter:
         pids=frozenset(pids) if pids else None,
         cgroups=tuple(words.get("cgroup", ())),
         mode=_parse_mode(_last(words, "mode")),
-        frame=_parse_pattern(_last(words, "frame")),
-        no_frame=_parse_pattern(_last(words, "no_frame")),
+        frame=_parse_expression(_last(words, "frame")),
+        no_frame=_parse_expression(_last(words, "no_frame")),
     )
 
 
@@ -118,14 +119,5 @@ def _parse_mode(text: str | None) -> SampleMode | None:
     raise UsageError(f"not a mode: {text!r:.80}", hint="write it as user or kernel")
 
 
-def _parse_pattern(text: str | None) -> str | None:
-    if text is None:
-        return None
-    try:
-        re.compile(text)
-    except (re.error, OverflowError, RecursionError) as error:
-        raise UsageError(
-            f"not a regular expression: {text!r:.80}: {error}",
-            hint="escape characters that mean themselves, as in `operator\\(\\)`",
-        ) from error
-    return text
+def _parse_expression(text: str | None) -> str | None:
+    return None if text is None else check_function_pattern(text)

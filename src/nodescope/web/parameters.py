@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
 import re
-from contextlib import suppress
 from datetime import UTC
 from decimal import Decimal
 from functools import partial
-from typing import Any
 
 from nodescope.errors import UsageError
 from nodescope.quantities import MILLISECOND_NS
@@ -16,11 +13,8 @@ from nodescope.records.sample_filter import FILTER_OPTIONS, SAMPLE_MODES, Filter
 from nodescope.wall_time import LATEST_NS, checked_ns, parse_date_time_ns
 from nodescope.web.declaration import Parameter, choice, number, text
 
-parser: Any = importlib.import_module("re._parser")  # as `re` itself reads expressions
-
 LATEST_MS = LATEST_NS // MILLISECOND_NS
 _TIME_HINT = "write it as milliseconds since the epoch, or from= and to= like 2026-05-01T12:00:05Z"
-_MOST_REPEATS = 6
 _MOST_STARS = 6
 
 
@@ -43,46 +37,9 @@ def parse_moment(given: str) -> int:
 
 def check_bounded(name: str, given: str) -> str:
     """Return a filter's text if it makes sense, and cannot take for ever."""
-    if name in ("frame", "no_frame"):
-        # It runs over every function's name. One that is no expression is refused below.
-        with suppress(re.error, OverflowError, RecursionError):
-            _check_cost(parser.parse(given))
     if name in ("comm", "cgroup") and given.count("*") > _MOST_STARS:
         raise UsageError("too many `*`", hint=f"give at most {_MOST_STARS}")
     return check_filter(name, given)
-
-
-def _check_cost(parsed: Any) -> None:
-    """Refuse what makes Python's matching exponential: a repeat within a repeat, a reference."""
-    hint = "leave out repeats within repeats, and all but a few `*` and `+`"
-    waiting: list[tuple[Any, bool]] = [(parsed, False)]
-    repeats = 0
-    while waiting:
-        part, repeated = waiting.pop()
-        for operation, argument in part:
-            name = str(operation)
-            if name.startswith("GROUPREF"):
-                raise UsageError("a reference to a group takes too long to match", hint=hint)
-            inside = repeated
-            if name in ("MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT") and argument[1] > 1:
-                repeats += 1
-                if repeated or repeats > _MOST_REPEATS:
-                    raise UsageError("such an expression takes too long to match", hint=hint)
-                inside = True
-            waiting += [(each, inside) for each in _parts(argument)]
-
-
-def _parts(argument: Any) -> list[Any]:
-    """The expressions inside an operation's argument, however they are packed."""
-    found: list[Any] = []
-    waiting = [argument]
-    while waiting:
-        each = waiting.pop()
-        if isinstance(each, parser.SubPattern):
-            found.append(each)
-        elif isinstance(each, (list, tuple)):
-            waiting += each
-    return found
 
 
 def _time(name: str, meaning: str) -> tuple[Parameter, Parameter]:

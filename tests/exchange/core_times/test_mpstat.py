@@ -139,6 +139,7 @@ def test_what_it_is_recognised_by() -> None:
 
 
 @pytest.mark.live
+@pytest.mark.beside
 @pytest.mark.debian("sysstat")
 def test_real_mpstat(tmp_path: Path) -> None:
     path = tmp_path / "mpstat.json"

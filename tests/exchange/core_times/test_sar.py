@@ -95,6 +95,7 @@ def test_a_text_that_is_cut(tmp_path: Path) -> None:
 
 
 @pytest.mark.live
+@pytest.mark.beside
 @pytest.mark.debian("sysstat")
 @pytest.mark.parametrize("time_format", ["C.UTF-8", "POSIX"])
 @pytest.mark.parametrize(

@@ -26,13 +26,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tests.container_daemons import ContainerHost
+from tests.container_daemons import ContainerHost, start_host, wait_for_first_process
 from tests.sources.memory_cgroups.making import Nursery, nursery
 from tests.waiting import wait_for
 
 NODES = Path(__file__).parents[1]
 TOOL = NODES.parents[1] / "tools/record-node"
-HOST = NODES.parent / "container_host.sh"
 CGROUPS = Path("/sys/fs/cgroup")
 MEMORY = CGROUPS / "memory"
 CONTROLLERS = ("cpu", "cpuacct", "memory", "pids")
@@ -211,19 +210,15 @@ def _used(pid: int) -> Truth:
 def record_kubelet(work: Path) -> None:
     log = work / "log"
     (work / "host").mkdir()
-    with log.open("wb") as out:
-        # Not in a cgroup namespace: pods stand below the root, as on a node.
-        outer = subprocess.Popen(
-            ["unshare", "--pid", "--fork", "--kill-child", "--mount", "--uts", "--ipc", "--net",
-             "bash", str(HOST), str(work / "host")],
-            stdout=out, stderr=out, stdin=subprocess.DEVNULL, start_new_session=True,
-        )  # fmt: skip
+    outer = start_host(work / "host", log)  # no cgroup namespace: pods stand below the root
     try:
-        children = Path(f"/proc/{outer.pid}/task/{outer.pid}/children")
-        host = ContainerHost(int(wait_for(children.read_text, "its first process")), "", log)
+        host = ContainerHost(wait_for_first_process(outer, log), "", log, outer)
         socket = host.places.inside("/run/containerd/containerd.sock")
-        wait_for(lambda: socket.is_socket() and "REF" in host.ctr("images", "ls", check=False),
-                 "containerd answers", 60.0)  # fmt: skip
+        host.wait_for(
+            lambda: socket.is_socket() and "REF" in host.ctr("images", "ls", check=False),
+            "containerd answers",
+            60.0,
+        )
         _make_pods(host)
     finally:
         outer.kill()

@@ -9,8 +9,9 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,7 @@ from nodescope.sources.containers.runtimes import Runtimes
 
 pytestmark = [
     pytest.mark.live,
+    pytest.mark.beside,
     pytest.mark.root,
     pytest.mark.timeout(1200),  # waits end as soon as they can, however slow the machine is
     pytest.mark.debian("docker.io", "containerd", "busybox-static", "iproute2"),
@@ -61,8 +63,9 @@ PATIENCE_S = 300.0
 class Watched:
     """The observer, asked until something is so; keeps all it said."""
 
-    def __init__(self, observer: Containers) -> None:
+    def __init__(self, observer: Containers, host: ContainerHost) -> None:
         self._observer = observer
+        self._host = host
         self.events: list[Event] = []
         self.rows: list[dict[str, object]] = []
 
@@ -81,20 +84,20 @@ class Watched:
             found = self.of(kind, subject)
             return found if len(found) >= count else []
 
-        return wait_for(enough, f"{count} {kind} of {subject}", PATIENCE_S)
+        return self._host.wait_for(enough, f"{count} {kind} of {subject}", PATIENCE_S)
 
     def wait_for_row(self, identifier: str) -> None:
         def there() -> bool:
             self.ask()
             return any(row["id"] == identifier for row in self.rows)
 
-        wait_for(there, f"a row of {identifier}", PATIENCE_S)
+        self._host.wait_for(there, f"a row of {identifier}", PATIENCE_S)
 
 
 @pytest.fixture
 def watched(host: ContainerHost, tmp_path: Path) -> Iterator[Watched]:
     observer = make(Setting(host.places, tmp_path))
-    watching = Watched(observer)
+    watching = Watched(observer, host)
     watching.ask()
     yield watching
     observer.close()
@@ -171,7 +174,7 @@ def test_pods_of_containerd(host: ContainerHost, tmp_path: Path) -> None:
         host.ctr(*arguments, *command)
 
     observer = make(Setting(host.places, tmp_path))
-    watched = Watched(observer)
+    watched = Watched(observer, host)
     watched.ask()
     try:
         lives, *ends = [uuid.uuid4().hex * 2 for _ in range(4)]
@@ -231,29 +234,41 @@ def _is_dockerd_of(host: ContainerHost, process: Path) -> bool:
 NODESCOPE = str(Path(sys.executable).with_name("nodescope"))
 
 
+@dataclass(frozen=True)
+class Recording:
+    """A recorder beside the daemons; its archive as seen from here."""
+
+    archive: Path
+    process: subprocess.Popen[bytes]
+    log: Path
+
+    def wait_for(self, condition: Callable[[], bool], what: str) -> None:
+        wait_for(condition, what, PATIENCE_S, process=self.process, log=self.log)
+
+
 @contextmanager
-def recording(host: ContainerHost) -> Iterator[Path]:
-    """A recorder beside the daemons, stopped as a service is; its archive as seen from here."""
+def recording(host: ContainerHost, log: Path) -> Iterator[Recording]:
+    """Record, and stop as a service is stopped."""
     folder = f"/tmp/{unique('recording')}"
     without = [f"--without={name}" for name in NAMES if name != "containers"]
     command = [NODESCOPE, "record", f"--archive={folder}", "--flush=1s", "--quiet", *without]
     # nsenter does not pass signals on: the recorder's own pid is needed
     own_pid = host.places.inside(f"{folder}.pid")
     script = 'cd / && echo $$ > "$1.pid" && shift && exec "$@"'
-    recorder = subprocess.Popen(
-        ["nsenter", "-t", str(host.pid), "-a", "sh", "-c", script, "sh", folder, *command],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-    )
+    with log.open("wb") as errors:
+        recorder = subprocess.Popen(
+            ["nsenter", "-t", str(host.pid), "-a", "sh", "-c", script, "sh", folder, *command],
+            stdout=subprocess.DEVNULL,
+            stderr=errors,
+        )
     try:
-        yield host.places.inside(folder)
+        yield Recording(host.places.inside(folder), recorder, log)
         host.run("kill", "-TERM", own_pid.read_text().strip())
-        _, errors = recorder.communicate(timeout=240)
-        assert recorder.returncode == 0, errors
+        assert recorder.wait(240) == 0, log.read_text()
     finally:
         if recorder.poll() is None:
             host.run("kill", "-KILL", own_pid.read_text().strip(), check=False)
-            recorder.communicate(timeout=240)
+            recorder.wait(240)
 
 
 def audit(host: ContainerHost, *options: str) -> dict[str, Any]:
@@ -265,17 +280,19 @@ def audit(host: ContainerHost, *options: str) -> dict[str, Any]:
     return {each["name"]: each for each in found if each["kind"] == "container"}
 
 
-def test_the_recorder_and_the_audit(host: ContainerHost) -> None:
+def test_the_recorder_and_the_audit(host: ContainerHost, tmp_path: Path) -> None:
     """Both where a node has them: what is recorded, and what is still remembered."""
     looping, steady = unique("looping"), unique("healthy")
-    with running(host, steady, ["sleep", "100000"]), recording(host) as archive:
-        wait_for(lambda: steady in _names(archive), "the recorder follows docker", PATIENCE_S)
+    with (
+        running(host, steady, ["sleep", "100000"]),
+        recording(host, tmp_path / "log") as recorder,
+    ):
+        archive = recorder.archive
+        recorder.wait_for(lambda: steady in _names(archive), "the recorder follows docker")
         for _ in range(4):
             run_and_remove(host, looping, 9)
-        wait_for(
-            lambda: _subjects(archive, "container_exit").count(looping) == 4,
-            "every end",
-            PATIENCE_S,
+        recorder.wait_for(
+            lambda: _subjects(archive, "container_exit").count(looping) == 4, "every end"
         )
         (loop,) = _recorded(archive, "container_loop")
         assert loop.subject == looping

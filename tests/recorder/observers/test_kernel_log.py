@@ -215,9 +215,9 @@ def test_restarts_tell_every_line_once_even_after_kill_9(tmp_path: Path) -> None
         write()  # while none runs
         process = subprocess.Popen([sys.executable, "-c", RECORD, str(archive)])
         try:
-            wait_for(flushed, f"{written[-1]} in the archive", seconds=150)
+            wait_for(flushed, f"{written[-1]} in the archive", 150, process=process)
             write()
-            wait_for(flushed, f"{written[-1]} in the archive", seconds=150)
+            wait_for(flushed, f"{written[-1]} in the archive", 150, process=process)
             write()  # perhaps read, perhaps flushed, when the end comes
         finally:
             process.send_signal(end)
@@ -225,7 +225,7 @@ def test_restarts_tell_every_line_once_even_after_kill_9(tmp_path: Path) -> None
     write()
     process = subprocess.Popen([sys.executable, "-c", RECORD, str(archive)])
     try:
-        wait_for(flushed, "the last line in the archive", seconds=150)
+        wait_for(flushed, "the last line in the archive", 150, process=process)
     finally:
         process.terminate()
         process.wait()

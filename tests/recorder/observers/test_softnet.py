@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from tests.sources.network.synthetic_ena import CORES, FIRST_IRQ, QUEUES, SyntheticHost
+from tests.waiting import wait_for
 
 from nodescope.errors import SourceAbsent
 from nodescope.ingest.observation import Observation
@@ -153,7 +154,7 @@ def test_a_node_without_the_files_is_not_a_failure(tmp_path: Path) -> None:
 
 
 @contextmanager
-def _started(word: str, *command: str | Path) -> Iterator[None]:
+def _started(word: str, *command: str | Path) -> Iterator[subprocess.Popen[str]]:
     """A program that says `word` when it is at work; ended with the block."""
     with subprocess.Popen(
         [*map(str, command)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -167,7 +168,7 @@ def _started(word: str, *command: str | Path) -> Iterator[None]:
             assert said.strip() == word
             process.stdin.write("again\n" * 100)  # for one that does its work when told to
             process.stdin.flush()
-            yield
+            yield process
         finally:
             process.kill()
 
@@ -190,17 +191,19 @@ def _choose_core() -> int:
     return cores[-1]
 
 
-def _wait_for_starvation(tmp_path: Path) -> list[Event]:
-    """Observe until a core starves, however long that takes."""
+def _wait_for_starvation(tmp_path: Path, holder: subprocess.Popen[str]) -> list[Event]:
+    """Observe every half second until a core starves, for as long as it is held."""
     observer = make(Setting(Places(), tmp_path))
-    starved: list[Event] = []
-    deadline = time.monotonic() + 180
-    while not starved and time.monotonic() < deadline:
-        said = observer.observe(time.monotonic_ns())
-        starved += [event for event in said.events if event.kind == "core_starved"]
+
+    def starved() -> list[Event]:
         time.sleep(0.5)
-    observer.close()
-    return starved
+        said = observer.observe(time.monotonic_ns())
+        return [event for event in said.events if event.kind == "core_starved"]
+
+    try:
+        return wait_for(starved, "a core starves", 180, process=holder)
+    finally:
+        observer.close()
 
 
 @pytest.mark.live
@@ -214,9 +217,11 @@ def test_a_core_held_in_the_kernel_is_starved_of_its_packets_and_no_other(tmp_pa
             "sending", "unshare", "--net", "--mount", sys.executable, "-m",
             "nodescope.lab.steered_traffic", str(held),
         ),
-        _started("ready", sys.executable, "-m", "nodescope.lab.held_core", str(held), "5"),
+        _started(
+            "ready", sys.executable, "-m", "nodescope.lab.held_core", str(held), "5"
+        ) as holder,
     ):  # fmt: skip
-        starved = _wait_for_starvation(tmp_path)
+        starved = _wait_for_starvation(tmp_path, holder)
     assert {event.cpu for event in starved} == {held}
     assert (starved[0].get(StarvedCoreDetails).seconds or 0) >= 1.9
     assert (starved[0].get(StarvedCoreDetails).backlog or 0) > 0
@@ -233,9 +238,9 @@ def test_a_thread_that_serves_packets_is_held_up_by_a_real_time_task(tmp_path: P
             "sending", "unshare", "--net", "--mount", sys.executable,
             HERE / "threaded_traffic.py", str(held),
         ),
-        _started("busy", sys.executable, HERE / "busy_core.py", str(held)),
+        _started("busy", sys.executable, HERE / "busy_core.py", str(held)) as holder,
     ):  # fmt: skip
-        starved = _wait_for_starvation(tmp_path)
+        starved = _wait_for_starvation(tmp_path, holder)
     assert {event.cpu for event in starved} == {held}
     assert "thread" in (starved[0].get(StarvedCoreDetails).evidence or ())
     assert (starved[0].get(StarvedCoreDetails).threads or ("",))[0].startswith("napi/")

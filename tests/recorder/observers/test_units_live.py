@@ -32,6 +32,7 @@ from nodescope.sources.systemd.survey import read_survey
 pytestmark = [
     pytest.mark.root,
     pytest.mark.live,
+    pytest.mark.beside,
     pytest.mark.slow,
     pytest.mark.debian("systemd", "dbus", "iproute2"),
     pytest.mark.timeout(600),
@@ -103,12 +104,12 @@ def guest(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guest]:
     skip_without_namespaces()
     guest = Guest(tmp_path_factory.mktemp("guest"), _UNITS, _FILES)
     try:
-        wait_for(lambda: _is_up(guest), "everything that can start has started")
+        guest.wait_for(lambda: _is_up(guest), "everything that can start has started")
         guest.run("systemctl", "preset", *_BY_PRESET)
         guest.run("systemctl", "start", "--no-block", *_BY_PRESET)
         for unit in ("crashing.service", "default-crash.service"):
-            wait_for(partial(_has_restarted, guest, unit), f"{unit} restarted three times")
-        wait_for((guest.root / "run/stubborn-runs").exists, "the stubborn unit runs again")
+            guest.wait_for(partial(_has_restarted, guest, unit), f"{unit} restarted three times")
+        guest.wait_for((guest.root / "run/stubborn-runs").exists, "the stubborn unit runs again")
         guest.run("systemctl", "stop", "stubborn.service")
         yield guest
     finally:
@@ -143,7 +144,7 @@ def _audit(guest: Guest, *options: str) -> tuple[int, dict[str, dict[str, object
 
 
 def test_an_audit_says_of_each_unit_what_is_wrong_with_it(guest: Guest) -> None:
-    code, found = _audit(guest, "--watch", "120s")
+    code, found = _audit(guest, "--watch", "30s")
     ours = {*_UNITS, *_BY_PRESET}
     assert code == 1
     pair, wide = (_deleted(guest, *circle) for circle in _CIRCLES)
@@ -208,7 +209,7 @@ def test_what_systemd_says_of_a_circle_is_an_event_and_an_answer(
     try:
         look()
         guest.run("systemctl", "start", "late.target")
-        wait_for(look, "systemd said which one it left out", 60)
+        guest.wait_for(look, "systemd said which one it left out", 60)
     finally:
         units.close()
     left_out = _deleted(guest, "late-a.service", "late-b.service")
@@ -269,13 +270,13 @@ def test_a_recording_has_every_restart_with_its_time_and_exit_code(
         )
 
     def is_recorded() -> bool:
-        assert recorder.poll() is None, f"the recorder ended:\n{log.read_text()}"
         hidden = _recorded(archive, "unit_hidden_loop", "supervisor.service")
         logged = _recorded(archive, "unit_logs_ends", "manager.service")
         return len(_recorded(archive, "unit_restart")) >= 4 and bool(hidden and logged)
 
     try:
-        wait_for(is_recorded, "four restarts and the hidden loops are recorded", 180)
+        what = "four restarts and the hidden loops are recorded"
+        wait_for(is_recorded, what, 180, process=recorder, log=log)
     finally:
         recorder.send_signal(signal.SIGTERM)
         recorder.wait(120)
@@ -342,7 +343,7 @@ def _rows(archive: Path) -> dict[str, dict[str, str]]:
 def _check_restarts(guest: Guest, unit: str, told: Sequence[Mapping[str, object]]) -> None:
     """Of the restarts between the first and the last that were told, none is missing or twice."""
     runs = [str(each["invocation"]) for each in told]
-    wait_for(lambda: runs[-1] in _restarts(guest, unit), "the journal has them, too")
+    guest.wait_for(lambda: runs[-1] in _restarts(guest, unit), "the journal has them, too")
     journalled = _restarts(guest, unit)
     first, last = journalled.index(runs[0]), journalled.index(runs[-1])
     assert runs == journalled[first : last + 1]
@@ -371,7 +372,7 @@ def test_either_witness_will_do(guest: Guest, witness: str, tmp_path: Path) -> N
         return len(told) >= 3
 
     try:
-        wait_for(look, f"the {witness} told of three restarts", 180)
+        guest.wait_for(look, f"the {witness} told of three restarts", 180)
     finally:
         units.close()
     _check_restarts(guest, "quick.service", [event.details.to_json() for event in told])
@@ -391,7 +392,7 @@ def test_a_unit_that_loops_already_is_told_once(guest: Guest, tmp_path: Path) ->
             return [event.kind for event in told].count("unit_restart") >= 5
 
         try:
-            wait_for(look, "five restarts were told", 180)
+            guest.wait_for(look, "five restarts were told", 180)
         finally:
             units.close()
         (first, *_) = [event for event in told if event.kind == "unit_restart"]
@@ -411,12 +412,12 @@ def test_a_journal_that_is_rotated_is_followed(guest: Guest, tmp_path: Path) -> 
         return len(told) >= least
 
     try:
-        wait_for(lambda: look(1), "a restart was told", 180)
+        guest.wait_for(lambda: look(1), "a restart was told", 180)
         for _ in range(3):
             before = len(told)
             guest.run("journalctl", "--rotate")
             guest.run("journalctl", "--rotate")
-            wait_for(partial(look, before + 1), "one more was told", 180)
+            guest.wait_for(partial(look, before + 1), "one more was told", 180)
     finally:
         units.close()
     _check_restarts(guest, "quick.service", [event.details.to_json() for event in told])
@@ -438,10 +439,10 @@ def test_a_bus_that_goes_away_is_found_again(guest: Guest, tmp_path: Path) -> No
 
     try:
         units._since_us = 0  # the clock of this test runs ahead of the kernel's
-        wait_for(lambda: look(1), "an end was told", 180)
+        guest.wait_for(lambda: look(1), "an end was told", 180)
         guest.run("systemctl", "restart", "dbus.service")
         before = len(told)
-        wait_for(lambda: look(before + 2), "ends were told again", 180)
+        guest.wait_for(lambda: look(before + 2), "ends were told again", 180)
     finally:
         units.close()
     assert os.path.exists(f"/proc/{guest.pid}")

@@ -106,7 +106,7 @@ class Nursery:
         with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
             try:
                 assert process.stdout is not None
-                process.stdout.readline()  # it has read all once
+                assert process.stdout.readline(), "it ended"  # it has read all once
                 yield
             finally:
                 process.kill()

@@ -48,7 +48,11 @@ class Server:
         self._reader = threading.Thread(target=self._read, args=[process], daemon=True)
         self.said.clear()
         self._reader.start()
-        self.port = wait_for(self._printed_port, f"a link of nodescope serve: {self.said}")
+        try:
+            self.port = wait_for(self._printed_port, "a link of nodescope serve", process=process)
+        except AssertionError as error:
+            self.stop()
+            raise AssertionError(f"{error}: {''.join(self.said)}") from None
 
     def _read(self, process: subprocess.Popen[str]) -> None:
         assert process.stdout is not None
@@ -57,8 +61,6 @@ class Server:
 
     def _printed_port(self) -> int:
         found = re.search(r"https?://127\.0\.0\.1:(\d+)/", "".join(self.said))
-        if found is None and self._process is not None and self._process.poll() is not None:
-            raise AssertionError(f"nodescope serve ended: {''.join(self.said)}")
         return int(found[1]) if found else 0
 
     def stop(self) -> None:

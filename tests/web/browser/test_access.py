@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, Page, expect
 from tests.web.browser.seeing import CULPRIT, HELD_MS, PATIENCE_MS, frame, link
 from tests.web.browser.serving import Server
 
-pytestmark = [pytest.mark.live, pytest.mark.debian("chromium")]
+pytestmark = [pytest.mark.live, pytest.mark.beside, pytest.mark.debian("chromium")]
 
 AXE = Path(__file__).parents[3] / "ui/node_modules/axe-core/axe.min.js"
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]

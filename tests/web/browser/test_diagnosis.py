@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 from tests.web.browser.seeing import BUNDLES, CULPRIT, HELD_MS, RESET_MS, link, selected
 from tests.web.browser.serving import Server
 
-pytestmark = [pytest.mark.live, pytest.mark.debian("chromium")]
+pytestmark = [pytest.mark.live, pytest.mark.beside, pytest.mark.debian("chromium")]
 
 
 def test_a_healthy_node_is_called_that(built: None, page: Page) -> None:

@@ -10,7 +10,7 @@ from tests.web.browser.hostile import IMAGE, SCRIPT, write_hostile
 from tests.web.browser.seeing import frame
 from tests.web.browser.serving import Server
 
-pytestmark = [pytest.mark.live, pytest.mark.debian("chromium")]
+pytestmark = [pytest.mark.live, pytest.mark.beside, pytest.mark.debian("chromium")]
 
 
 @pytest.fixture(scope="module")

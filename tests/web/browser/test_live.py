@@ -2,38 +2,32 @@
 
 from __future__ import annotations
 
-import signal
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
-from tests.waiting import wait_for
-from tests.web.browser.serving import NODESCOPE, Server
+from tests.recorder_process import recording
+from tests.web.browser.serving import Server
 
 from nodescope.archive.reader import Archive
 from nodescope.errors import ArchiveError
 
-pytestmark = [pytest.mark.root, pytest.mark.live, pytest.mark.debian("chromium")]
+pytestmark = [
+    pytest.mark.root,
+    pytest.mark.live,
+    pytest.mark.beside,
+    pytest.mark.debian("chromium"),
+]
 
 
 @pytest.fixture
 def recorded(tmp_path: Path) -> Iterator[Path]:
     """An archive that a real recorder is writing."""
     archive = tmp_path / "archive"
-    command = [NODESCOPE, "record", "--archive", str(archive), "--quiet"]
-    recorder = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        wait_for(lambda: has_segments(archive), "the recorder's first segment")
+    with recording(archive, "--quiet") as recorder:
+        recorder.wait_for(lambda: has_segments(archive), "the recorder's first samples")
         yield archive
-    finally:
-        recorder.send_signal(signal.SIGINT)
-        try:
-            recorder.wait(60)
-        except subprocess.TimeoutExpired:
-            recorder.kill()
-            recorder.wait()
 
 
 def has_segments(archive: Path) -> bool:

@@ -20,7 +20,7 @@ from tests.web.browser.seeing import (
 )
 from tests.web.browser.serving import Server
 
-pytestmark = [pytest.mark.live, pytest.mark.debian("chromium")]
+pytestmark = [pytest.mark.live, pytest.mark.beside, pytest.mark.debian("chromium")]
 
 
 def test_one_click_on_the_diagnosis_shows_the_culprit(served: Server, page: Page) -> None:

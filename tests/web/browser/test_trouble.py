@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 from tests.web.browser.seeing import CULPRIT, frame, link
 from tests.web.browser.serving import Server
 
-pytestmark = [pytest.mark.live, pytest.mark.debian("chromium")]
+pytestmark = [pytest.mark.live, pytest.mark.beside, pytest.mark.debian("chromium")]
 
 
 def test_an_archive_that_is_taken_away_and_comes_back(
