@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from nodescope.clock import ClockPair
 from nodescope.ingest.samples import SampleRows
+from nodescope.numbering import Sequences
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,7 @@ class ImportNames:
     """
 
     frames: Sequence[tuple[str, str, bool]]
-    paths: Sequence[tuple[int, ...]]
+    paths: Sequences
     comms: Sequence[str]
 
 
