@@ -28,6 +28,9 @@ class CoreRow(
     guest_nice: Annotated[int, counter("running a niced guest (also in nice)", "ticks")]
 
 
+CORE_STATES = CoreRow.names()[2:]  # in the order of `/proc/stat`
+
+
 class HeartbeatRow(
     Row,
     table="heartbeats",
