@@ -30,15 +30,17 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.diversity import Walks, build_program, read_functions, running
 from benchmarks.load import many_short_processes
 from nodescope.archive.layout import name_segment
-from nodescope.arrays import I64, U64
+from nodescope.arrays import I64, U64, Bool
 from nodescope.exchange.perf_data.header import NRCPUS, SAMPLE_TIME
 from nodescope.quantities import SECOND_NS
 
 CPUS, HZ, SECONDS = 96, 97, 120
 CAPTURE_HZ = 1997
 FRAMES = 25  # per sample, on average
+OTHERS = 0.1  # of the samples of a diverse capture: what else ran
 ROUND_S = 1  # how often `perf record` would have gone through the rings
 WHAT_IS_SYNTHETIC = tuple(
     " ".join(text.split())
@@ -108,11 +110,15 @@ def record_here(path: Path, seconds: float, frequency_hz: int) -> None:
     """A capture of this machine under load."""
     with _fixed_addresses(), _lasting_processes(), many_short_processes():
         time.sleep(1)
-        command = ["perf", "record", "-q", "-N", "-m", "4M", "-F", str(frequency_hz), "-g", "-a"]
-        subprocess.run(
-            [*command, "-o", str(path), "--", "sleep", str(seconds)], check=True,
-            stderr=subprocess.DEVNULL,
-        )  # fmt: skip
+        _record(path, seconds, frequency_hz)
+
+
+def _record(path: Path, seconds: float, frequency_hz: int) -> None:
+    command = ["perf", "record", "-q", "-N", "-m", "4M", "-F", str(frequency_hz), "-g", "-a"]
+    subprocess.run(
+        [*command, "-o", str(path), "--", "sleep", str(seconds)], check=True,
+        stderr=subprocess.DEVNULL,
+    )  # fmt: skip
 
 
 # -- reading -------------------------------------------------------------------
@@ -185,6 +191,14 @@ class Captured:
         rows = np.flatnonzero(of_sample)
         self.samples = rows[np.argsort(self.time[rows], kind="stable")]
 
+    def keep_mostly(self, mine: Bool, others: float) -> None:
+        """Leave out samples that are not `mine`, until they are `others` of all at most."""
+        kept = mine.copy()
+        rest = np.flatnonzero(~mine)
+        many = min(len(rest), int(mine.sum() * others / (1 - others)))
+        kept[rest[np.linspace(0, len(rest) - 1, many).astype(np.int64)]] = True
+        self.samples = self.samples[kept]
+
 
 # -- writing -------------------------------------------------------------------
 
@@ -205,6 +219,11 @@ def _programs(source: Captured) -> list[str]:
             thread = int(words[at + 2])
             names[thread & 0xFFFFFFFF] = names.get(thread >> 32, "")
     return [found[row] for row in source.samples.tolist()]
+
+
+def _walkers(source: Captured) -> Bool:
+    """Which samples are of the program of `diversity.py`."""
+    return np.array([name.startswith("worker-") for name in _programs(source)], bool)
 
 
 def _longer_chains(source: Captured, seed: int) -> tuple[list[list[int]], float]:
@@ -256,15 +275,23 @@ def _new_share(chains: list[list[int]], samples: int) -> float:
 
 
 def write_large(
-    source: Captured, path: Path, seed: int = 1, *, cpus: int = CPUS, seconds: int = SECONDS
+    source: Captured,
+    path: Path,
+    seed: int = 1,
+    *,
+    cpus: int = CPUS,
+    seconds: int = SECONDS,
+    walks: Walks | None = None,
 ) -> dict[str, str]:
-    """Write the capture of a large node; what it is made of, in figures."""
+    """Write the capture of a large node; what it is made of, in figures.
+
+    With `walks` the threads of the program of `diversity.py` are on those stacks.
+    """
     chance = np.random.default_rng(seed)
     chains, captured_frames = _longer_chains(source, seed)
     slots, slot_cpu, chosen, times = _lay_out(source, chance, cpus, seconds)
-    share = _new_share(chains, len(slots))
-    first = source.layout.chain
-    pool, starts, lengths = _lay_chains(source, chains)
+    share = 0.0 if walks is not None else _new_share(chains, len(slots))
+    pool = _Pool.of(source, chains, chosen, walks, chance)
     # All records that go by time: samples and others, round by round and core by core.
     others = np.flatnonzero(
         (source.kind < FIRST_USER_KIND)
@@ -284,7 +311,7 @@ def write_large(
     order = np.lexsort((time_ns, cpu, turn))
     bounds = np.searchsorted(turn[order], np.arange(int(turn.max()) + 2))
     round_record = struct.pack("<IHH", FINISHED_ROUND, 0, 8)
-    written = 0
+    written = frames = 0
     with path.open("wb") as file:
         file.write(b"\0" * len(source.before))
         for row in leading.tolist():
@@ -294,23 +321,12 @@ def write_large(
         for begin, end in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
             part = order[begin:end]
             is_sample = part < len(slots)
-            number = chosen[np.where(is_sample, part, 0)]
-            other = others[np.where(is_sample, 0, part - len(slots))] if len(others) else number
-            size = np.where(is_sample, lengths[number] + first + 1, source.size[other])
-            from_at = np.where(is_sample, starts[number], source.at[other])
-            to = np.concatenate(([0], np.cumsum(size)))
-            index = np.arange(int(to[-1])) - np.repeat(to[:-1] - from_at, size)
-            mine = np.repeat(is_sample, size)
-            out = np.where(
-                mine,
-                pool[np.where(mine, index, 0)],
-                source.words[np.where(mine, 0, index)],
-            )
-            at = to[:-1]
+            out, at, size = pool.lay(source, part, is_sample, others)
             in_sample, in_other = source.layout.time, size - source.layout.other_time
             out[at + np.where(is_sample, in_sample, in_other)] = time_ns[part].astype(np.uint64)
             out[at[is_sample] + source.layout.cpu] = cpu[part[is_sample]].astype(np.uint64)
-            _make_new(out, at[is_sample], first, share, chance)
+            _make_new(out, at[is_sample], source.layout.chain, share, chance)
+            frames += pool.count_frames(part[is_sample])
             written += file.write(out.tobytes())
             written += file.write(round_record)
         file.write(_moved_features(source, written - source.data_bytes, slots, cpus))
@@ -318,16 +334,104 @@ def write_large(
         head[6] = written
         file.seek(0)
         file.write(_HEADER.pack(*head) + source.before[_HEADER.size :])
-    per_chain = np.array([sum(word < _MARKER for word in chain) for chain in chains])
-    frames = float(per_chain[chosen].mean())
-    return {
+    shape = {
         "samples": f"{len(slots):,}, of {len(chains):,} captured",
         "cores, rate, length": f"{cpus}, {HZ} Hz, {seconds} s",
         "other records": f"{len(others) + len(leading):,}",
-        "frames per sample": f"{frames:.1f}, of {captured_frames:.1f} captured",
+        "frames per sample": f"{frames / len(slots):.1f}, of {captured_frames:.1f} captured",
         "samples made new": f"{share:.1%}",
         "file": f"{path.stat().st_size / 1e6:.0f} MB",
     }
+    if walks is not None:
+        shape["walks"] = f"{len(walks):,} distinct, in {pool.walking:.0%} of the samples"
+    return shape
+
+
+@dataclass(frozen=True, slots=True)
+class _Pool:
+    """What samples are made of: the head of a captured one, its chain or what of it is the
+    kernel's, and a walk. Each is a place and a length in `words`.
+    """
+
+    words: U64
+    head: I64  # by slot
+    own: I64
+    own_length: I64
+    walk: I64
+    walk_length: I64
+    frames: I64  # how many there are, by slot
+    walking: float  # share of the slots
+
+    @classmethod
+    def of(
+        cls,
+        source: Captured,
+        chains: list[list[int]],
+        chosen: I64,
+        walks: Walks | None,
+        chance: np.random.Generator,
+    ) -> _Pool:
+        laid, starts, lengths = _lay_chains(source, chains)
+        first = source.layout.chain
+        parts = [source.words, laid]
+        head = starts[chosen] + len(source.words)
+        own_length = lengths[chosen]
+        walk = walk_length = np.zeros(len(chosen), np.int64)
+        marks = np.array([sum(word >= _MARKER for word in chain) for chain in chains])
+        frames = own_length - marks[chosen]
+        walking = np.zeros(len(chosen), bool)
+        if walks is not None:
+            walker = _walkers(source)
+            kernel = np.array([_USER in chain and chain.index(_USER) for chain in chains])
+            walking = walker[chosen]
+            parts.append(walks.words)
+            number = walks.choose(int(walking.sum()), chance)
+            walk, walk_length = walk.copy(), walk_length.copy()
+            walk[walking] = walks.starts[number] + len(source.words) + len(laid)
+            walk_length[walking] = walks.lengths[number]
+            own_length = np.where(walking, kernel[chosen], own_length)
+            inside = np.maximum(own_length - 1, 0)
+            frames = np.where(walking, inside + walk_length - 1, frames)
+        return cls(
+            np.concatenate(parts),
+            head,
+            head + first + 1,
+            own_length,
+            walk,
+            walk_length,
+            frames,
+            float(walking.mean()),
+        )
+
+    def lay(
+        self, source: Captured, part: I64, is_sample: Bool, others: I64
+    ) -> tuple[U64, I64, I64]:
+        """Samples (by slot) and other records, one after the other; places and sizes."""
+        first = source.layout.chain
+        slot = np.where(is_sample, part, 0)
+        other = others[np.where(is_sample, 0, part - len(self.head))] if len(others) else slot
+        own = np.where(is_sample, self.own_length[slot], 0)
+        walk = np.where(is_sample, self.walk_length[slot], 0)
+        begins = np.stack(
+            (np.where(is_sample, self.head[slot], source.at[other]), self.own[slot],
+             self.walk[slot]), axis=1,
+        ).ravel()  # fmt: skip
+        lengths = np.stack(
+            (np.where(is_sample, first + 1, source.size[other]), own, walk), axis=1
+        ).ravel()
+        ends = np.cumsum(lengths)
+        out = self.words[np.arange(int(ends[-1])) + np.repeat(begins - (ends - lengths), lengths)]
+        size = lengths.reshape(-1, 3).sum(axis=1)
+        at = np.cumsum(size) - size
+        mine = at[is_sample]
+        out[mine] &= np.uint64((1 << 48) - 1)
+        out[mine] |= (size[is_sample].astype(np.uint64) * np.uint64(8)) << np.uint64(48)
+        out[mine + first] = (own + walk)[is_sample].astype(np.uint64)
+        return out, at, size
+
+    def count_frames(self, slots: I64) -> int:
+        """Frames of these samples."""
+        return int(self.frames[slots].sum())
 
 
 def _lay_chains(source: Captured, chains: list[list[int]]) -> tuple[U64, I64, I64]:
@@ -439,6 +543,28 @@ def repeat_archive(archives: list[Path], target: Path, copies: int, period_s: in
 
 
 # -- all of it -------------------------------------------------------------------
+
+
+def prepare_diverse(
+    folder: Path, stacks: int, *, cpus: int, seconds: int, capture_s: float, seed: int = 1
+) -> tuple[Path, dict[str, str]]:
+    """A capture with so many distinct stacks; one that is there already is taken as it is."""
+    folder.mkdir(parents=True, exist_ok=True)
+    real, program = folder / "walking.data", build_program(folder)
+    if not real.exists():
+        with running(program):
+            _record(real, capture_s, CAPTURE_HZ)
+    path = folder / f"diverse-{cpus}-{seconds}-{stacks}-{seed}.data"
+    about = path.with_suffix(".json")
+    if not path.exists():
+        walks = Walks.make(read_functions(program), stacks, seed)
+        source = Captured(real)
+        source.keep_mostly(_walkers(source), OTHERS)
+        part = path.with_suffix(".part")
+        shape = write_large(source, part, seed, cpus=cpus, seconds=seconds, walks=walks)
+        about.write_text(json.dumps(shape))
+        part.rename(path)
+    return path, json.loads(about.read_text())
 
 
 def prepare(folder: Path, variants: int, *, cpus: int, seconds: int, capture_s: float) -> Prepared:

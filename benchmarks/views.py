@@ -14,9 +14,10 @@ How it could be fooled: by easy data (see what is synthetic); by the twelve hour
 being the same few segments again (they are: three that differ in callers and
 addresses but not in processes, so that a flame graph of twelve hours merges the
 same paths, where a real node's would differ more); by work done before, when a segment
-is sealed (it is: its wide paths are rolled up, and the import pays for that; flame
-graphs that cannot use them, bottom-up or by core, are shown too); by names that do not resolve
-(the share is shown). It can look too dear: two virtual cores may be one real one,
+is sealed (it is: its wide paths are rolled up in the shapes that are measured, and the
+import pays for that); by tame stacks (so all is measured again where they are as diverse as
+`diversity.py` makes them; its twelve hours are one such segment over and over); by names that
+do not resolve (the share is shown). It can look too dear: two virtual cores may be one real one,
 and wall times suffer from whatever else runs; how much that was is shown.
 
 Peers run on the same file if they are at hand: NODESCOPE_BENCH_FLAMESCOPE and
@@ -55,6 +56,13 @@ VARIANTS = 3
 TEXT_BYTES = 2.2e9  # what the bar is about
 REPEATS = 5
 WINDOWS_S = (10, 37, 60, 88, 110)
+SHAPES = (
+    ("plain",),
+    ("by core", "--merge", "cpu"),
+    ("by cgroup", "--merge", "cgroup"),
+    ("bottom-up", "--inverted"),
+    ("of the kernel", "--mode", "kernel"),
+)
 _NODESCOPE = [sys.executable, "-m", "nodescope.cli.main"]
 _FLAMESCOPE = """
 import sys, time, types
@@ -82,7 +90,7 @@ else:
 
 
 def run(options: Options) -> Result:
-    from benchmarks import captures
+    from benchmarks import captures, diversity
 
     cpus, seconds = (16, 60) if options.quick else (captures.CPUS, captures.SECONDS)
     bars: list[Bar] = []
@@ -103,9 +111,11 @@ def run(options: Options) -> Result:
         _truth(bars, [data.truth, cache / "real.data"], folder)
         bars += check_exports(two, _count_samples(two), folder)
         _text(measure, bars, data.large[0], folder)
+        diverse = _diverse(measure, bars, cache, folder, cpus, seconds, options.quick)
         took = time.monotonic() - began
         others = read_busy_seconds()[0] - busy - measure.cpu_s
         shape = tuple(data.shape.items())
+        diverse_shape = tuple(diverse.items())
     meanwhile = (
         f"Meanwhile others and this harness took {max(0.0, others) / took:.0%} of one core, "
         f"what was measured {measure.cpu_s / took:.0%}."
@@ -113,11 +123,13 @@ def run(options: Options) -> Result:
     notes = (
         meanwhile,
         *captures.WHAT_IS_SYNTHETIC,
+        diversity.WHAT_IS_SYNTHETIC,
     )
     grids = (
         Grid("Processes, from start to finish", ("", "CPU s", "wall s", "peak MB"), tuple(rows)),
         Grid("Inside a process", ("", "wall s", "slowest", "CPU s"), tuple(measure.inside)),
         Grid("The data", ("", ""), shape),
+        Grid("The diverse data", ("", ""), diverse_shape),
     )
     return Result(tuple(bars), grids, notes)
 
@@ -174,7 +186,7 @@ def _import_file(measure: _Measure, bars: list[Bar], path: Path, folder: Path) -
         "nodescope import perf.data", "import", str(path), "--archive", str(archive)
     )
     bars += [
-        _bar("1: import perf.data, CPU", 6, found.cpu_s),
+        _bar("1: import perf.data, CPU", 4, found.cpu_s),
         _bar("1: import perf.data, memory", 700, found.peak_bytes / MB, "MB"),
     ]
     label = "nodescope heatmap of perf.data itself"
@@ -247,7 +259,7 @@ def _views(measure: _Measure, bars: list[Bar], two: Path, twelve: Path, seconds:
     bars += [
         _bar("2: heatmap", 0.15, times["heatmap of 2 minutes"]),
         _bar("2: flame graph of any 5 s", 0.3, max(times[label] for label in small)),
-        _bar("2: compare with 30 minutes", 2, against["compare of 5 s with 30 minutes"]),
+        _bar("2: compare with 30 minutes", 0.6, against["compare of 5 s with 30 minutes"]),
     ]
     for name, command in (("heatmap", heatmap), ("flame of 5 s", flame(two, windows[2]))):
         found = [
@@ -265,19 +277,61 @@ def _views(measure: _Measure, bars: list[Bar], two: Path, twelve: Path, seconds:
     again = flame(twelve, middle + windows[2])
     measure.nodescope("nodescope flame of 5 s, 12 hours", *again)
     measure.nodescope("nodescope compare with 30 minutes, 12 hours", *compare)
-    flame_of_all = ["flame", "--json", "--archive", str(twelve)]
-    whole = measure.nodescope("nodescope flame of 12 hours", *flame_of_all)
-    for label, *options in (
-        ("bottom-up", "--inverted"),
-        ("by core", "--merge", "cpu"),
-        ("of the kernel", "--mode", "kernel"),
-    ):
-        measure.nodescope(f"nodescope flame of 12 hours, {label}", *flame_of_all, *options)
+    _shapes(measure, bars, twelve, "12 hours", 3, 500)
+
+
+def _shapes(
+    measure: _Measure, bars: list[Bar], archive: Path, what: str, most_s: float, most_mb: float
+) -> None:
+    """Flame graphs of every shape of a whole archive."""
+    for label, *options in SHAPES:
+        command = ["flame", "--json", "--archive", str(archive), *options]
+        found = measure.nodescope(f"nodescope flame of {what}, {label}", *command)
+        name = f"flame graph of {what}, {label}"
+        bars += [
+            _bar(f"{name}, CPU", most_s, found.cpu_s),
+            _bar(f"{name}, memory", most_mb, found.peak_bytes / MB, "MB"),
+        ]
+
+
+def _diverse(
+    measure: _Measure,
+    bars: list[Bar],
+    cache: Path,
+    folder: Path,
+    cpus: int,
+    seconds: int,
+    quick: bool,
+) -> dict[str, str]:
+    """The same where stacks are diverse; what the capture is made of."""
+    from benchmarks.captures import prepare_diverse, repeat_archive
+    from benchmarks.diversity import DIVERSE
+
+    stacks = DIVERSE // 10 if quick else DIVERSE
+    capture, shape = prepare_diverse(
+        cache, stacks, cpus=cpus, seconds=seconds, capture_s=5 if quick else 15
+    )
+    capture.read_bytes()
+    archive, twelve = folder / "diverse", folder / "diverse-twelve"
+    perf = ["sh", "-c", 'exec perf script -i "$0" > /dev/null 2>&1', str(capture)]
+    peer = measure.process("perf script of the diverse capture, to nowhere", perf)
+    found = measure.nodescope(
+        "nodescope import of the diverse capture", "import", str(capture), "--archive", str(archive)
+    )
     bars += [
-        _bar("3: flame graph of 12 hours, CPU", 5, whole.cpu_s),
-        _bar("3: flame graph of 12 hours, wall", 5, whole.wall_s),
-        _bar("3: flame graph of 12 hours, memory", 500, whole.peak_bytes / MB, "MB"),
-    ]
+        _bar("import of the diverse capture beside perf script, CPU", 0.5,
+             found.cpu_s / max(0.01, peer.cpu_s), "×"),
+        _bar("import of the diverse capture, memory", 700, found.peak_bytes / MB, "MB"),
+    ]  # fmt: skip
+    _shapes(measure, bars, archive, "the diverse 2 minutes", 1, 300)
+    repeat_archive([archive], twelve, COPIES, seconds)
+    _shapes(measure, bars, twelve, "12 diverse hours", 3, 500)
+    at = COPIES // 2 * seconds + seconds // 2
+    window = ["--from", f"+{at}s", "--to", f"+{at + 5}s"]
+    label = "flame of 5 s of 12 diverse hours"
+    times = measure.views({label: ["flame", "--json", "--archive", str(twelve), *window]})
+    bars.append(_bar(label, 0.3, times[label]))
+    return shape
 
 
 def _bundle(measure: _Measure, bars: list[Bar], two: Path, folder: Path) -> None:

@@ -2,10 +2,11 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodescope.numbering import Numbers, distinct, group, is_among
+from nodescope.numbering import Numbers, Sequences, distinct, gather, group, is_among
 
 Keys = st.lists(st.one_of(st.integers(0, 40), st.integers(0, 2**64 - 1)), max_size=300)
 
@@ -60,3 +61,19 @@ def test_what_is_grouped_is_what_numpy_finds(values: list[int]) -> None:
 def test_a_value_is_among_those_that_have_it(values: list[int], some: list[int]) -> None:
     found = is_among(np.array(values, np.uint64), distinct(np.array(some, np.uint64)))
     assert found.tolist() == [value in some for value in values]
+
+
+def test_sequences_are_given_back_as_they_were_added() -> None:
+    sequences = Sequences([(1, 2), (), (3,)])
+    sequences.extend(np.array([7, 8, 9, 10]), np.array([3, 0, 1]))
+    sequences.append(tuple(range(5000)))
+    assert [sequences[number] for number in range(len(sequences))] == [
+        (), (1, 2), (), (3,), (7, 8, 9), (), (10,), tuple(range(5000)),
+    ]  # fmt: skip
+    assert sequences.lengths().tolist() == [0, 2, 0, 1, 3, 0, 1, 5000]
+    assert sequences.lengths(4).tolist() == [3, 0, 1, 5000]
+    assert sequences.values(4)[:4].tolist() == [7, 8, 9, 10]
+    bounds = sequences.bounds(np.array([4, 0, 1]))
+    assert gather(sequences.values(), *bounds).tolist() == [7, 8, 9, 1, 2]
+    with pytest.raises(IndexError):
+        sequences[8]

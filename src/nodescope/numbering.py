@@ -1,4 +1,5 @@
-"""Numbers by 64-bit keys, asked for by the ten thousand; and what is distinct among many.
+"""Numbers by 64-bit keys, asked for by the ten thousand; what is distinct among many; and
+sequences of numbers in one array.
 
 A hash table as two arrays: asking Python's dict is a step of Python per key, and
 takes ten times the memory. Keys are hashes or packed numbers; a place is found
@@ -10,13 +11,13 @@ next is 1 further, then 2, 3, …: that visits all of them, and no long runs for
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from nodescope.arrays import I64, U64
+from nodescope.arrays import I32, I64, U64
 
 Rows = npt.NDArray[np.intp]
 
@@ -143,3 +144,76 @@ class Numbers:
             self._numbers[at[placed]] = numbers[waiting[placed]]
             waiting = waiting[~placed]
             place[waiting] = (place[waiting] + step) & self._mask
+
+
+class Sequences:
+    """Sequences of numbers, one after the other in one array; they only become more.
+
+    As tuples, four hundred thousand stacks of functions would take ten times the memory,
+    and a step of Python each. Sequence 0 is the empty one.
+    """
+
+    def __init__(self, some: Iterable[Sequence[int]] = ()) -> None:
+        """Start with the empty sequence and `some` after it."""
+        self._values: I32 = np.empty(1 << 10, np.int32)
+        self._ends: I64 = np.zeros(1 << 8, np.int64)
+        self._count, self._used = 1, 0
+        for one in some:
+            self.append(one)
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __getitem__(self, number: int) -> tuple[int, ...]:
+        """Return one sequence."""
+        if not 0 <= number < self._count:
+            raise IndexError(number)
+        start = int(self._ends[number - 1]) if number else 0
+        return tuple(self._values[start : self._ends[number]].tolist())
+
+    def append(self, one: Sequence[int]) -> None:
+        """Add one sequence."""
+        self.extend(np.array(one, np.int32), np.array([len(one)], np.int64))
+
+    def extend(self, values: npt.NDArray[np.integer[Any]], lengths: I64) -> None:
+        """Add sequences of these lengths, given one after the other."""
+        used, count = self._used + len(values), self._count + len(lengths)
+        self._values = _with_room(self._values, used)
+        self._ends = _with_room(self._ends, count)
+        self._values[self._used : used] = values
+        self._ends[self._count : count] = self._used + np.cumsum(lengths)
+        self._used, self._count = used, count
+
+    def lengths(self, first: int = 0) -> I64:
+        """Return how long each sequence is, from number `first` on."""
+        ends = self._ends[max(first - 1, 0) : self._count]
+        return np.diff(ends, prepend=0) if not first else np.diff(ends)
+
+    def values(self, first: int = 0) -> I32:
+        """Return the numbers of all sequences from number `first` on."""
+        start = int(self._ends[first - 1]) if first else 0
+        return self._values[start : self._used]
+
+    def bounds(self, numbers: I64) -> tuple[I64, I64]:
+        """Return where each of some sequences starts in `values()`, and its length."""
+        starts = np.where(numbers > 0, self._ends[numbers - 1], 0)
+        return starts, self._ends[numbers] - starts
+
+
+def gather(values: npt.NDArray[Integer], starts: I64, lengths: I64) -> npt.NDArray[Integer]:
+    """Return `values[start : start + length]` of each pair, one after the other."""
+    ends = np.cumsum(lengths)
+    total = int(ends[-1]) if len(ends) else 0
+    return values[np.repeat(starts - ends + lengths, lengths) + np.arange(total)]
+
+
+Array = TypeVar("Array", I32, I64)
+
+
+def _with_room(array: Array, size: int) -> Array:
+    """Return the array, or a larger copy if it has no room for `size` values."""
+    if size <= len(array):
+        return array
+    larger = np.empty(max(size, 2 * len(array)), array.dtype)
+    larger[: len(array)] = array
+    return larger

@@ -13,6 +13,7 @@ import pytest
 from nodescope.archive.interning import Interner
 from nodescope.archive.reader import Archive
 from nodescope.archive.writer import ArchiveWriter
+from nodescope.numbering import Sequences
 from nodescope.quantities import SECOND_NS
 from nodescope.recording.sample_columns import SampleColumns
 
@@ -77,7 +78,7 @@ def write_archive(
 
 def _append(writer: ArchiveWriter, samples: Sequence[Sample], start: int) -> None:
     frames: list[tuple[str, str, bool]] = [("[unknown]", "[unknown]", False)]
-    paths: list[tuple[int, ...]] = [()]
+    paths = Sequences()
     comms = sorted({sample.comm for sample in samples})
     for sample in samples:
         numbers = []

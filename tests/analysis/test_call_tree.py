@@ -4,7 +4,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodescope.analysis.call_tree import CallTree, identify_frames
+from nodescope.analysis.call_tree import CallTree
+from nodescope.archive.stack_ids import identify_frames
 
 
 @st.composite

@@ -10,16 +10,11 @@ from hypothesis import strategies as st
 from tests.analysis.test_call_tree import callers, trees
 
 from nodescope.analysis.call_tree import CallTree
-from nodescope.analysis.flame import (
-    FlameRows,
-    Level,
-    _levels,
-    _walk_up,
-    merge,
-    widest,
-)
+from nodescope.analysis.flame import _levels
+from nodescope.analysis.flame_rows import FlameRows, merge, widest
 from nodescope.analysis.top import function_totals
-from nodescope.archive.function_paths import find_paths
+from nodescope.archive.caller_paths import Level, to_depth_first, walk_up
+from nodescope.archive.function_paths import FunctionPaths, Runs, cut_tree, find_paths
 from nodescope.arrays import I64
 
 
@@ -37,6 +32,25 @@ def paths_of(levels: list[Level]) -> Counter[tuple[int, ...]]:
             found[path] += total
         before = here
     return found
+
+
+def paths_laid_out(paths: FunctionPaths) -> Counter[tuple[int, ...]]:
+    """The same of paths in depth-first order."""
+    found: Counter[tuple[int, ...]] = Counter()
+    path: list[int] = []
+    for group, depth, frame, total in zip(
+        paths.group.tolist(), paths.depth.tolist(), paths.frame.tolist(), paths.total.tolist(),
+        strict=True,
+    ):  # fmt: skip
+        del path[depth:]
+        path.append(frame)
+        found[(group, *path)] += total
+    return found
+
+
+def _walk_up(tree: CallTree, leaf: I64, number: I64, count: I64, fewest: int) -> list[Level]:
+    runs = Runs(tree.depth.astype(np.int16))
+    return walk_up(runs, tree.frame, leaf, number, count, fewest)
 
 
 def walk_down(tree: CallTree, leaf: I64, number: I64, count: I64, fewest: int) -> list[Level]:
@@ -60,6 +74,8 @@ def test_walks_are_the_sums_of_the_slow_way(
     if up:
         # Paths of the same functions may be several rows of the tree.
         assert paths_of(_walk_up(tree, leaf, number, count, 1)) == slow
+        laid = to_depth_first(_walk_up(tree, leaf, number, count, 1))
+        assert paths_laid_out(laid) == slow
     kept = {path: total for path, total in slow.items() if total >= fewest}
     if up:
         assert paths_of(_walk_up(tree, leaf, number, count, fewest)) == kept
@@ -101,3 +117,23 @@ def test_many_parts_sum_as_one() -> None:
     one = FlameRows(ids, ids, ids, np.array([5, 7]))
     assert merge([one] * 9).total.tolist() == [45, 63]
     assert merge([]).total.tolist() == []
+
+
+@given(trees(), st.data(), st.integers(1, 6))
+def test_a_trunk_has_what_is_wide_and_leads_every_leaf_to_it(
+    tree: CallTree, data: st.DataObject, fewest: int
+) -> None:
+    leaves = st.tuples(st.integers(0, max(len(tree) - 1, 0)), st.integers(1, 5))
+    chosen = data.draw(st.lists(leaves, max_size=30)) if len(tree) else []
+    row, count = (np.array([each[i] for each in chosen], np.int64) for i in range(2))
+    depth, frame = tree.depth.astype(np.int16), tree.frame.astype(np.int32)
+    trunk = cut_tree(depth, frame, row, count, fewest)
+    totals: Counter[int] = Counter()
+    for leaf, samples in chosen:
+        totals.update(dict.fromkeys(callers(tree, leaf), samples))
+    wide = sorted(each for each, total in totals.items() if total >= fewest)
+    assert trunk.depth.tolist() == depth[wide].tolist()
+    assert trunk.frame.tolist() == frame[wide].tolist()
+    for (leaf, _), at in zip(chosen, trunk.row_of.tolist(), strict=True):
+        mine = [each for each in callers(tree, leaf) if totals[each] >= fewest]
+        assert at == (wide.index(mine[0]) if mine else -1)

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from tests.analysis.conftest import LATER, SAMPLES, START, Sample, count
 
-from nodescope.analysis import flame
 from nodescope.analysis.cores import derive_shares
 from nodescope.analysis.filter import Filter
-from nodescope.analysis.flame import FlameNames, Group, flame_rows, merge, prune, to_tree, whole
+from nodescope.analysis.flame import Group, flame_rows
 from nodescope.analysis.flame_node import FlameNode
+from nodescope.analysis.flame_rows import FlameNames, merge, prune, to_tree, whole
 from nodescope.analysis.heatmap import make_heatmap
 from nodescope.analysis.top import rank
 from nodescope.archive.reader import Archive
@@ -133,7 +133,7 @@ def test_the_heatmap_places_samples_within_their_second(parts: list[SampleColumn
 def test_nothing_recorded_is_nothing_shown() -> None:
     assert make_heatmap([], Filter(), START, START + SECOND_NS).counts.sum() == 0
     assert rank([], Filter(), "comm") == []
-    assert to_tree(flame.merge([]), FlameNames(), 0)["children"] == []
+    assert to_tree(merge([]), FlameNames(), 0)["children"] == []
 
 
 def test_core_shares() -> None:

@@ -59,18 +59,18 @@ class Tape:
 
     writer: ArchiveWriter
     frames: dict[Frame, int] = field(default_factory=dict)
-    calls: dict[tuple[int, int], int] = field(default_factory=dict)
+    stacks: dict[tuple[int, ...], int] = field(default_factory=dict)  # frames → row of the leaf
+    stack_rows: list[tuple[int, int]] = field(default_factory=list)  # depth and frame
     profile: dict[tuple[int, str, bool], int] = field(default_factory=dict)
 
     def append(self, samples: Iterable[Sample]) -> None:
-        known = len(self.frames), len(self.calls), len(self.profile)
+        known = len(self.frames), len(self.stack_rows), len(self.profile)
         rows = [(sample, self._profile_row(sample)) for sample in samples]
         frames = list(self.frames)[known[0] :]
-        calls = list(self.calls)[known[1] :]
         profile = list(self.profile)[known[2] :]
         put = self.writer.append
         put("frames", _columns(("module", "name", "kernel"), frames))
-        put("calls", _columns(("parent", "frame"), calls))
+        put("stacks", _columns(("depth", "frame"), self.stack_rows[known[1] :]))
         put(
             "profile",
             _columns(("stack", "comm", "kernel", "samples"), [(*row, 0) for row in profile]),
@@ -84,11 +84,12 @@ class Tape:
         )
 
     def _profile_row(self, sample: Sample) -> int:
-        parent = -1
-        for frame in sample.stack:
-            key = parent, self.frames.setdefault(frame, len(self.frames))
-            parent = self.calls.setdefault(key, len(self.calls))
-        return self.profile.setdefault((parent, sample.comm, sample.kernel), len(self.profile))
+        stack = tuple(self.frames.setdefault(frame, len(self.frames)) for frame in sample.stack)
+        if stack not in self.stacks:
+            self.stack_rows += enumerate(stack)
+            self.stacks[stack] = len(self.stack_rows) - 1
+        key = (self.stacks[stack], sample.comm, sample.kernel)
+        return self.profile.setdefault(key, len(self.profile))
 
     def beat(self, clock: FakeClock, **changes: int) -> None:
         row = {
@@ -105,8 +106,9 @@ class Tape:
         self.writer.append("heartbeats", {name: [value] for name, value in row.items()})
 
     def seal(self) -> Any:
-        for table in (self.frames, self.calls, self.profile):
+        for table in (self.frames, self.stacks, self.profile):
             table.clear()
+        self.stack_rows.clear()
         return self.writer.seal_segment()
 
 

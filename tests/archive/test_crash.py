@@ -58,7 +58,7 @@ def _recover(studio: Studio) -> None:
     assert list((studio.root / "open").iterdir()) == []
 
 
-@pytest.mark.parametrize("table", ["frames", "calls", "profile", "samples", "heartbeats"])
+@pytest.mark.parametrize("table", ["frames", "stacks", "profile", "samples", "heartbeats"])
 def test_a_stream_cut_at_any_byte_keeps_its_whole_batches(
     torn: tuple[Studio, list[dict[str, int]]], tools: type[Toolbox], table: str, tmp_path: Path
 ) -> None:
@@ -172,7 +172,7 @@ number, rows = int(sys.argv[2]), 0
 while True:
     if rows == 0:
         writer.append("frames", {"module": ["m"], "name": ["f"], "kernel": [True]})
-        writer.append("calls", {"parent": [-1], "frame": [0]})
+        writer.append("stacks", {"depth": [0], "frame": [0]})
         writer.append("profile", {"stack": [0], "comm": ["c"], "kernel": [True], "samples": [0]})
     ticks = list(range(number, number + 50))
     zeros = [0] * 50

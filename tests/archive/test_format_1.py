@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from nodescope.analysis.filter import Filter
-from nodescope.analysis.flame import FlameNames, flame_of, whole
+from nodescope.analysis.flame import flame_of
+from nodescope.analysis.flame_rows import FlameNames, whole
 from nodescope.analysis.top import rank
 from nodescope.archive.bundle_writer import write_bundle
 from nodescope.archive.reader import Archive

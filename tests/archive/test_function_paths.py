@@ -14,9 +14,10 @@ from tests.analysis.test_call_tree import callers, trees
 
 from nodescope.analysis.call_tree import CallTree
 from nodescope.analysis.filter import Filter, count_values, number_values
-from nodescope.analysis.flame import FlameNames, Group, flame_rows, merge, prune, to_tree, whole
+from nodescope.analysis.flame import Group, flame_rows
 from nodescope.analysis.flame_node import FlameNode
-from nodescope.archive import sealed_tables
+from nodescope.analysis.flame_rows import FlameNames, merge, prune, to_tree, whole
+from nodescope.archive import wide_paths
 from nodescope.archive.function_paths import Leaves, find_wide_callers, least_between, next_smaller
 from nodescope.recording import sample_columns
 from nodescope.recording.sample_columns import SampleColumns
@@ -87,7 +88,7 @@ def test_values_are_counted_near_and_far(values: list[int]) -> None:
 @pytest.fixture
 def rolled_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[SampleColumns]:
     """The hand-made archive, as if its few samples were many."""
-    monkeypatch.setattr(sealed_tables, "MANY", 1)
+    monkeypatch.setattr(wide_paths, "MANY", 1)
     archive = write_archive(tmp_path / "archive", [SAMPLES * 40, LATER * 40])
     return [SampleColumns(segment) for segment in archive.segments()]
 
@@ -103,7 +104,7 @@ def test_it_answers_as_the_stacks_do(
     def flame() -> object:
         names = FlameNames()
         rows = merge(
-            flame_rows(part, Filter(), names, least=sealed_tables.NARROW) for part in rolled_up
+            flame_rows(part, Filter(), names, least=wide_paths.NARROW) for part in rolled_up
         )
         assert whole(rows) == 40 * len(SAMPLES + LATER)
         tree = to_tree(rows, names, whole(rows))
@@ -112,15 +113,15 @@ def test_it_answers_as_the_stacks_do(
     assert all("paths" in part.segment.description.tables for part in rolled_up)
     quick = flame()
     assert all("_stacks" not in vars(part) for part in rolled_up)  # they were not read
-    monkeypatch.setattr("nodescope.analysis.flame._rolled_up", lambda *_: False)
+    monkeypatch.setattr("nodescope.analysis.flame._may_serve", lambda *_: False)
     assert flame() == quick
     assert all("_stacks" in vars(part) for part in rolled_up)
 
 
-@pytest.mark.parametrize("chosen", [Filter(kernel=True), Filter(cpus=frozenset({0}))])
+@pytest.mark.parametrize("chosen", [Filter(comms=("app",)), Filter(cpus=frozenset({0}))])
 def test_it_does_not_answer_for_a_filter(rolled_up: list[SampleColumns], chosen: Filter) -> None:
     names = FlameNames()
-    rows = flame_rows(rolled_up[0], chosen, names, least=sealed_tables.NARROW)
+    rows = flame_rows(rolled_up[0], chosen, names, least=wide_paths.NARROW)
     assert 0 < whole(rows) < 40 * len(SAMPLES)
 
 

@@ -4,6 +4,8 @@ import numpy as np
 
 from nodescope.archive.interning import Interner
 from nodescope.archive.schema import make_batch
+from nodescope.archive.stack_layout import MAX_DEPTH
+from nodescope.numbering import Sequences
 
 FRAMES = [
     ("[unknown]", "[unknown]", False),
@@ -11,7 +13,7 @@ FRAMES = [
     ("/bin/app", "work", False),
     ("[kernel]", "read", True),
 ]
-PATHS: list[tuple[int, ...]] = [(), (1, 2), (1,), (3,)]
+PATHS = Sequences([(1, 2), (1,), (3,)])
 
 
 def make() -> Interner:
@@ -23,13 +25,13 @@ def intern(interner: Interner, *samples: tuple[int, int, int, int]) -> list[int]
     return [int(row) for row in interner.intern(comm, mode, user, kernel)]
 
 
-def test_a_stack_is_a_row_below_its_callers() -> None:
+def test_a_stack_is_a_run_of_rows() -> None:
     interner = make()
     assert intern(interner, (0, 1, 1, 3)) == [0]
     new = interner.take_new_rows()
     assert new["frames"]["name"] == ("main", "work", "read")
-    assert make_batch("calls", new["calls"]).to_pydict() == {
-        "parent": [-1, 0, 1],
+    assert make_batch("stacks", new["stacks"]).to_pydict() == {
+        "depth": [0, 1, 2],
         "frame": [0, 1, 2],
     }
     assert make_batch("profile", new["profile"]).to_pydict() == {
@@ -37,15 +39,24 @@ def test_a_stack_is_a_row_below_its_callers() -> None:
         "comm": ["app"],
         "kernel": [True],
         "samples": [0],
+        "trunk": [None],
     }
 
 
-def test_shared_callers_are_written_once() -> None:
+def test_a_stack_is_written_once_and_whole() -> None:
     interner = make()
     intern(interner, (0, 0, 1, 0), (0, 0, 2, 0), (1, 0, 2, 0))
     new = interner.take_new_rows()
-    assert new["calls"]["parent"].tolist() == [-1, 0]
+    assert sorted(new["stacks"]["depth"].tolist()) == [0, 0, 1]
     assert len(new["profile"]["stack"]) == 3
+
+
+def test_a_stack_deeper_than_can_be_told_ends_where_it_can() -> None:
+    interner = Interner(FRAMES, Sequences([(1,) * (MAX_DEPTH + 5), (2, 2)]), ["app"])
+    intern(interner, (0, 0, 1, 0), (0, 0, 2, 0))
+    depth = interner.take_new_rows()["stacks"]["depth"]
+    assert len(depth) == MAX_DEPTH + 2
+    assert depth.max() == MAX_DEPTH - 1
 
 
 def test_the_same_thing_is_the_same_row_and_never_new_again() -> None:

@@ -111,10 +111,10 @@ def test_equal_rows_under_different_numbers_become_one(
 ) -> None:
     writer = studio.open().writer
     writer.append("frames", {"module": ["m", "m"], "name": ["f", "f"], "kernel": [False, False]})
-    writer.append("calls", {"parent": [-1, -1, 0, 1], "frame": [0, 1, 1, 0]})
+    writer.append("stacks", {"depth": [0, 1, 0, 1], "frame": [0, 1, 1, 0]})
     writer.append(
         "profile",
-        {"stack": [2, 3], "comm": ["c", "c"], "kernel": [False, False], "samples": [0, 0]},
+        {"stack": [1, 3], "comm": ["c", "c"], "kernel": [False, False], "samples": [0, 0]},
     )
     zeros = np.zeros(2, np.int64)
     writer.append(
@@ -168,7 +168,7 @@ def test_other_tables_come_back_sorted_with_nulls(studio: Studio) -> None:
 def test_text_may_be_given_as_numbers_and_values(studio: Studio) -> None:
     writer = studio.open().writer
     writer.append("frames", {"module": ["m"], "name": ["f"], "kernel": [False]})
-    writer.append("calls", {"parent": [-1], "frame": [0]})
+    writer.append("stacks", {"depth": [0], "frame": [0]})
     writer.append("profile", {"stack": [0], "comm": ["c"], "kernel": [False], "samples": [0]})
     for values in (["/a", "/b"], ["/b", "/c"]):  # another dictionary with each flush
         writer.append(
@@ -192,13 +192,13 @@ def test_text_may_be_given_as_numbers_and_values(studio: Studio) -> None:
 @pytest.mark.parametrize(
     ("table", "columns", "said"),
     [
-        ("stacks", {}, "not a table that is recorded"),
-        ("calls", {"parent": [0]}, "missing"),
-        ("calls", {"parent": [0], "frame": [0, 1]}, "different lengths"),
-        ("calls", {"parent": [None], "frame": [0]}, "may not be null"),
-        ("calls", {"parent": np.array([2**40]), "frame": [0]}, "does not fit"),
-        ("calls", {"parent": ["x"], "frame": [0]}, "parent"),
-        ("calls", {"parent": [0], "frame": [0], "more": [0]}, "unknown columns"),
+        ("seconds", {}, "not a table that is recorded"),
+        ("stacks", {"depth": [0]}, "missing"),
+        ("stacks", {"depth": [0], "frame": [0, 1]}, "different lengths"),
+        ("stacks", {"depth": [None], "frame": [0]}, "may not be null"),
+        ("stacks", {"depth": np.array([2**40]), "frame": [0]}, "does not fit"),
+        ("stacks", {"depth": ["x"], "frame": [0]}, "depth"),
+        ("stacks", {"depth": [0], "frame": [0], "more": [0]}, "unknown columns"),
     ],
 )
 def test_what_does_not_fit_the_declaration_is_refused(

@@ -189,7 +189,7 @@ def test_hints_of_what_is_missing(
 
 
 def test_hints_of_errors(story: Path, nodescope: Nodescope, tmp_path: Path) -> None:
-    poor = without(story, tmp_path / "it's poor", "units", "memory_cgroups")
+    poor = without(story, tmp_path / "it's poor", "units", "memory_cgroups", "containers")
     empty = without(story, tmp_path / "it's empty")
     shutil.rmtree(empty / "segments")
     (empty / "segments").mkdir()

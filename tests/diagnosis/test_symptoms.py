@@ -18,6 +18,7 @@ from nodescope.lab.synthetic import Shape, write_story
 from nodescope.quantities import SECOND_NS
 from nodescope.recording.recording import Recording
 from nodescope.recording.window import Window
+from nodescope.records.event import Event
 
 SHAPE = replace(Shape().small(), seconds=960, resets=(900,))
 AT = SHAPE.resets[0]
@@ -46,9 +47,8 @@ def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
             if kind is not None and start <= at < start + length:
                 told = {**REPORTS, "job_failed": JOB, "nic_reset": RESET}
                 subject, named, message = told[kind]
-                row = dict(time_ns=story.at(at), kind=kind, subject=subject, message=message,
-                           cpu=named if cpu == -1 else cpu)  # fmt: skip
-                story._append("events", [row])
+                core = named if cpu == -1 else cpu
+                story._tell([Event(story.at(at), kind, subject, message, core)])
 
         monkeypatch.setattr(synthetic._Story, "_kernel_log", report)
         write_story(tmp_path / "archive", shape)

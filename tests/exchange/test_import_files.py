@@ -223,7 +223,7 @@ def test_a_bundle_needs_no_import_and_is_told_so(tmp_path: Path) -> None:
     path.write_bytes(b"PK\x03\x04" + bytes(100))
     with pytest.raises(MalformedSource) as raised:
         find_format(path)
-    assert raised.value.hint == f"a bundle is read as it is: nodescope diagnose --archive {path}"
+    assert raised.value.hint == f"a bundle is read as it is: `nodescope diagnose --archive {path}`"
 
 
 def test_the_command_reports_and_exits_by_what_came_of_it(

@@ -172,7 +172,7 @@ class CheckingSink:
         ):
             assert len(column) == len(rows.time_ns)
             assert not len(column) or -1 <= int(column.min()) <= int(column.max()) < most
-        for path in names.paths:
+        for path in map(names.paths.__getitem__, range(len(names.paths))):
             assert all(0 <= frame < len(names.frames) for frame in path)
 
     def append(self, table: str, columns: Mapping[str, Any]) -> None:

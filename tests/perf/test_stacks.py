@@ -143,7 +143,7 @@ def test_restart_numbers_paths_anew_and_keeps_functions(bench: Bench) -> None:
     bench.text(born(9))
     bench.text(make.sample(9, 9, 10, user=[CODE + 0x1010], kernel=[TEXT]))
     bench.stacks.restart()
-    assert bench.stacks.paths == [()]
+    assert len(bench.stacks.paths) == 1
     again = bench.text(make.sample(9, 9, 11, user=[CODE + 0x1010], kernel=[TEXT]))
     assert again == ["f1;k0"]
     assert bench.modules.opened == ["/bin/x"]

@@ -29,8 +29,8 @@ def write_wide(path: Path, functions: int) -> Path:
             },
         )
         writer.append(
-            "calls",
-            {"parent": np.append(-1, np.zeros(functions)).astype(int),
+            "stacks",
+            {"depth": np.append(0, np.ones(functions)).astype(int),
              "frame": np.arange(functions + 1)},
         )  # fmt: skip
         writer.append(

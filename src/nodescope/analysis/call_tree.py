@@ -6,41 +6,14 @@ rows costs milliseconds.
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 import numpy as np
 
 from nodescope.archive.function_paths import find_callers
+from nodescope.archive.stack_ids import identify_rows
 from nodescope.arrays import I64, U64, Bool, Integers
-
-_STEP, _FINISH = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9)
-_29 = np.uint64(29)
-
-
-def mix(parent: U64, own: U64) -> U64:
-    """The id of a path from that of its callers and that of its leaf: order matters."""
-    mixed = (parent ^ (parent >> _29)) * _STEP + own
-    mixed ^= mixed >> _29
-    result: U64 = mixed * _FINISH
-    return result
-
-
-@lru_cache(maxsize=1 << 18)  # twelve hours of a node repeat the same names 360 times
-def _hash(text: str) -> int:
-    digest = hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=8).digest()
-    return int.from_bytes(digest)
-
-
-def identify_frames(
-    modules: Sequence[str], module_of: I64, names: Sequence[str], kernel: Bool
-) -> U64:
-    """A 64-bit id of each function, the same in every segment and on every node."""
-    hashed = np.array([_hash(text) for text in (*modules, *names)], np.uint64)
-    module_ids, name_ids = hashed[: len(modules)], hashed[len(modules) :]
-    return mix(module_ids[module_of], name_ids + kernel.astype(np.uint64))
 
 
 @dataclass(frozen=True)
@@ -96,13 +69,7 @@ class CallTree:
 
     def identify(self, frame_ids: U64) -> U64:
         """The id of each row's whole path."""
-        ids = np.empty(len(self), np.uint64)
-        own = frame_ids[self.frame]
-        for rows in self.levels:
-            outer = self.parent[rows]
-            above = np.where(outer >= 0, ids[outer], np.uint64(0))
-            ids[rows] = mix(above, own[rows])
-        return ids
+        return identify_rows(self.depth, self.parent, frame_ids[self.frame])
 
     def check_invariants(self) -> None:
         """What must hold of any tree; tests call it."""

@@ -18,9 +18,9 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from nodescope.analysis.call_tree import mix
 from nodescope.analysis.filter import Filter
 from nodescope.archive.function_paths import Leaves, Pieces
+from nodescope.archive.stack_ids import mix
 from nodescope.arrays import F32, I16, I64, U64, Bool
 from nodescope.recording.sample_columns import SampleColumns
 

@@ -11,72 +11,34 @@ of that (large ones did so when they were sealed); a path then lacks less than
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
-from nodescope.analysis.call_tree import CallTree, identify_frames, mix
 from nodescope.analysis.filter import Filter, count_values, number_values
-from nodescope.analysis.flame_node import FlameNode
+from nodescope.analysis.flame_rows import (
+    MERGE_ROWS,
+    SEEN,
+    FlameNames,
+    FlameRows,
+    join,
+    merge,
+    sum_rows,
+)
 from nodescope.analysis.names import name_pods
-from nodescope.archive.function_paths import FunctionPaths, find_paths, find_wide_callers
-from nodescope.archive.sealed_tables import NARROW
-from nodescope.arrays import I64, U64, Integers
+from nodescope.archive.caller_paths import Level, walk_up
+from nodescope.archive.function_paths import FunctionPaths, Runs, find_paths, find_wide_callers
+from nodescope.archive.stack_ids import mix
+from nodescope.archive.wide_paths import NARROW as NARROW
+from nodescope.archive.wide_paths import TRUNK_SAMPLES
+from nodescope.arrays import I16, I32, I64, U64
+from nodescope.recording.part import Parts
 from nodescope.recording.sample_columns import SampleColumns
 
 Group = Literal["none", "comm", "cpu", "cgroup", "pod", "pid"]
-SEEN = 1 / 4000  # of the whole: half a pixel on a wide screen
-MERGE_ROWS = 400_000
 FEW = 8  # segments: so many are summed to the last sample
-
-
-@dataclass(frozen=True, slots=True)
-class FlameRows:
-    """Paths with their samples; a path's callers stand in the rows as well."""
-
-    path: U64
-    caller: U64  # 0: none
-    frame: U64
-    total: I64
-    rest: int = 0  # samples of groups that are not among the rows
-
-    def chosen(self, kept: npt.NDArray[Any]) -> FlameRows:
-        """Some of them, with all their callers."""
-        rows = FlameRows(self.path[kept], self.caller[kept], self.frame[kept], self.total[kept])
-        return replace(rows, rest=whole(self) - whole(rows))
-
-
-@dataclass
-class FlameNames:
-    """What frame ids stand for."""
-
-    of: dict[int, tuple[str, str, bool]] = field(default_factory=dict)
-    groups: dict[str, int] = field(default_factory=dict)
-
-    def learn(self, columns: SampleColumns, used: I64) -> U64:
-        """Remember functions by their row of `frames`; returns the id of each."""
-        texts, modules = columns.frame_names, columns.modules
-        names = list(map(texts.__getitem__, used.tolist()))
-        kernel, module_of = columns.frame_kernel[used], columns.frame_module[used]
-        ids = identify_frames(modules, module_of, names, kernel)
-        known = zip(ids.tolist(), module_of.tolist(), names, kernel.tolist(), strict=True)
-        for key, module, name, is_kernel in known:
-            if key not in self.of:
-                self.of[key] = (modules[module], name, is_kernel)
-        return ids
-
-    def learn_text(self, text: str) -> int:
-        """An id for a group: a process, a core."""
-        known = self.groups.get(text)
-        if known is not None:
-            return known
-        ids = identify_frames([""], np.zeros(1, np.int64), [text], np.zeros(1, bool))
-        key = self.groups[text] = int(ids[0])
-        self.of[key] = ("", text, False)
-        return key
 
 
 def flame_of(
@@ -87,13 +49,141 @@ def flame_of(
     inverted: bool = False,
     group: Group = "comm",
     count: int = 1,
+    least: float | None = None,
 ) -> FlameRows:
-    """The flame graph of a window of `count` segments."""
-    least = 0.0 if count <= FEW else NARROW
-    return merge(
+    """Return the flame graph of a window of `count` segments.
+
+    Paths below the share `least` of a segment's samples may be left out of it; unless it is
+    given, none are of a few segments, and of many those narrower than half of what is seen.
+    """
+    if least is None:
+        least = 0.0 if count <= FEW else NARROW
+    rolled = find_roll_up(chosen, group, inverted)
+    wide = _WideSum(rolled, names)
+    others = (
         flame_rows(part, chosen, names, inverted=inverted, group=group, least=least)
         for part in parts
+        if not wide.take(part, least)
     )
+    merged = merge(others)
+    return merged if wide.is_empty else sum_rows([merged, wide.rows()])
+
+
+def is_pruned(parts: Parts) -> bool:
+    """Decide whether `flame_of` leaves narrow paths out of the graph of these parts."""
+    return len(parts) > FEW or any("trunk" in part.description.tables for part in parts)
+
+
+@dataclass(frozen=True, slots=True)
+class RollUp:
+    """A table of wide paths that answers a question about whole segments."""
+
+    table: str
+    kernel: bool | None = None  # of which mode
+    pods: bool = False  # cgroups stand for the pods they are of
+
+
+def find_roll_up(chosen: Filter, group: Group, inverted: bool) -> RollUp | None:
+    """Return the roll-up for a shape of flame graph; None if there is none."""
+    if chosen == Filter(kernel=chosen.kernel) and chosen.kernel is not None:
+        same = group == "comm" and not inverted
+        return RollUp("mode_paths", chosen.kernel) if same else None
+    if chosen != Filter():
+        return None
+    if inverted:
+        return RollUp("caller_paths") if group == "comm" else None
+    tables = {"comm": "paths", "cpu": "core_paths", "cgroup": "cgroup_paths", "pod": "cgroup_paths"}
+    table = tables.get(group)
+    return None if table is None else RollUp(table, pods=group == "pod")
+
+
+def _may_serve(rolled: RollUp | None, columns: SampleColumns, least: float) -> bool:
+    """Decide whether a roll-up tells as much of this segment as is asked for."""
+    return (
+        rolled is not None
+        and columns.whole
+        and rolled.table in columns.segment.description.tables
+        and _effective(columns, least) >= NARROW
+    )
+
+
+def _effective(columns: SampleColumns, least: float) -> float:
+    """Return the share below which paths are left out: of a large tree some always are."""
+    return NARROW if not least and columns.has_trunk else least
+
+
+class _WideSum:
+    """Sums wide paths of many segments by id, and names those that can be seen."""
+
+    def __init__(self, rolled: RollUp | None, names: FlameNames) -> None:
+        self._rolled = rolled
+        self._names = names
+        self._parts: list[tuple[SampleColumns, U64]] = []
+        self._waiting: list[tuple[U64, I64]] = []
+        self._rows = self._whole = 0
+
+    @property
+    def is_empty(self) -> bool:
+        return not self._parts
+
+    def take(self, part: SampleColumns, least: float) -> bool:
+        """Count a segment if its roll-up has ids; returns whether it was."""
+        rolled = self._rolled
+        if rolled is None or rolled.pods or not _may_serve(rolled, part, least):
+            return False
+        counts = part.count_wide(rolled.table, rolled.kernel)
+        if counts is None:
+            return False
+        self._parts.append((part, counts.id))
+        self._whole += counts.whole
+        self._waiting.append((counts.id, counts.samples))
+        self._rows += len(counts.id)
+        if self._rows > MERGE_ROWS:
+            self._waiting = [self._summed()]
+            self._rows = len(self._waiting[0][0])
+        return True
+
+    def _summed(self) -> tuple[U64, I64]:
+        """The distinct ids in order, and their samples."""
+        ids = np.concatenate([each[0] for each in self._waiting])
+        order = np.argsort(ids)
+        ids = ids[order]
+        first = np.flatnonzero(np.append(True, ids[1:] != ids[:-1]))
+        samples = np.concatenate([each[1] for each in self._waiting])[order]
+        return ids[first], np.add.reduceat(samples, first)
+
+    def rows(self) -> FlameRows:
+        """The paths that may be seen, with their names."""
+        ids, total = self._summed()
+        kept = np.flatnonzero(total >= max(1.0, self._whole * SEEN / 16))
+        ids, total = ids[kept], total[kept]
+        caller, frame = np.zeros(len(ids), np.uint64), np.zeros(len(ids), np.uint64)
+        unnamed = np.ones(len(ids), bool)
+        for part, there in self._parts:
+            at = np.minimum(np.searchsorted(ids, there), len(ids) - 1)
+            row = np.flatnonzero((ids[at] == there) & unnamed[at])
+            if len(row):
+                at = at[row]
+                caller[at], frame[at] = self._describe(part, row)
+                unnamed[at] = False
+                if not unnamed.any():
+                    break
+        roots = int(total[caller == 0].sum())
+        return FlameRows(ids, caller, frame, total, self._whole - roots)
+
+    def _describe(self, part: SampleColumns, row: I64) -> tuple[U64, U64]:
+        """Ids of the callers' paths and of the functions of some rows; names are learnt."""
+        assert self._rolled is not None
+        wide = part.read_wide(self._rolled.table, self._rolled.kernel)
+        parent = wide.parent[row]
+        caller = np.where(parent >= 0, wide.id[parent], np.uint64(0))
+        own = np.zeros(len(row), np.uint64)
+        for root in np.flatnonzero(parent < 0).tolist():
+            own[root] = self._names.learn_text(wide.name(int(wide.root[row[root]])))
+        inner = np.flatnonzero(parent >= 0)
+        rows_of_frames, place = np.unique(wide.frame[row[inner]], return_inverse=True)
+        own[inner] = self._names.learn(part, rows_of_frames)[place]
+        return caller, own
 
 
 def flame_rows(
@@ -106,14 +196,13 @@ def flame_rows(
     least: float = 0.0,
 ) -> FlameRows:
     """The flame graph of one segment's part of a window, without what is below `least` of it."""
-    if group == "comm" and not inverted and least >= NARROW and _rolled_up(columns, chosen):
-        present = columns.process_samples
-        wide = np.flatnonzero(present >= max(1, int(present.sum() * least)))
-        roots = _learn_roots(columns.rolled_comms, wide, names)
-        return _with_roots(_levels(columns.paths), roots, present, wide, columns, names)
+    rolled = find_roll_up(chosen, group, inverted)
+    if rolled is not None and _may_serve(rolled, columns, least):
+        return _rolled_rows(columns, rolled, names, _effective(columns, least))
+    least = _effective(columns, least)
     leaf, number, count, texts = _grouped_counts(columns, chosen, group, 0.0 if inverted else least)
     if not len(leaf):
-        return _joined([])
+        return join([])
     fewest = max(1, int(count.sum() * least))
     present = np.bincount(number, count, len(texts)).astype(np.int64)
     wide = np.flatnonzero(present >= fewest)
@@ -121,16 +210,59 @@ def flame_rows(
     if len(kept) < len(leaf):
         leaf, number, count = leaf[kept], number[kept], count[kept]
     if inverted:
-        found = _walk_up(CallTree(columns.depth, columns.frame), leaf, number, count, fewest)
+        found = walk_up(Runs(columns.depth), columns.frame, leaf, number, count, fewest)
     else:
-        found = _levels(find_paths(columns.depth, columns.frame, leaf, number, count, fewest))
+        depth, frame = _tree(columns, int(present.sum()), least)
+        found = _levels(find_paths(depth, frame, leaf, number, count, fewest))
     if group == "none":
         return _identified(found, np.zeros(1, np.uint64), columns, names)
     return _with_roots(found, _learn_roots(texts, wide, names), present, wide, columns, names)
 
 
-def _rolled_up(columns: SampleColumns, chosen: Filter) -> bool:
-    return columns.whole and chosen == Filter() and "paths" in columns.segment.description.tables
+def _rolled_rows(
+    columns: SampleColumns, rolled: RollUp, names: FlameNames, least: float
+) -> FlameRows:
+    """The wide paths of a segment, their ids made anew: its roots are named otherwise, or old."""
+    found = columns.read_wide(rolled.table, rolled.kernel)
+    cores, number = number_values(found.root)
+    texts = [found.name(core) for core in cores.tolist()]
+    if rolled.pods:
+        pods = name_pods(columns.segment, found.names or [])
+        texts = [pods[code] if code >= 0 else "[unknown]" for code in cores.tolist()]
+        known = {name: at for at, name in enumerate(dict.fromkeys(texts))}
+        number = np.array([known[text] for text in texts], np.int64)[number]
+        texts = list(known)
+    outermost = found.depth == 0
+    present = np.bincount(number[outermost], found.samples[outermost], len(texts)).astype(np.int64)
+    fewest = max(1, int(present.sum() * least))
+    wide = np.flatnonzero(present >= fewest)
+    paths = replace(found.functions, group=number[~outermost])
+    paths = paths.take(np.flatnonzero(paths.total >= fewest))
+    # Two cgroups of one pod may have the same path: what is equal is summed.
+    rows = _with_roots(_levels(paths), _learn_roots(texts, wide, names), present, wide, columns,
+                       names)  # fmt: skip
+    return sum_rows([rows]) if rolled.pods else rows
+
+
+def _tree(columns: SampleColumns, samples: int, least: float) -> tuple[I16, I32]:
+    """Depths and functions of the tree that rows of `profile` are led into."""
+    if _by_trunk(columns, samples, least):
+        return columns.trunk_depth, columns.trunk_frame
+    return columns.depth, columns.frame
+
+
+def _leaves(columns: SampleColumns, samples: int, least: float) -> I64:
+    """The row of that tree for each row of `profile`; -1 if it is left out."""
+    by_trunk = _by_trunk(columns, samples, least)
+    return columns.profile_trunk if by_trunk else columns.profile_stack
+
+
+def _by_trunk(columns: SampleColumns, samples: int, least: float) -> bool:
+    """Decide whether the trunk has all paths of so many samples that are asked for.
+
+    What is seen is at least twice as wide as what is asked for.
+    """
+    return columns.has_trunk and 2 * least * samples >= TRUNK_SAMPLES
 
 
 def _learn_roots(texts: Sequence[str], wide: I64, names: FlameNames) -> U64:
@@ -162,7 +294,7 @@ def _with_roots(
 def _grouped_counts(
     columns: SampleColumns, chosen: Filter, group: Group, fold: float
 ) -> tuple[I64, I64, I64, list[str]]:
-    """Samples by stack and group: (row of `stacks`, group, count) and the groups' names.
+    """Samples by stack and group: (row of the tree, group, count) and the groups' names.
 
     Samples of stacks with less than the share `fold` of all may stand at a caller, the
     innermost one that has as many, or at none (-1).
@@ -170,7 +302,7 @@ def _grouped_counts(
     if group in ("none", "comm"):
         counts = chosen.counts(columns)
         row = np.flatnonzero(counts)
-        leaf, counts = columns.profile_stack[row], counts[row]
+        leaf, counts = _leaves(columns, int(counts.sum()), fold)[row], counts[row]
         if group == "none":
             return leaf, np.zeros(len(row), np.int64), counts, [""]
         return leaf, columns.profile_comm[row], counts, columns.comms
@@ -206,20 +338,14 @@ def _folded(columns: SampleColumns, profile: I64, fold: float) -> tuple[I64, I64
     """The stacks to count by, and which of them each row of `profile` is counted as."""
     if not fold:
         return columns.profile_stack, np.arange(len(columns.profile_stack))
-    counts = np.bincount(profile, minlength=len(columns.profile_stack))
+    leaf = _leaves(columns, len(profile), fold)
+    depth, _ = _tree(columns, len(profile), fold)
+    counts = np.bincount(profile, minlength=len(leaf))
     fewest = max(1, int(len(profile) * fold))
-    return number_values(find_wide_callers(columns.depth, columns.profile_stack, counts, fewest))
-
-
-@dataclass(frozen=True, slots=True)
-class Level:
-    """Paths of one length: the place of the callers' path in the level before (at the
-    first one: the group), the row of `frames` at the end, the samples.
-    """
-
-    caller: Integers
-    frame: Integers
-    total: I64
+    inside = np.flatnonzero(leaf >= 0)
+    callers = np.full(len(leaf), -1, np.int64)
+    callers[inside] = find_wide_callers(depth, leaf[inside], counts[inside], fewest)
+    return number_values(callers)
 
 
 def _levels(paths: FunctionPaths) -> list[Level]:
@@ -237,42 +363,12 @@ def _levels(paths: FunctionPaths) -> list[Level]:
     return levels
 
 
-def _walk_up(tree: CallTree, leaf: I64, number: I64, count: I64, fewest: int) -> list[Level]:
-    """Paths from the innermost function outwards: who called it, and who called that."""
-    levels: list[Level] = []
-    node, above, samples = leaf, number, count
-    while len(node):
-        frame = tree.frame[node]
-        order = _order(above, frame)
-        node, above, frame, samples = node[order], above[order], frame[order], samples[order]
-        fresh = (above[1:] != above[:-1]) | (frame[1:] != frame[:-1])
-        first = np.flatnonzero(np.append(True, fresh))
-        total = np.add.reduceat(samples, first)
-        kept = total >= fewest
-        levels.append(Level(above[first[kept]], frame[first[kept]], total[kept]))
-        place = np.where(kept, np.cumsum(kept) - 1, -1)
-        above = np.repeat(place, np.diff(np.append(first, len(node))))
-        node = tree.parent[node]
-        going = np.flatnonzero((node >= 0) & (above >= 0))
-        node, above, samples = node[going], above[going], samples[going]
-    return levels
-
-
-def _order(major: Integers, minor: Integers) -> I64:
-    """The order by two numbers: in 16 bits numpy sorts by radix, ten times as fast."""
-    for column in (major, minor):
-        if column.max(initial=0) >= 1 << 16:
-            return np.lexsort((minor, major))
-    order = np.argsort(minor.astype(np.uint16), kind="stable")
-    return order[np.argsort(major[order].astype(np.uint16), kind="stable")]
-
-
 def _identified(
     levels: Sequence[Level], groups: U64, columns: SampleColumns, names: FlameNames
 ) -> FlameRows:
     """Give paths their ids, which hold in every segment."""
     if not levels:
-        return _joined([])
+        return join([])
     all_frames = np.concatenate([level.frame for level in levels])
     used = np.flatnonzero(np.bincount(all_frames))
     ids = np.zeros(used[-1] + 1, np.uint64)
@@ -286,97 +382,4 @@ def _identified(
         path = mix(caller, frame)
         found.append((path, caller, frame, level.total))
         callers, at = path, at + len(frame)
-    return _joined(found)
-
-
-def _joined(found: list[tuple[U64, U64, U64, I64]]) -> FlameRows:
-    if not found:
-        empty = np.empty(0, np.uint64)
-        return FlameRows(empty, empty, empty, np.empty(0, np.int64))
-    path, caller, frame, total = (np.concatenate(column) for column in zip(*found, strict=True))
-    return FlameRows(path, caller, frame, total)
-
-
-def merge(parts: Iterable[FlameRows], *, seen: float = SEEN) -> FlameRows:
-    """Sum the rows of several segments; narrow ones go as soon as rows become many."""
-    merged, waiting, rows = _joined([]), [], 0
-    for part in parts:
-        waiting.append(part)
-        rows += len(part.path)
-        if rows > MERGE_ROWS:
-            merged = prune(_sum([merged, *waiting]), seen / 16)
-            waiting, rows = [], 0
-    return _sum([merged, *waiting])
-
-
-def _sum(parts: Sequence[FlameRows]) -> FlameRows:
-    path = np.concatenate([part.path for part in parts])
-    rest = sum(part.rest for part in parts)
-    if not len(path):
-        return replace(_joined([]), rest=rest)
-    order = np.argsort(path)
-    path = path[order]
-    first = np.flatnonzero(np.append(True, path[1:] != path[:-1]))
-    chosen = order[first]
-    return FlameRows(
-        path[first],
-        np.concatenate([part.caller for part in parts])[chosen],
-        np.concatenate([part.frame for part in parts])[chosen],
-        np.add.reduceat(np.concatenate([part.total for part in parts])[order], first),
-        rest,
-    )
-
-
-def whole(rows: FlameRows) -> int:
-    """All samples: the sum of what nobody called."""
-    return int(rows.total[rows.caller == 0].sum()) + rows.rest
-
-
-def prune(rows: FlameRows, seen: float = SEEN) -> FlameRows:
-    """Without what is narrower than `seen` of the whole; callers are never narrower."""
-    return rows.chosen(rows.total >= max(1.0, whole(rows) * seen))
-
-
-def widest(rows: FlameRows, count: int) -> FlameRows:
-    """The `count` widest rows; callers are never narrower, and go before the called."""
-    depth = _depths(rows)
-    return rows.chosen(np.lexsort((depth, -rows.total))[:count])
-
-
-def _depths(rows: FlameRows) -> I64:
-    depth = np.zeros(len(rows.path), np.int64)
-    order = np.argsort(rows.path)
-    level = np.flatnonzero(rows.caller == 0)
-    caller = order[np.searchsorted(rows.path, rows.caller, sorter=order) % max(len(order), 1)]
-    going = np.flatnonzero(rows.caller != 0)
-    known = np.zeros(len(rows.path), bool)
-    known[level] = True
-    while len(going):
-        ready = known[caller[going]]
-        if not ready.any():
-            break
-        now = going[ready]
-        depth[now] = depth[caller[now]] + 1
-        known[now] = True
-        going = going[~ready]
-    return depth
-
-
-def to_tree(rows: FlameRows, names: FlameNames, total: int, *, root: str = "all") -> FlameNode:
-    """Nested `{name, value, children}`, widest first; `module` and `kernel` where known.
-
-    `total` is what the root shows: all samples, also those of paths pruned away.
-    """
-    top: FlameNode = {"name": root, "value": total, "children": []}
-    nodes: dict[int, FlameNode] = {0: top}
-    order = np.argsort(-rows.total, kind="stable").tolist()
-    listed = [column.tolist() for column in (rows.path, rows.caller, rows.frame, rows.total)]
-    for at in order:
-        module, name, kernel = names.of[listed[2][at]]
-        node: FlameNode = {"name": name, "value": listed[3][at], "children": []}
-        if module:
-            node["module"], node["kernel"] = module, kernel
-        nodes[listed[0][at]] = node
-    for at in order:
-        nodes[listed[1][at]]["children"].append(nodes[listed[0][at]])
-    return top
+    return join(found)

@@ -18,7 +18,6 @@ from nodescope.archive.bundle import BUNDLE_FILE, BUNDLE_FORMAT, digest
 from nodescope.archive.description import TableExtent, describe, description_to_json
 from nodescope.archive.encoding import choose_level, encode_table
 from nodescope.archive.files import SEGMENT_FILE, translated
-from nodescope.archive.function_paths import find_callers
 from nodescope.archive.layout import ARCHIVE_FILE, FORMAT, SEALED_DIRECTORY
 from nodescope.archive.reader import Archive, Segment
 from nodescope.archive.schema import (
@@ -31,12 +30,12 @@ from nodescope.archive.schema import (
 )
 from nodescope.archive.sealed_tables import derive_sealed
 from nodescope.errors import UsageError
-from nodescope.records import NODE_TABLES, SEALED_TABLES
+from nodescope.records import NODE_TABLES, SEALED_TABLES, WIDE_PATHS
 from nodescope.records.view import View
 from nodescope.records.view_forms import render_command
 
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # of zip: the same range bundled twice is the same bytes
-_ROLL_UPS = ("seconds", "paths")  # made anew
+_ROLL_UPS = ("seconds", "trunk", *(table.name for table in WIDE_PATHS))  # made anew
 _PLACED = {"samples": "tick", "cores": "time_ns", "heartbeats": "time_ns", "events": "time_ns"}
 
 
@@ -185,8 +184,6 @@ def cut_tables(segment: Segment, from_ns: int, to_ns: int) -> dict[str, ArrowTab
         starts = segment.wall_ns(gaps.column("from_ns").to_numpy())
         ends = segment.wall_ns(gaps.column("to_ns").to_numpy())
         opened["gaps"] = take_rows(gaps, np.flatnonzero((ends >= from_ns) & (starts < to_ns)))
-    stacks = opened.pop("stacks")
-    opened["calls"] = _calls(stacks)
     return derive_sealed(opened, segment.tick_ns)
 
 
@@ -211,12 +208,6 @@ def _take(name: str, table: Any, rows: NDArray[Any]) -> Any:
         else:
             arrays.append(values.to_numpy()[rows])
     return _table(name, arrays)
-
-
-def _calls(stacks: Any) -> Any:
-    depth = stacks.column("depth").to_numpy()
-    frame = stacks.column("frame").to_numpy()
-    return _table("calls", [find_callers(depth).astype(np.int32), frame])
 
 
 def _table(name: str, arrays: list[Any]) -> Any:

@@ -13,7 +13,7 @@ from typing import Any
 
 from nodescope.archive.parquet import write_parquet
 from nodescope.archive.schema import text_columns
-from nodescope.records import TABLES
+from nodescope.records import TABLES, WIDE_PATHS
 
 DELTA = "DELTA_BINARY_PACKED"  # each value as its difference to the one above
 SPLIT = "BYTE_STREAM_SPLIT"  # all lowest bytes, then all second bytes, …
@@ -29,21 +29,27 @@ ENCODINGS: dict[str, dict[str, str]] = {
     },
     "profile": {
         "stack": DELTA,  # 4.2 kB, split 6.4: sorted inside each power of two
+        "trunk": DELTA,
         "samples": SPLIT,  # 0.6 kB, delta 0.7
     },
     "stacks": {
         "depth": SPLIT,  # 3.0 kB, delta 3.9
         "frame": SPLIT,  # 10.4 kB, plain 10.7, delta 14.8
     },
-    "paths": {  # of 96 cores
+    "trunk": {
         "depth": SPLIT,
         "frame": SPLIT,
-        "samples": SPLIT,
     },
     "frames": {
         "name": PREFIX,  # 12.3 kB, lengths apart 12.8, plain 13.5: they are sorted
     },
+} | {
+    table.name: {"depth": SPLIT, "frame": SPLIT, "samples": SPLIT, "id": SPLIT}
+    for table in WIDE_PATHS
 }
+
+# Columns of nulls that are left out of the file: most segments have nothing to put there.
+WHERE_KNOWN = {"profile": "trunk"}
 
 LEVEL = 15  # 19 is 0.2 % smaller for twice the CPU
 LEVEL_LARGE = 3  # 12 is 3 % smaller for three times the CPU, and there is room
@@ -53,14 +59,18 @@ ROWS_PER_GROUP = 1 << 18  # bounds what the writer holds in memory
 
 def encode_table(name: str, table: Any, level: int) -> Any:
     """The table as a Parquet file in memory."""
+    optional = WHERE_KNOWN.get(name)
+    if optional is not None and table.column(optional).null_count == len(table):
+        table = table.drop_columns([optional])
     encodings = {
         column.name: ENCODINGS.get(name, {}).get(column.name, default)
         for column in TABLES[name].columns
-        if (default := _default_encoding(column.type)) is not None
+        if column.name in table.schema.names
+        and (default := _default_encoding(column.type)) is not None
     }
     return write_parquet(
         table,
-        texts=text_columns(name),
+        texts=[text for text in text_columns(name) if text in table.schema.names],
         encodings=encodings,
         level=level,
         # A small file has no row groups to skip.

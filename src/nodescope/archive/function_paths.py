@@ -79,11 +79,23 @@ class Runs:
         return len(self.first) - 1 - next_smaller(self.first[::-1])[::-1]
 
     @cached_property
+    def above(self) -> I64:
+        """The row of the caller of each run's first row; -1 if it has none."""
+        above = self.start[self.caller] + (self.first - np.int16(1) - self.first[self.caller])
+        return np.where(self.caller < 0, -1, above)
+
+    @cached_property
     def parent(self) -> I64:
         """The caller's row, -1 for the outermost, by row."""
         parent = np.arange(-1, len(self.depth) - 1)
-        above = self.start[self.caller] + (self.first - np.int16(1) - self.first[self.caller])
-        parent[self.start] = np.where(self.caller < 0, -1, above)
+        parent[self.start] = self.above
+        return parent
+
+    def parents_of(self, rows: I64) -> I64:
+        """The rows of the callers of some rows, -1 for the outermost."""
+        parent = rows - 1
+        begins = np.flatnonzero(self.starts[rows])
+        parent[begins] = self.above[np.searchsorted(self.start, rows[begins])]
         return parent
 
     def of(self, rows: I64) -> I64:
@@ -249,6 +261,13 @@ class FunctionPaths:
     frame: I64  # row of `frames`
     total: I64  # samples
 
+    def take(self, rows: I64) -> FunctionPaths:
+        """Some of them, with all their callers."""
+        return FunctionPaths(
+            self.group.take(rows), self.depth.take(rows), self.frame.take(rows),
+            self.total.take(rows),
+        )  # fmt: skip
+
     @classmethod
     def nothing(cls) -> FunctionPaths:
         """No path at all."""
@@ -276,6 +295,27 @@ def find_paths(
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Trunk:
+    """A tree without its narrow branches, in depth-first order."""
+
+    depth: I16
+    frame: I32
+    row_of: I64  # of each leaf of the whole tree, its innermost row here; -1 if none is left
+
+
+def cut_tree(depth: I16, frame: I32, row: I64, count: I64, fewest: int) -> Trunk:
+    """Leave out of a tree what has fewer samples than `fewest`; `row` are the leaves."""
+    if not len(row):
+        return Trunk(depth[:0], frame[:0], row)
+    leaves = Leaves.of(depth, row, np.zeros(len(row), np.int64))
+    pieces, wide = _find_wide(leaves, count, fewest)
+    kept = np.sort(pieces.take(wide).functions(leaves)[1])
+    innermost = _find_innermost(leaves, pieces, wide)
+    place = np.where(innermost < 0, -1, np.searchsorted(kept, innermost))
+    return Trunk(depth.take(kept), frame.take(kept), place)
+
+
 def find_wide_callers(depth: I16, row: I64, count: I64, fewest: int) -> I64:
     """Of each leaf the row of its innermost function with `fewest` samples; -1 if none has.
 
@@ -284,10 +324,21 @@ def find_wide_callers(depth: I16, row: I64, count: I64, fewest: int) -> I64:
     if not len(row):
         return row
     leaves = Leaves.of(depth, row, np.zeros(len(row), np.int64))
-    running = np.zeros(len(row) + 1, np.int64)
+    return _find_innermost(leaves, *_find_wide(leaves, count, fewest))
+
+
+def _find_wide(leaves: Leaves, count: I64, fewest: int) -> tuple[Pieces, I64]:
+    """All pieces, and which of them have `fewest` samples."""
+    running = np.zeros(len(leaves.row) + 1, np.int64)
     np.cumsum(count[leaves.order], out=running[1:])
     pieces = leaves.pieces()
     wide = np.flatnonzero(running.take(pieces.end) - running.take(pieces.leaf) >= fewest)
+    return pieces, wide
+
+
+def _find_innermost(leaves: Leaves, pieces: Pieces, wide: I64) -> I64:
+    """Of each leaf the row of its innermost wide function; -1 if there is none."""
+    row = leaves.row
     # A leaf that brings no wide function has those it shares with the one before.
     innermost = leaves.shared.astype(np.int64) - 1
     brings = np.zeros(len(row), bool)

@@ -4,26 +4,23 @@ The recorder numbers functions and paths for itself; here they become rows of th
 segment being written, each written once. All of it is forgotten with the segment,
 because a sealed segment is whole in itself.
 
-A row of `calls` is a function below its callers. It is known by a 64-bit hash of
-all of them, so that the rows of many stacks are found at once, as columns, and
-not step by step. Of ten million rows two share a hash by chance once in four
-hundred thousand segments.
+A stack is known by the numbers of its user and its kernel path, and appended whole when
+it is first met: that other stacks share its callers is found out when the segment is
+sealed, once for all of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import chain
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from nodescope.arrays import I64, U64
-from nodescope.numbering import Numbers, Rows, group
+from nodescope.archive.stack_layout import MAX_DEPTH
+from nodescope.arrays import I32, I64
+from nodescope.numbering import Numbers, Sequences, gather, group
 
-_NO_CALLER = -1
-_STEP, _MIX = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9)
-_29, _32 = np.uint64(29), np.uint64(32)
 _UNKNOWN_FRAME = 0  # by agreement the first frame: what a sample without any frame shows
 
 
@@ -33,20 +30,20 @@ class Interner:
     def __init__(
         self,
         frames: Sequence[tuple[str, str, bool]],
-        paths: Sequence[tuple[int, ...]],
+        paths: Sequences,
         comms: Sequence[str],
     ) -> None:
         """`frames`, `paths` (outermost first) and `comms` may grow while this is used."""
         self._frames = frames
         self._paths = paths
         self._comms = comms
-        self._frame_rows: I64 = np.full(64, -1, np.int64)
+        self._frame_rows: I32 = np.full(64, -1, np.int32)
         self._frame_count = 0
-        self._call_rows = Numbers()  # hash of a function and its callers → row
-        self._leaf_rows = Numbers()  # user path and kernel path → row of calls
+        self._stack_count = 0  # rows of `stacks`
+        self._leaf_rows = Numbers()  # user path and kernel path → row of stacks
         self._profile_rows = Numbers()  # leaf, comm and mode → row
         self._new_frames: list[int] = []
-        self._new_calls: list[tuple[I64, I64]] = []  # caller and function
+        self._new_stacks: list[tuple[npt.NDArray[np.int16], I32]] = []  # depth and function
         self._new_profile: list[tuple[I64, I64, I64]] = []  # leaf, comm and mode
 
     def intern(self, comm: I64, kernel_mode: I64, user: I64, kernel: I64) -> I64:
@@ -68,9 +65,10 @@ class Interner:
             frames = [self._frames[number] for number in self._new_frames]
             module, name, kernel = zip(*frames, strict=True)
             new["frames"] = {"module": module, "name": name, "kernel": kernel}
-        if self._new_calls:
-            parent, frame = map(np.concatenate, zip(*self._new_calls, strict=True))
-            new["calls"] = {"parent": parent, "frame": frame}
+        if self._new_stacks:
+            depth = np.concatenate([each[0] for each in self._new_stacks])
+            frame = np.concatenate([each[1] for each in self._new_stacks])
+            new["stacks"] = {"depth": depth, "frame": frame}
         if self._new_profile:
             leaf, comm, mode = map(np.concatenate, zip(*self._new_profile, strict=True))
             numbers, _, place = group(comm)
@@ -80,38 +78,34 @@ class Interner:
                 "kernel": mode != 0,
                 "samples": np.zeros(len(leaf), np.int64),
             }
-        self._new_frames, self._new_calls, self._new_profile = [], [], []
+        self._new_frames, self._new_stacks, self._new_profile = [], [], []
         return new
 
     def _add_leaves(self, user: I64, kernel: I64) -> I64:
-        """The rows of stacks that are met for the first time, made where they are not there yet."""
-        paths = self._paths
-        stacks = [
-            paths[outer] + paths[inner] or (_UNKNOWN_FRAME,)
-            for outer, inner in zip(user.tolist(), kernel.tolist(), strict=True)
-        ]
-        lengths = np.array([len(stack) for stack in stacks], np.int64)
+        """Append stacks that are met for the first time; returns the rows of their leaves."""
+        bounds = self._paths.bounds(np.stack((user, kernel), axis=1).ravel())
+        frames = gather(self._paths.values(), *bounds)
+        lengths = bounds[1].reshape(-1, 2).sum(axis=1)
+        empty = np.flatnonzero(lengths == 0)
+        if len(empty):
+            frames = np.insert(frames, np.cumsum(lengths)[empty], _UNKNOWN_FRAME)
+            lengths[empty] = 1
+        if lengths.max() > MAX_DEPTH:
+            starts = np.cumsum(lengths) - lengths
+            lengths = np.minimum(lengths, MAX_DEPTH)
+            frames = gather(frames, starts, lengths)
         ends = np.cumsum(lengths)
-        starts = ends - lengths
-        frames = np.fromiter(chain.from_iterable(stacks), np.int64, int(ends[-1]))
-        made: list[I64] = []
+        depth = (np.arange(len(frames)) - np.repeat(ends - lengths, lengths)).astype(np.int16)
+        self._new_stacks.append((depth, self._number_frames(frames)))
+        leaves = self._stack_count + ends - 1
+        self._stack_count += len(frames)
+        return leaves
 
-        def make(rows: Rows) -> I64:
-            made.append(np.sort(rows))  # a caller is met before what it calls
-            return len(self._call_rows) + np.argsort(np.argsort(rows))
-
-        row_at = self._call_rows.find(_hash_callers(frames, starts, lengths), make)
-        caller = np.concatenate(([_NO_CALLER], row_at[:-1]))
-        caller[starts] = _NO_CALLER
-        for new in made:
-            self._new_calls.append((caller[new], self._number_frames(frames[new])))
-        return row_at[ends - 1]
-
-    def _number_frames(self, frames: I64) -> I64:
+    def _number_frames(self, frames: I32) -> I32:
         """The rows of functions, new ones in the order in which they are met."""
         highest = int(frames.max(initial=0))
         if highest >= len(self._frame_rows):
-            more = np.full(2 * highest + 1 - len(self._frame_rows), -1, np.int64)
+            more = np.full(2 * highest + 1 - len(self._frame_rows), -1, np.int32)
             self._frame_rows = np.concatenate((self._frame_rows, more))
         new, first, _ = group(frames[self._frame_rows[frames] < 0])
         new = new[np.argsort(first)]
@@ -124,16 +118,3 @@ class Interner:
         before = len(self._profile_rows)
         self._new_profile.append((leaf, comm, mode))
         return np.arange(before, before + len(leaf))
-
-
-def _hash_callers(frames: I64, starts: I64, lengths: I64) -> U64:
-    """For each function of each stack, outermost first, a hash of it and all its callers."""
-    place = (np.arange(len(frames)) - np.repeat(starts, lengths)).astype(np.uint64)
-    mixed = ((frames.astype(np.uint64) << _32) | place) * _STEP
-    mixed ^= mixed >> _29
-    mixed *= _MIX
-    mixed ^= mixed >> _32
-    running = np.zeros(len(mixed) + 1, np.uint64)
-    np.cumsum(mixed, out=running[1:])  # wraps, and so do the differences
-    hashed: U64 = running[1:] - np.repeat(running[starts], lengths)
-    return hashed

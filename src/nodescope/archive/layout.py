@@ -56,7 +56,9 @@ from nodescope.archive.files import archive_error, make_directory, read_json, re
 from nodescope.errors import ArchiveError, NewerFormat
 from nodescope.quantities import SECOND_NS
 
-FORMAT = 2  # 2: events carry a core and details; what the node knows about itself
+# 2: events carry a core and details; what the node knows about itself.
+# 3: an open segment appends stacks whole; more roll-ups of a segment with many samples.
+FORMAT = 3
 
 ARCHIVE_FILE = "archive.json"
 LOCK_FILE = "lock"

@@ -218,7 +218,6 @@ class OpenSegment(Segment):
         tables = read_opened(self.directory, self._start)
         if not self.directory.is_dir():  # sealed under our eyes: what we read may lack files
             return Segment(self._sealed_directory, read_description(self._sealed_directory))
-        sizes["stacks"] = sizes.pop("calls")
         extents = {
             name: TableExtent(len(table), sizes.get(name, 0))
             for name, table in tables.items()

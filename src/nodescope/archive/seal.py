@@ -24,6 +24,7 @@ from nodescope.archive.description import (
     read_description,
     read_start,
 )
+from nodescope.archive.earlier_formats import read_stacks_of_calls
 from nodescope.archive.encoding import choose_level, encode_table
 from nodescope.archive.files import (
     SEGMENT_FILE,
@@ -39,16 +40,18 @@ from nodescope.archive.layout import SEALED_DIRECTORY
 from nodescope.archive.memory import give_memory_back
 from nodescope.archive.schema import ArrowTable
 from nodescope.archive.sealed_tables import derive_sealed
-from nodescope.archive.streams import read_stream
+from nodescope.archive.streams import read_stream, stream_size
 from nodescope.errors import ArchiveError
 from nodescope.records import OPEN_TABLES
 
 
 def read_opened(directory: Path, start: Start) -> dict[str, ArrowTable]:
     """The tables of an open segment in the shape they will have once sealed."""
-    return derive_sealed(
-        {name: read_stream(directory, name) for name in OPEN_TABLES}, start.tick_ns
-    )
+    opened = {name: read_stream(directory, name) for name in OPEN_TABLES}
+    if stream_size(directory, "calls"):
+        calls = read_stream(directory, "calls")
+        opened["stacks"], opened["profile"] = read_stacks_of_calls(calls, opened["profile"])
+    return derive_sealed(opened, start.tick_ns)
 
 
 def seal(directory: Path, root: Path) -> Description | None:

@@ -3,9 +3,10 @@
 What sealing does: frames sorted and stacks laid out depth-first, what nobody
 refers to dropped, equal rows of `profile` merged and counted, samples sorted
 by core and time, samples rolled up by second and core. All references are
-renumbered with it. A segment with many samples also gets its wide paths, so that
-a flame graph of hours need not read all stacks of each segment. No file is touched
-here: an open segment that is only read is presented through the same function.
+renumbered with it. A segment with many samples also gets its wide paths
+(`wide_paths`), so that a flame graph of hours need not read all stacks of each segment.
+No file is touched here: an open segment that is only read is presented through the same
+function.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from nodescope.archive.function_paths import find_paths
 from nodescope.archive.gaps import merge_rows
 from nodescope.archive.layout import MAX_TIME_NS
 from nodescope.archive.schema import (
@@ -28,14 +28,13 @@ from nodescope.archive.schema import (
     take_rows,
     text_indices,
 )
-from nodescope.archive.stack_layout import find_intact, lay_out, mark_callers
+from nodescope.archive.stack_layout import DepthFirst, StackList, is_tree, lay_out, read_stacks
+from nodescope.archive.wide_paths import CountedSegment
 from nodescope.numbering import distinct
 from nodescope.quantities import SECOND_NS
 from nodescope.records import NODE_TABLES, SEALED_TABLES, TABLES
 
 Array = NDArray[Any]
-NARROW = 1 / 8000  # of a segment's samples: paths with fewer are not rolled up
-MANY = 200_000  # samples; with fewer the roll-up would be no faster than the stacks
 
 
 def derive_sealed(opened: dict[str, Any], tick_ns: int) -> dict[str, Any]:
@@ -47,23 +46,28 @@ def derive_sealed(opened: dict[str, Any], tick_ns: int) -> dict[str, Any]:
     sealed = {name: _sort(name, opened.pop(name)) for name in plain}
     sealed["gaps"] = merge_rows(sealed["gaps"])
     samples = _take_samples(opened)
-    frames, calls, profile = (opened.pop(name) for name in ("frames", "calls", "profile"))
-    parent, frame = _column(calls, "parent"), _column(calls, "frame")
-    intact = find_intact(parent, frame, len(frames))
+    frames, stacks, profile = (opened.pop(name) for name in ("frames", "stacks", "profile"))
+    depth, frame = _column(stacks, "depth"), _column(stacks, "frame")
+    del stacks
     # Without the samples that refer to rows which a crash cost.
-    intact = _lookup(intact, _column(profile, "stack"))
+    intact = _lookup(_find_intact(depth, frame, len(frames)), _column(profile, "stack"))
     kept = _lookup(intact, samples["profile"]) & _possible(samples["tick"], tick_ns)
     samples = _keep(samples, kept)
 
-    in_use = np.zeros(len(calls), np.bool_)
-    in_use[_column(profile, "stack")[distinct(samples["profile"])]] = True
-    in_use = mark_callers(parent, in_use)
-    sealed["frames"], row_of_frame = _sort_frames(frames, distinct(frame[in_use]))
-    tree = lay_out(parent, frame, in_use, row_of_frame)
+    used = _distinct_rows(samples["profile"], len(profile))
+    leaves = distinct(_column(profile, "stack")[used])
+    listed = read_stacks(depth, frame, leaves.astype(np.int64))
+    del depth, frame
+    called = _distinct_rows(listed.frames, len(frames))
+    sealed["frames"], row_of_frame = _sort_frames(frames, called)
+    tree = lay_out(StackList(row_of_frame[listed.frames], listed.lengths))
+    del listed
     sealed["stacks"] = _make("stacks", [tree.depth, tree.frame])
-    sealed["profile"], row_of_profile = _merge_profile(profile, tree.row_of, samples["profile"])
+    stack = tree.row_of[np.searchsorted(leaves, _column(profile, "stack")[used])]
+    sealed["profile"], row_of_profile = _merge_profile(profile, used, stack, samples["profile"])
     samples["profile"] = row_of_profile[samples["profile"]]
-    sealed["paths"] = _roll_up_paths(sealed["profile"], sealed["stacks"], len(samples["cpu"]))
+    _roll_up_paths(sealed, tree, samples, opened["cgroups"])
+    del tree
     kernel = _column(sealed["profile"], "kernel")[samples["profile"]]
     sealed["seconds"] = _roll_up_seconds(samples["cpu"], samples["tick"], kernel, tick_ns)
     cgroup = make_text(samples["cgroup"], opened.pop("cgroups"))
@@ -141,6 +145,25 @@ def _lookup(flags: NDArray[np.bool_], rows: Array) -> NDArray[np.bool_]:
     return inside
 
 
+def _distinct_rows(rows: Array, count: int) -> Array:
+    """The distinct row numbers of a table with `count` rows, in order."""
+    found = np.zeros(count, np.bool_)
+    found[rows] = True
+    return np.flatnonzero(found)
+
+
+def _find_intact(depth: Array, frame: Array, frames: int) -> NDArray[np.bool_]:
+    """Which rows of an open `stacks` are a stack, as far as a torn page leaves them one."""
+    broken = ~is_tree(depth) | (frame < 0) | (frame >= frames)
+    if not broken.any():
+        return ~broken
+    depth[broken] = 0
+    before = np.cumsum(broken)
+    outermost = np.maximum.accumulate(np.where(depth == 0, np.arange(len(depth)), 0))
+    intact: NDArray[np.bool_] = ~broken & ~broken[outermost] & (before == before[outermost])
+    return intact
+
+
 def _sort_frames(frames: Any, rows: Array) -> tuple[Any, Array]:
     """The given rows of `frames`, sorted; and the new row of each old one."""
     texts = combine(frames.column("module"))
@@ -167,13 +190,11 @@ def _sort_frames(frames: Any, rows: Array) -> tuple[Any, Array]:
     return _make("frames", columns), row_of
 
 
-def _merge_profile(profile: Any, row_of_stack: Array, referred: Array) -> tuple[Any, Array]:
-    """Rows with equal stack, comm and mode as one, most samples first."""
-    used = distinct(referred)
+def _merge_profile(profile: Any, used: Array, stack: Array, referred: Array) -> tuple[Any, Array]:
+    """The used rows, given their stacks; equal ones as one, most samples first."""
     comm, names = _encode_by_frequency(combine(profile.column("comm")), used)
-    stack = row_of_stack[_column(profile, "stack")[used]].astype(np.int64)
     kernel = _column(profile, "kernel")[used]
-    key = (stack << 32 | comm.astype(np.int64) << 1) | kernel
+    key = (stack.astype(np.int64) << 32 | comm.astype(np.int64) << 1) | kernel
     unique, row_of_used = np.unique(key, return_inverse=True)
     position = np.full(len(profile), -1, np.int32)
     position[used] = row_of_used
@@ -190,8 +211,38 @@ def _merge_profile(profile: Any, row_of_stack: Array, referred: Array) -> tuple[
         make_text((merged & 0xFFFFFFFF) >> 1, names),
         (merged & 1).astype(np.bool_),
         samples[order].astype(np.int32),
+        pa.nulls(len(order), pa.int32()),
     ]
     return _make("profile", columns), position
+
+
+def _roll_up_paths(
+    sealed: dict[str, Any], tree: DepthFirst, samples: dict[str, Array], cgroups: list[str]
+) -> None:
+    """Add the wide paths, and the trunk of a large tree, to a segment's tables."""
+    profile = sealed["profile"]
+    counted = CountedSegment(
+        tree.depth,
+        tree.frame,
+        sealed["frames"],
+        _column(profile, "stack").astype(np.int64),
+        combine(profile.column("comm")),
+        _column(profile, "kernel"),
+        _column(profile, "samples").astype(np.int64),
+        samples["profile"],
+        samples["cpu"],
+        samples["cgroup"],
+        cgroups,
+    )
+    sealed.update(counted.roll_up())
+    trunk = counted.trunk
+    if trunk is None:
+        sealed["trunk"] = empty_table("trunk")
+        return
+    sealed["trunk"] = _make("trunk", [trunk.depth, trunk.frame])
+    place = profile.schema.get_field_index("trunk")
+    column = make_numbers(trunk.row_of.astype(np.int32))
+    sealed["profile"] = profile.set_column(place, profile.schema.field(place), column)
 
 
 def _encode_by_frequency(texts: Any, rows: Array) -> tuple[Array, Any]:
@@ -226,27 +277,3 @@ def _roll_up_seconds(cpu: Array, tick: Array, kernel: Array, tick_ns: int) -> An
         in_kernel.astype(np.int32),
     ]
     return _make("seconds", columns)
-
-
-def _roll_up_paths(profile: Any, stacks: Any, samples: int) -> Any:
-    """The wide paths by process, each process before its functions."""
-    if samples < MANY:
-        return empty_table("paths")
-    comm = combine(profile.column("comm"))
-    number, count = text_indices(comm).astype(np.int64), _column(profile, "samples")
-    stack = _column(profile, "stack").astype(np.int64)
-    fewest = max(1, int(samples * NARROW))
-    found = find_paths(
-        _column(stacks, "depth"), _column(stacks, "frame"), stack, number, count, fewest
-    )
-    processes = np.bincount(number, count)
-    order = np.argsort(np.r_[np.arange(len(processes)), found.group], kind="stable")
-    return _make(
-        "paths",
-        [
-            make_text(np.r_[np.arange(len(processes)), found.group][order], comm.dictionary),
-            np.r_[np.zeros(len(processes), np.int16), found.depth + np.int16(1)][order],
-            np.r_[np.full(len(processes), -1, np.int32), found.frame][order],
-            np.r_[processes, found.total][order].astype(np.int32),
-        ],
-    )

@@ -45,7 +45,8 @@ def add_parser(commands: options.Commands) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Sum up, prune, and show."""
-    from nodescope.analysis.flame import FlameNames, flame_of, widest
+    from nodescope.analysis.flame import flame_of
+    from nodescope.analysis.flame_rows import FlameNames, widest
     from nodescope.pictures import documents, flame
 
     chosen, view = window.build_filter(args), window.open_view(args)

@@ -7,7 +7,6 @@ pair that places it on the wall clock. Retention takes nothing here.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -269,12 +268,12 @@ class _PathCounts:
         new_frames = names.frames[len(self._flags) :]
         flags = [2 * kernel + name.startswith(("+0x", "[")) for _, name, kernel in new_frames]
         self._flags = np.concatenate((self._flags, np.array(flags, np.int64)))
-        new_paths = names.paths[len(self._counts) :]
-        if new_paths:
-            lengths = np.array([len(path) for path in new_paths], np.int64)
-            frames = np.fromiter(chain.from_iterable(new_paths), np.int64, int(lengths.sum()))
-            owner = np.repeat(np.arange(len(new_paths)), lengths)
-            counts = np.bincount(owner * 4 + self._flags[frames], minlength=4 * len(new_paths))
+        known = len(self._counts)
+        if len(names.paths) > known:
+            lengths = names.paths.lengths(known)
+            flags_of = self._flags[names.paths.values(known)]
+            owner = np.repeat(np.arange(0, 4 * len(lengths), 4), lengths)
+            counts = np.bincount(owner + flags_of, minlength=4 * len(lengths))
             self._counts = np.concatenate((self._counts, counts.reshape(-1, 4)))
         total = np.zeros(4, np.int64)
         for number in numbers:

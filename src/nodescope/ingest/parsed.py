@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from nodescope.arrays import I64
+from nodescope.numbering import Sequences
 
 KERNEL_MODULE = "[kernel]"
 UNKNOWN = "[unknown]"
@@ -39,7 +40,7 @@ class ParsedNames:
 
     def __init__(self) -> None:
         self.frames: list[ParsedFrame] = [UNKNOWN_FRAME]
-        self.paths: list[tuple[int, ...]] = [()]
+        self.paths = Sequences()
         self.in_kernel: list[bool] = [False]  # by path: whether its innermost frame is kernel code
         self.comms: list[str] = []
         self._frame_numbers: dict[ParsedFrame, int] = {UNKNOWN_FRAME: 0}

@@ -14,6 +14,7 @@ from typing import Protocol
 from nodescope.archive.schema import ColumnData
 from nodescope.clock import ClockPair
 from nodescope.ingest.samples import SampleRows
+from nodescope.numbering import Sequences
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,7 @@ class ImportNames:
     """
 
     frames: Sequence[tuple[str, str, bool]]
-    paths: Sequence[tuple[int, ...]]
+    paths: Sequences
     comms: Sequence[str]
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from nodescope.judgement.container_loops import STOPPED, ContainerLoop, find_loops
 from nodescope.judgement.loops import CONTAINER_WITHIN_NS, decide_by_counter
@@ -14,6 +13,7 @@ from nodescope.recording.recording import Recording
 from nodescope.recording.window import Window
 from nodescope.records.event import Event
 from nodescope.records.event_details import ContainerDetails, ContainerExitDetails
+from nodescope.records.json import Json
 from nodescope.sources.containers.container import Container, ContainerHappening, HappeningKind
 
 STEADY_NS = 10 * MINUTE_NS  # a run this long is a success of its kind
@@ -31,7 +31,7 @@ class ContainerVerdict:
     name: str
     verdict: str  # looping, never_succeeded, failing
     reason: str
-    evidence: Mapping[str, Any] = field(default_factory=dict)
+    evidence: Mapping[str, Json] = field(default_factory=dict)
     kind: str = "container"
 
 
@@ -124,7 +124,7 @@ def _looping(
     reason = f"{loop.describe()}, the last{_ago(wall_ns - (loop.last_ns or 0))}"
     if youngest is not None:
         reason += f"; the one that runs is {format_duration(youngest)} old"
-    evidence = {
+    evidence: dict[str, Json] = {
         "runtime": loop.runtime,
         "starts": loop.times,
         "ids": loop.ids,
@@ -177,7 +177,7 @@ def _restarts_now(container: Container, wall_ns: int) -> bool:
     )
 
 
-def _evidence(container: Container) -> dict[str, Any]:
+def _evidence(container: Container) -> dict[str, Json]:
     return {
         "runtime": container.runtime,
         "id": container.id,

@@ -32,6 +32,7 @@ from nodescope.sources.systemd.unit import Unit
 from nodescope.sources.systemd.unit_processes import Insides
 
 _HAPPENED = ("unit_started", "unit_exit", "unit_failed", "unit_restart", "unit_start_failed")
+LINES_KIND = "unit_logs_ends"
 _NEVER_RECORDED = "what units listen on and hold open, so whether they are used"
 _SHARED = {each.name for each in fields(Unit)} & set(UnitRow.names()) - {"wanted_by"}
 
@@ -60,11 +61,12 @@ def audit_recording(recording: Recording, at_ns: int) -> RecordedAudit | NotObse
     ]
     findings += audit_containers(containers, read_happenings(recording, at_ns), at_ns)
     asked = {row.source for row in recording.state(SourceCostRow, at_ns)}
+    reported = {event.kind for event in recording.events(lately, *HIDDEN_KINDS, LINES_KIND)}
     unseen = (
         (bool(units) or seen["units"], "units"),
         (bool(containers) or seen["containers"], "containers"),
-        ("unit_insides" in asked, "what runs inside units"),
-        ("unit_lines" in asked, "what units log of failed ends"),
+        ("unit_insides" in asked or reported & {*HIDDEN_KINDS}, "what runs inside units"),
+        ("unit_lines" in asked or LINES_KIND in reported, "what units log of failed ends"),
         (False, _NEVER_RECORDED),
     )
     not_observed = tuple(what for there, what in unseen if not there)
@@ -138,8 +140,8 @@ def _read_hidden(
     children: dict[str, ChildLoop] = {}
     logged: dict[str, LoggedEnds] = {}
     window = Window(at_ns - OVER_AFTER_NS, at_ns + 1)
-    for event in recording.events(window, *HIDDEN_KINDS, "unit_logs_ends"):
-        if event.kind == "unit_logs_ends":
+    for event in recording.events(window, *HIDDEN_KINDS, LINES_KIND):
+        if event.kind == LINES_KIND:
             said = _read_logged(event)
             if said is not None:
                 logged[event.subject] = said

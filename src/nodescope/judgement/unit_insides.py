@@ -11,11 +11,12 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from nodescope.judgement.loops import LINES_WITHIN_NS, Loop, decide_child, is_often
 from nodescope.judgement.verdict import AuditFinding
 from nodescope.quantities import SECOND_NS, format_duration
+from nodescope.records.json import Json
 from nodescope.sources.processes.exits import TaskExit
 from nodescope.sources.systemd.unit_processes import Insides, Process, UnitInside
 
@@ -97,7 +98,7 @@ class ChildLoop(Loop):
         return f"is active, but its child {self.name} {how}"
 
     @property
-    def evidence(self) -> dict[str, Any]:
+    def evidence(self) -> dict[str, Json]:
         """What the verdict shows and the recorder's event keeps."""
         watched_s = self.watched_ns / SECOND_NS
         if self.why_no_exits is not None:
@@ -178,7 +179,7 @@ def judge_hidden_loop(unit: str, facts: HiddenFacts) -> AuditFinding | None:
     child, logged = facts
     if unit in FOR_OTHERS or (child is None and logged is None):
         return None
-    evidence: dict[str, Any] = {} if child is None else child.evidence
+    evidence: dict[str, Json] = {} if child is None else child.evidence
     if logged is not None:
         evidence |= {"journal_lines": logged.times, "last_line": logged.last_line}
     if child is not None:

@@ -10,9 +10,9 @@ nothing runs: there the distribution's own and what other packages need is left 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from nodescope.judgement.verdict import AuditFinding
+from nodescope.records.json import Json
 from nodescope.records.node import UnitRow
 from nodescope.sources.systemd.survey import Survey
 from nodescope.sources.systemd.unit import Unit
@@ -70,7 +70,7 @@ def find_unused(unit: Unit, survey: Survey, inside: UnitInside | None) -> AuditF
         return None
     wanted = ", ".join(unit.wanted_by) or "nothing"
     said = f"enabled by {by}; nothing but {wanted} wants it"
-    evidence: dict[str, Any] = {
+    evidence: dict[str, Json] = {
         "asked_by": by,
         "preset": unit.preset_rule,
         "vendor": unit.vendor,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from nodescope.judgement.loops import JUST_STARTED_NS, decide_by_counter, mean_period_ns
 from nodescope.judgement.unit_insides import (
@@ -17,6 +16,7 @@ from nodescope.judgement.unit_loops import UNIT_WITHIN_US, find_unit_loop
 from nodescope.judgement.unit_use import asked_by_default, find_unused
 from nodescope.judgement.verdict import AuditFinding
 from nodescope.quantities import SECOND_NS, format_duration
+from nodescope.records.json import Json
 from nodescope.sources.systemd.lives import Life
 from nodescope.sources.systemd.survey import Survey
 from nodescope.sources.systemd.unit import Unit
@@ -173,7 +173,7 @@ def _held_back(unit: Unit, survey: Survey) -> AuditFinding | None:
         "waiting_for": f"not started: it waits for {what}",
         "cycle_deleted": _circle(unit, survey),
     }[kind]
-    evidence: dict[str, Any] = {
+    evidence: dict[str, Json] = {
         "why_not_started": why,
         "file_state": unit.file_state,
         "wanted_by": list(unit.wanted_by),
@@ -212,7 +212,10 @@ def _held_by_journal(unit: Unit, survey: Survey) -> AuditFinding | None:
     life = survey.lives.of.get(unit.name)
     if unit.active is not None or life is None or life.starts:
         return None
-    evidence = {"start_failures": dict(life.start_failures), "wanted_by": list(unit.wanted_by)}
+    evidence: dict[str, Json] = {
+        "start_failures": dict(life.start_failures),
+        "wanted_by": list(unit.wanted_by),
+    }
     if "assert" in life.start_failures:
         return AuditFinding(
             unit.name, "held_back", "not started: an assertion of it is not met", evidence
@@ -237,8 +240,8 @@ def _waits_long(why: str, survey: Survey) -> bool:
 # -- evidence --------------------------------------------------------------
 
 
-def _evidence(unit: Unit, life: Life | None) -> dict[str, Any]:
-    evidence: dict[str, Any] = {
+def _evidence(unit: Unit, life: Life | None) -> dict[str, Json]:
+    evidence: dict[str, Json] = {
         "active": unit.active,
         "sub": unit.sub,
         "result": unit.result,
@@ -259,7 +262,7 @@ def _evidence(unit: Unit, life: Life | None) -> dict[str, Any]:
     return evidence
 
 
-def _end(evidence: Mapping[str, Any]) -> str:
+def _end(evidence: Mapping[str, Json]) -> str:
     code, status = evidence.get("exit_kind"), evidence.get("exit_status")
     if code is None:
         return f"ended with {evidence.get('result') or 'no word'}"

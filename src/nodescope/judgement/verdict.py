@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
+
+from nodescope.records.json import Json
 
 VERDICTS = {
     "looping": "started again and again",
@@ -28,7 +30,7 @@ class AuditVerdict(Protocol):
     @property
     def reason(self) -> str: ...
     @property
-    def evidence(self) -> Mapping[str, Any]: ...
+    def evidence(self) -> Mapping[str, Json]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,7 @@ class AuditFinding:
     name: str
     verdict: str
     reason: str
-    evidence: Mapping[str, Any] = field(default_factory=dict)
+    evidence: Mapping[str, Json] = field(default_factory=dict)
     kind: str = "unit"
 
 

@@ -27,6 +27,7 @@ from nodescope.ingest.samples import SampleRows, intern_samples
 from nodescope.ingest.unit_rows import unit_row
 from nodescope.lab.scenario import Truth
 from nodescope.lab.synthetic_loop import SyntheticLoop
+from nodescope.numbering import Sequences
 from nodescope.quantities import SECOND_NS
 from nodescope.records.columns import columns_by_table
 from nodescope.records.event import Event
@@ -166,7 +167,7 @@ class _Story:
         self.loop = SyntheticLoop(shape.loop_s, before, self.at, clock.offset)
         self.comms = sorted({each[0] for each in _USUAL} | {_WALK[0]})
         self.frames: list[tuple[str, str, bool]] = [("[unknown]", "[unknown]", False)]
-        self.paths: list[tuple[int, ...]] = [()]
+        self.paths = Sequences()
         for stack in (*(each[2] for each in _USUAL), _WALK[1]):
             self.paths.append(tuple(self._frame(text) for text in stack))
 

@@ -19,7 +19,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from nodescope.arrays import I32, I64, U64, Bool
-from nodescope.numbering import Numbers, Rows, distinct, group
+from nodescope.numbering import Numbers, Rows, Sequences, distinct, group
 from nodescope.perf.address_space import Module
 from nodescope.perf.decode import Chains, RingSamples
 from nodescope.perf.processes import Attribution, Processes
@@ -101,20 +101,20 @@ class Stacks:
         self._kernel = kernel
         self.unnamed: Counter[Reason] = Counter()  # of what is in no module
         self.frames: list[Frame] = []
-        self.paths: list[tuple[int, ...]] = [()]  # of frames, outermost first
+        self.paths = Sequences()  # of frames, outermost first; the first is empty
         self._frame_numbers: dict[Frame, int] = {}
         self._unknown = self._number(Frame(UNKNOWN, UNKNOWN, False))
         self._known_places = Numbers()  # module and offset → frame
         self._kernel_frames: I32 = np.empty(0, np.int32)  # kernel symbol → frame
         self._kernel_generation = -1
-        self._path_numbers: dict[tuple[int, ...], int] = {(): 0}
+        self._path_numbers = Numbers()  # hash of its frames → path
         self._kernel_paths = Numbers()
         self._user_paths = Numbers()
 
     def restart(self) -> None:
         """Forget paths; and frames, modules and names where they have become many."""
-        self.paths = [()]
-        self._path_numbers = {(): 0}
+        self.paths = Sequences()
+        self._path_numbers.clear()
         self._kernel_paths.clear()
         self._user_paths.clear()
         if self._kernel is not None:
@@ -255,19 +255,23 @@ class Stacks:
         ends = np.cumsum(lengths)
         # Frame 0 must count as well: a zero at the end of a chain adds nothing to its hash.
         tidy = Chains(kept.astype(np.uint64) + np.uint64(1), ends - lengths, lengths)
-        _, first, inverse = group(_hash(tidy))
-        innermost_first = kept.tolist()
-        numbers = np.empty(len(first), np.int64)
-        for position, row in enumerate(first.tolist()):
-            path = tuple(innermost_first[tidy.starts[row] : ends[row]][::-1])
-            number = self._path_numbers.get(path)
-            if number is None:
-                number = self._path_numbers[path] = len(self.paths)
-                self.paths.append(path)
-                if len(path) > 1:
-                    self.unnamed[Reason.NO_MAPPING] += path.count(self._unknown)
-            numbers[position] = number
-        return numbers[inverse]
+
+        def make(rows: Rows) -> I64:
+            first, size = ends[rows] - 1, lengths[rows]
+            upto = np.cumsum(size)
+            along = np.repeat(first + upto - size, size) - np.arange(int(upto[-1]))
+            path = kept[along]  # outermost first
+            before = len(self.paths)
+            self.paths.extend(path, size)
+            unmapped = (path == self._unknown) & np.repeat(size > 1, size)
+            self.unnamed[Reason.NO_MAPPING] += int(np.count_nonzero(unmapped))
+            return np.arange(before, before + len(rows))
+
+        numbers = np.zeros(len(lengths), np.int64)
+        some = np.flatnonzero(lengths)
+        keys = _hash(tidy)[some]
+        numbers[some] = self._path_numbers.find(keys, lambda rows: make(some[rows]))
+        return numbers
 
 
 def _hash(chains: Chains) -> U64:

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from nodescope.analysis.cores import CoreShares, coarsen
-from nodescope.analysis.flame import SEEN, FlameNames, FlameRows, prune, to_tree, whole
 from nodescope.analysis.flame_node import FlameNode
+from nodescope.analysis.flame_rows import SEEN, FlameNames, FlameRows, prune, to_tree, whole
 from nodescope.analysis.heatmap import Heatmap
 from nodescope.analysis.top import TopEntry
 from nodescope.arrays import F64

@@ -6,19 +6,60 @@ Sample columns are cut to a window of wall time; the dictionaries they refer to
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from nodescope.archive.function_paths import FunctionPaths
+from nodescope.archive.function_paths import FunctionPaths, Runs
 from nodescope.archive.schema import text_indices
-from nodescope.arrays import I16, I32, I64, Bool
+from nodescope.arrays import I16, I32, I64, U64, Bool
 from nodescope.errors import CorruptSegment
 from nodescope.recording.part import Part
 
 Rows = TypeVar("Rows", npt.NDArray[np.int32], npt.NDArray[np.int64])
+
+
+@dataclass(frozen=True, slots=True)
+class WideCounts:
+    """Wide paths of a segment by id."""
+
+    id: U64
+    samples: I64
+    whole: int  # all samples, those of narrow paths included
+
+
+@dataclass(frozen=True)
+class WidePaths:
+    """Wide paths of a segment in depth-first order; a root stands before its paths."""
+
+    root: I64  # a core, or a code in `names`; -1: not known
+    depth: I16
+    frame: I64  # row of `frames`; -1 at depth 0
+    samples: I64
+    id: U64
+    names: list[str] | None  # None: roots are cores
+
+    @cached_property
+    def parent(self) -> I64:
+        """The row of the callers, -1 at depth 0."""
+        return Runs(self.depth).parent
+
+    @property
+    def functions(self) -> FunctionPaths:
+        """The paths without their roots."""
+        rows = np.flatnonzero(self.depth > 0)
+        return FunctionPaths(
+            self.root[rows], self.depth[rows] - np.int16(1), self.frame[rows], self.samples[rows]
+        )
+
+    def name(self, root: int) -> str:
+        """What stands at a root."""
+        if self.names is None:
+            return f"cpu {root}"
+        return self.names[root] if root >= 0 else "[unknown]"
 
 
 class SampleColumns:
@@ -101,12 +142,12 @@ class SampleColumns:
 
     @cached_property
     def _profile(self) -> Any:
-        return self.segment.read("profile")
+        return self.segment.read("profile", ["comm", "kernel", "samples"])
 
     @cached_property
     def profile_stack(self) -> I64:
         """Row of `stacks` of each row of `profile`."""
-        return self._rows_in("stacks", _numbers(self._profile, "stack"), "profile")
+        return self._rows_in("stacks", self._numbers("profile", "stack"), "profile")
 
     @cached_property
     def profile_samples(self) -> I64:
@@ -139,17 +180,42 @@ class SampleColumns:
     @cached_property
     def depth(self) -> I16:
         """Depth of each row of `stacks`, in depth-first order."""
-        depth: I16 = self._stacks.column("depth").to_numpy()
-        if len(depth) and not _is_tree(depth):
-            path = self.segment.where("stacks")
-            raise CorruptSegment(path, "its depths are not those of a tree")
-        return depth
+        return self._checked_tree(self._stacks.column("depth").to_numpy(), "stacks")
 
     @cached_property
     def frame(self) -> I32:
         """Row of `frames` of each row of `stacks`."""
         frame: I32 = self._stacks.column("frame").to_numpy()
         return self._rows_in("frames", frame, "stacks")
+
+    # A large tree is not read where its trunk tells as much.
+
+    @property
+    def has_trunk(self) -> bool:
+        """Whether the tree of stacks is large, so that its trunk was sealed with it."""
+        return "trunk" in self.segment.description.tables
+
+    @cached_property
+    def _trunk(self) -> Any:
+        return self.segment.read("trunk")
+
+    @cached_property
+    def trunk_depth(self) -> I16:
+        """Depth of each row of `trunk`, in depth-first order."""
+        return self._checked_tree(self._trunk.column("depth").to_numpy(), "trunk")
+
+    @cached_property
+    def trunk_frame(self) -> I32:
+        """Row of `frames` of each row of `trunk`."""
+        frame: I32 = self._trunk.column("frame").to_numpy()
+        return self._rows_in("frames", frame, "trunk")
+
+    @cached_property
+    def profile_trunk(self) -> I64:
+        """Innermost row of `trunk` of each row of `profile`; -1 if there is none."""
+        rows = self._numbers("profile", "trunk")
+        self._rows_in("trunk", rows[rows != -1], "profile")
+        return rows
 
     @cached_property
     def _frames(self) -> Any:
@@ -196,40 +262,43 @@ class SampleColumns:
         """Samples of each row of `seconds`."""
         return _numbers(self._seconds, "user") + _numbers(self._seconds, "kernel")
 
-    @cached_property
-    def _rolled_up(self) -> tuple[FunctionPaths, I64, list[str]]:
-        table = self.segment.read("paths")
-        comm, comms = _texts(table, "comm")
-        depth: I16 = table.column("depth").to_numpy()
-        frame, samples = _numbers(table, "frame"), _numbers(table, "samples")
-        function = depth > 0
-        process = ~function
-        present = np.bincount(comm[process], samples[process], len(comms)).astype(np.int64)
-        return (
-            FunctionPaths(
-                comm[function],
-                depth[function] - np.int16(1),
-                self._rows_in("frames", frame[function], "paths"),
-                samples[function],
-            ),
-            present,
-            comms,
-        )
+    def count_wide(self, table: str, kernel: bool | None = None) -> WideCounts | None:
+        """Ids and samples of wide paths; None if the segment has none, or none with ids."""
+        if table not in self.segment.description.tables:
+            return None
+        names = ["id", "depth", "samples"] + (["kernel"] if kernel is not None else [])
+        found = self.segment.read(table, names)
+        if found.column("id").null_count:
+            return None
+        ids = found.column("id").to_numpy().view(np.uint64)
+        depth, samples = found.column("depth").to_numpy(), _numbers(found, "samples")
+        if kernel is not None:
+            rows = np.flatnonzero(found.column("kernel").to_numpy(zero_copy_only=False) == kernel)
+            ids, depth, samples = ids[rows], depth[rows], samples[rows]
+        return WideCounts(ids, samples, int(samples[depth == 0].sum()))
 
-    @property
-    def paths(self) -> FunctionPaths:
-        """The wide paths; groups are codes in `rolled_comms`."""
-        return self._rolled_up[0]
+    def read_wide(self, table: str, kernel: bool | None = None) -> WidePaths:
+        """The wide paths with what they are made of."""
+        found = self.segment.read(table)
+        if "cpu" in found.column_names:
+            root, names = _numbers(found, "cpu"), None
+        else:
+            root, names = _texts(found, "cgroup" if "cgroup" in found.column_names else "comm")
+        depth = self._checked_tree(found.column("depth").to_numpy(), table)
+        frame, samples = _numbers(found, "frame"), _numbers(found, "samples")
+        ids = found.column("id").fill_null(0).to_numpy().view(np.uint64)
+        self._rows_in("frames", frame[depth > 0], table)
+        columns = (root, depth, frame, samples, ids)
+        if kernel is not None:
+            rows = np.flatnonzero(found.column("kernel").to_numpy(zero_copy_only=False) == kernel)
+            columns = tuple(each[rows] for each in columns)  # type: ignore[assignment]
+        return WidePaths(*columns, names)
 
-    @property
-    def process_samples(self) -> I64:
-        """Samples by code in `rolled_comms`."""
-        return self._rolled_up[1]
-
-    @property
-    def rolled_comms(self) -> list[str]:
-        """Names of threads, as the roll-up numbers them."""
-        return self._rolled_up[2]
+    def _checked_tree(self, depth: I16, table: str) -> I16:
+        if len(depth) and not _is_tree(depth):
+            path = self.segment.where(table)
+            raise CorruptSegment(path, "its depths are not those of a tree")
+        return depth
 
     def _rows_in(self, table: str, rows: Rows, referring: str) -> Rows:
         """`rows`, if the table has them all: a recording may be somebody else's making."""

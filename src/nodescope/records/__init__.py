@@ -3,7 +3,7 @@
 from nodescope.records.events import EVENT_KINDS, EventKind
 from nodescope.records.node import NODE_TABLES
 from nodescope.records.table import Column, ColumnKind, Table
-from nodescope.records.tables import OPEN_TABLES, SEALED_TABLES, TABLES
+from nodescope.records.tables import OPEN_TABLES, SEALED_TABLES, TABLES, WIDE_PATHS
 
 __all__ = [
     "EVENT_KINDS",
@@ -11,6 +11,7 @@ __all__ = [
     "OPEN_TABLES",
     "SEALED_TABLES",
     "TABLES",
+    "WIDE_PATHS",
     "Column",
     "ColumnKind",
     "EventKind",

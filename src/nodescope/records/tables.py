@@ -61,8 +61,8 @@ FRAMES = Table(
 
 CALLS = Table(
     "calls",
-    "Stacks of an open segment, in the order they were met: a row is a stack whose leaf is "
-    "`frame` and whose callers are the row `parent`. Sealing turns them into `stacks`.",
+    "Stacks of an open segment of format 1 or 2: a row is a stack whose leaf is `frame` and whose "
+    "callers are the row `parent`. Since format 3 an open segment has `stacks`, like a sealed one.",
     (
         Column(
             "parent", "int32", ColumnKind.REFERENCE, "row of `calls`, a smaller one; -1 if none"
@@ -74,7 +74,8 @@ CALLS = Table(
 STACKS = Table(
     "stacks",
     "Call stacks as a tree in depth-first order: a row is a stack whose leaf is `frame`; its "
-    "caller is the last row above it that is one less deep. A subtree is a run of rows.",
+    "caller is the last row above it that is one less deep. A subtree is a run of rows. In an "
+    "open segment each stack is whole, in the order they were met.",
     (
         Column("depth", "int16", ColumnKind.KEY, "number of callers: 0 at the outermost frame"),
         Column("frame", "int32", ColumnKind.REFERENCE, "row of `frames`"),
@@ -86,30 +87,91 @@ PROFILE = Table(
     "Roll-up of the segment: samples by process name, mode and stack. Rows of 2^n samples and "
     "more stand before rows of fewer, so that the head of the table is what ran most.",
     (
-        Column(
-            "stack", "int32", ColumnKind.REFERENCE, "row of `stacks` (open segment: of `calls`)"
-        ),
+        Column("stack", "int32", ColumnKind.REFERENCE, "row of `stacks`"),
         Column("comm", "text", ColumnKind.LABEL, "the thread's name (`comm`) at that time"),
         Column("kernel", "bool", ColumnKind.KEY, "mode: whether the core ran kernel code"),
         Column(
             "samples", "int32", ColumnKind.COUNT, "how many samples; 0 until the segment is sealed"
         ),
+        Column(
+            "trunk",
+            "int32",
+            ColumnKind.REFERENCE,
+            "innermost row of `trunk` on the way to the stack, -1 if there is none; null if the "
+            "segment has no `trunk`",
+            nullable=True,
+        ),
     ),
 )
 
-PATHS = Table(
+
+def _wide_paths(name: str, meaning: str, *roots: Column) -> Table:
+    """A roll-up of wide paths, below what stands at their root."""
+    return Table(
+        name,
+        f"Roll-up of a segment with many samples: {meaning}, as a tree in depth-first order.",
+        (
+            *roots,
+            Column(
+                "depth", "int16", ColumnKind.KEY, "0: the root as a whole; 1: the first function"
+            ),
+            Column("frame", "int32", ColumnKind.REFERENCE, "row of `frames`; -1 at depth 0"),
+            Column(
+                "samples",
+                "int32",
+                ColumnKind.COUNT,
+                "samples on that path, those further in included",
+            ),
+            Column(
+                "id",
+                "int64",
+                ColumnKind.KEY,
+                "hash of the root and the functions, the same in every segment and on every node; "
+                "null in earlier formats",
+                nullable=True,
+            ),
+        ),
+    )
+
+
+_COMM = Column("comm", "text", ColumnKind.LABEL, "the threads' name")
+PATHS = _wide_paths(
     "paths",
-    "Roll-up of a segment with many samples: its wide paths of functions, those with at least "
-    "1/8000 of all samples, as a tree in depth-first order; outermost stand the processes.",
+    "its wide paths of functions, those with at least 1/8000 of all samples; at the root stand "
+    "the processes",
+    _COMM,
+)
+CORE_PATHS = _wide_paths(
+    "core_paths",
+    "the same with cores at the root",
+    Column("cpu", "int16", ColumnKind.KEY, "core"),
+)
+CGROUP_PATHS = _wide_paths(
+    "cgroup_paths",
+    "the same with cgroups at the root",
+    Column("cgroup", "text", ColumnKind.LABEL, "cgroup path; null if not known", nullable=True),
+)
+MODE_PATHS = _wide_paths(
+    "mode_paths",
+    "the wide paths of each mode, those with at least 1/8000 of its samples; at the root stand "
+    "the processes",
+    Column("kernel", "bool", ColumnKind.KEY, "mode: whether the core ran kernel code"),
+    _COMM,
+)
+CALLER_PATHS = _wide_paths(
+    "caller_paths",
+    "the wide paths from the innermost function to its callers; at the root stand the processes",
+    _COMM,
+)
+WIDE_PATHS = (PATHS, CORE_PATHS, CGROUP_PATHS, MODE_PATHS, CALLER_PATHS)
+
+TRUNK = Table(
+    "trunk",
+    "Roll-up of a segment whose `stacks` are many: those of them with at least 8 samples, laid "
+    "out like `stacks`. Whatever is wide in some thousand samples is among them.",
     (
-        Column("comm", "text", ColumnKind.LABEL, "the threads' name"),
-        Column(
-            "depth", "int16", ColumnKind.KEY, "0: the process as a whole; 1: its outermost function"
-        ),
-        Column("frame", "int32", ColumnKind.REFERENCE, "row of `frames`; -1 at depth 0"),
-        Column(
-            "samples", "int32", ColumnKind.COUNT, "samples on that path, those further in included"
-        ),
+        Column("depth", "int16", ColumnKind.KEY, "number of callers: 0 at the outermost frame"),
+        Column("frame", "int32", ColumnKind.REFERENCE, "row of `frames`"),
     ),
 )
 
@@ -133,7 +195,8 @@ TABLES: dict[str, Table] = {
         CALLS,
         STACKS,
         PROFILE,
-        PATHS,
+        *WIDE_PATHS,
+        TRUNK,
         SECONDS,
         CoreRow.table(),
         HeartbeatRow.table(),
@@ -147,7 +210,7 @@ TABLES: dict[str, Table] = {
 # refers to them: a reader that stops anywhere then finds no dangling reference.
 OPEN_TABLES = (
     "frames",
-    "calls",
+    "stacks",
     "profile",
     "samples",
     "cores",
@@ -163,7 +226,8 @@ SEALED_TABLES = (
     "profile",
     "stacks",
     "frames",
-    "paths",
+    *(table.name for table in WIDE_PATHS),
+    "trunk",
     "seconds",
     "cores",
     "heartbeats",

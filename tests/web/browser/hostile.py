@@ -11,6 +11,7 @@ from nodescope.archive.interning import Interner
 from nodescope.archive.retention import Retention
 from nodescope.archive.writer import ArchiveWriter
 from nodescope.lab.synthetic import TICK_NS, HandClock
+from nodescope.numbering import Sequences
 from nodescope.quantities import SECOND_NS
 
 WALL_NS = 1_780_000_000 * SECOND_NS
@@ -29,8 +30,9 @@ def write_hostile(path: Path, depth: int, width: int) -> None:
     frames += [(SCRIPT, name, False) for name in names]
     wide = len(frames)
     frames += [("wide", f"callee {number}", False) for number in range(width)]
-    paths: list[tuple[int, ...]] = [(), tuple(range(1, wide)), (1,) * depth]
-    paths += [(1, wide + number) for number in range(width)]
+    paths = Sequences([tuple(range(1, wide)), (1,) * depth])
+    for number in range(width):
+        paths.append((1, wide + number))
     comms = [SCRIPT[:15], IMAGE[:15], PATTERN]
     keep = Retention(10**18, 1 << 50)
     with ArchiveWriter.open(path, node=node, clock=clock, tick_ns=TICK_NS, retention=keep) as out:

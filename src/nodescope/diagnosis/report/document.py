@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import NotRequired, TypedDict
 
-from nodescope.diagnosis.finding import Chain, Diagnosis, Finding, Link, Missing, Symptom
+from nodescope.diagnosis.finding import Chain, Diagnosis, Finding, Link, Missing, RuledOut, Symptom
 from nodescope.diagnosis.report.summary import hint_of
 from nodescope.records.action import Action, action_document
 from nodescope.records.action_words import describe_action, describe_step
@@ -15,9 +15,115 @@ from nodescope.wall_time import format_moment
 
 MOST_ALSO = 20  # symptoms of one incident: a driver may repeat itself for long
 
+Data = dict[str, object]  # a view or an action, in its own JSON form
 
-def diagnosis_document(diagnosis: Diagnosis) -> dict[str, Any]:
-    """The shape that docs/diagnosis.md describes."""
+
+class MissingDocument(TypedDict):
+    """What was not recorded."""
+
+    what: str
+    consequence: str
+    hint: str
+    view: Data | None
+
+
+class SymptomDocument(TypedDict):
+    """One symptom; the page adds when and where to look, in its own units."""
+
+    kind: str
+    time: str
+    time_ns: int
+    subject: str
+    statement: str
+    cpu: int | None
+    time_ms: NotRequired[float]
+    from_ms: NotRequired[float]
+    look: NotRequired[Data]
+
+
+class LinkDocument(TypedDict):
+    """One link, with the view that shows it as a command and as data."""
+
+    kind: str
+    subject: str
+    statement: str
+    strength: float
+    show: str
+    view: Data | None
+    refute: NotRequired[str]
+    look: NotRequired[Data]
+    address: NotRequired[str]
+
+
+class RuledOutDocument(TypedDict):
+    """Something that is not the cause."""
+
+    name: str
+    statement: str
+    show: str
+    view: Data | None
+
+
+class StepDocument(TypedDict):
+    """Something that helps: in words, as a command where there is one, and as data."""
+
+    statement: str
+    command: str | None
+    action: Data
+
+
+class ChainDocument(TypedDict):
+    """One explanation."""
+
+    confidence: float
+    root: dict[str, str]
+    mechanism: str | None
+    meaning: str | None
+    links: list[LinkDocument]
+    weakest: str
+    refute: str
+    arithmetic: str | None
+    steps: list[StepDocument]
+    check: list[str]
+    check_views: list[Data]
+    fixes: list[str]
+    fix_steps: list[StepDocument]
+
+
+class FindingDocument(TypedDict):
+    """One incident with what explains it."""
+
+    symptom: SymptomDocument
+    also: list[SymptomDocument]
+    also_left_off: int
+    repeats: list[str]
+    unfollowed: int
+    ends: MissingDocument | None
+    recurring: list[str]
+    hidden: str | None
+    chains: list[ChainDocument]
+    ruled_out: list[RuledOutDocument]
+    repeats_ms: NotRequired[list[float]]
+
+
+DiagnosisDocument = TypedDict(
+    "DiagnosisDocument",
+    {
+        "from": str,
+        "from_ns": int,
+        "to": str,
+        "to_ns": int,
+        "findings": list[FindingDocument],
+        "missing": list[MissingDocument],
+        "from_ms": NotRequired[float],
+        "to_ms": NotRequired[float],
+        "left_off": NotRequired[bool],
+    },
+)
+
+
+def diagnosis_document(diagnosis: Diagnosis) -> DiagnosisDocument:
+    """Return the shape that docs/diagnosis.md describes."""
     return {
         "from": format_moment(diagnosis.from_ns),
         "from_ns": diagnosis.from_ns,
@@ -28,7 +134,7 @@ def diagnosis_document(diagnosis: Diagnosis) -> dict[str, Any]:
     }
 
 
-def _finding(finding: Finding, archive: Path | None) -> dict[str, Any]:
+def _finding(finding: Finding, archive: Path | None) -> FindingDocument:
     return {
         "symptom": _symptom(finding.symptom),
         "also": [_symptom(each) for each in finding.also[:MOST_ALSO]],
@@ -39,14 +145,11 @@ def _finding(finding: Finding, archive: Path | None) -> dict[str, Any]:
         "recurring": finding.recurring,
         "hidden": finding.hidden,
         "chains": [_chain(each, archive) for each in finding.chains],
-        "ruled_out": [
-            {"name": each.name, "statement": each.statement, **_shown(each.show, archive)}
-            for each in finding.ruled_out
-        ],
+        "ruled_out": [_ruled_out(each, archive) for each in finding.ruled_out],
     }
 
 
-def _missing(missing: Missing, archive: Path | None) -> dict[str, Any]:
+def _missing(missing: Missing, archive: Path | None) -> MissingDocument:
     return {
         "what": missing.what,
         "consequence": missing.consequence,
@@ -55,14 +158,24 @@ def _missing(missing: Missing, archive: Path | None) -> dict[str, Any]:
     }
 
 
-def _shown(view: View | None, archive: Path | None) -> dict[str, Any]:
+def _shown(view: View | None, archive: Path | None) -> tuple[str, Data | None]:
     """Return a view twice: as the command that shows it, and as data."""
     if view is None:
-        return {"show": "", "view": None}
-    return {"show": render_command(view, archive), "view": view_document(view)}
+        return "", None
+    return render_command(view, archive), view_document(view)
 
 
-def _symptom(symptom: Symptom) -> dict[str, Any]:
+def _ruled_out(ruled_out: RuledOut, archive: Path | None) -> RuledOutDocument:
+    show, view = _shown(ruled_out.show, archive)
+    return {
+        "name": ruled_out.name,
+        "statement": ruled_out.statement,
+        "show": show,
+        "view": view,
+    }
+
+
+def _symptom(symptom: Symptom) -> SymptomDocument:
     return {
         "kind": symptom.kind,
         "time": format_moment(symptom.time_ns),
@@ -73,7 +186,7 @@ def _symptom(symptom: Symptom) -> dict[str, Any]:
     }
 
 
-def _chain(chain: Chain, archive: Path | None) -> dict[str, Any]:
+def _chain(chain: Chain, archive: Path | None) -> ChainDocument:
     weakest = chain.weakest
     return {
         "confidence": round(chain.confidence, 3),
@@ -92,7 +205,7 @@ def _chain(chain: Chain, archive: Path | None) -> dict[str, Any]:
     }
 
 
-def _step(action: Action, archive: Path | None) -> dict[str, Any]:
+def _step(action: Action, archive: Path | None) -> StepDocument:
     step = describe_step(action, archive)
     return {
         "statement": step.statement,
@@ -101,11 +214,13 @@ def _step(action: Action, archive: Path | None) -> dict[str, Any]:
     }
 
 
-def _link(link: Link, archive: Path | None) -> dict[str, Any]:
+def _link(link: Link, archive: Path | None) -> LinkDocument:
+    show, view = _shown(link.show, archive)
     return {
         "kind": link.kind,
         "subject": link.subject,
         "statement": link.statement,
         "strength": round(link.strength, 2),
-        **_shown(link.show, archive),
+        "show": show,
+        "view": view,
     }

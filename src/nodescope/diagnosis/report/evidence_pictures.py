@@ -12,8 +12,9 @@ import numpy as np
 
 from nodescope.analysis.compare import BASELINE_NS
 from nodescope.analysis.filter import Filter
-from nodescope.analysis.flame import FlameNames, flame_of
+from nodescope.analysis.flame import flame_of
 from nodescope.analysis.flame_node import FlameNode
+from nodescope.analysis.flame_rows import FlameNames
 from nodescope.analysis.heatmap import make_heatmap
 from nodescope.arrays import I64
 from nodescope.diagnosis.case import Case

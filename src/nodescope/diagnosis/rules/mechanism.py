@@ -14,7 +14,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import Any
 
 from nodescope.errors import NodescopeError, UsageError
 from nodescope.records.action import Action, parse_action
@@ -60,7 +59,7 @@ class Mechanism:
 def parse_mechanism(name: str, text: str) -> Mechanism:
     """One file; says by name what is wrong with it."""
     try:
-        content: dict[str, Any] = tomllib.loads(text)
+        content: dict[str, object] = tomllib.loads(text)
         functions = _texts(content, "functions")
         known = {
             "rank", "title", "meaning", "functions", "leaves", "with", "without", "needs",
@@ -75,7 +74,7 @@ def parse_mechanism(name: str, text: str) -> Mechanism:
             raise ValueError("it has no functions")
         return Mechanism(
             name,
-            int(content["rank"]),
+            _whole(content, "rank"),
             str(content["title"]),
             " ".join(str(content["meaning"]).split()),
             frozenset(each for each in functions if not each.endswith("*")),
@@ -87,28 +86,42 @@ def parse_mechanism(name: str, text: str) -> Mechanism:
             _optional_text(content, "otherwise"),
             content.get("entry") is True,
             tuple(parse_view(each) for each in _tables(content, "check")),
-            parse_action(content["stop"]) if "stop" in content else None,
+            _action(content, "stop"),
             tuple(parse_action(each) for each in _tables(content, "fix")),
         )
     except (tomllib.TOMLDecodeError, KeyError, TypeError, ValueError, UsageError) as error:
         raise NodescopeError(f"mechanism {name}: {error}") from error
 
 
-def _texts(content: Mapping[str, Any], key: str) -> tuple[str, ...]:
+def _texts(content: Mapping[str, object], key: str) -> tuple[str, ...]:
     values = content.get(key, [])
     if not isinstance(values, list) or not all(isinstance(each, str) for each in values):
         raise TypeError(f"{key} is not a list of texts")
     return tuple(values)
 
 
-def _tables(content: Mapping[str, Any], key: str) -> list[Mapping[str, object]]:
+def _tables(content: Mapping[str, object], key: str) -> list[Mapping[str, object]]:
     values = content.get(key, [])
     if not isinstance(values, list) or not all(isinstance(each, dict) for each in values):
         raise TypeError(f"{key} is not a list of tables")
     return values
 
 
-def _optional_text(content: Mapping[str, Any], key: str) -> str | None:
+def _whole(content: Mapping[str, object], key: str) -> int:
+    value = content[key]
+    if not isinstance(value, int):
+        raise TypeError(f"{key} is not a whole number")
+    return value
+
+
+def _action(content: Mapping[str, object], key: str) -> Action | None:
+    value = content.get(key)
+    if value is not None and not isinstance(value, dict):
+        raise TypeError(f"{key} is not a table")
+    return None if value is None else parse_action(value)
+
+
+def _optional_text(content: Mapping[str, object], key: str) -> str | None:
     return str(content[key]) if key in content else None
 
 

@@ -6,8 +6,9 @@ import functools
 
 from nodescope.analysis.compare import BASELINE_NS, measure_recorded
 from nodescope.analysis.compare import compare as compare_windows
-from nodescope.analysis.flame import FEW, FlameNames, FlameRows, Group, flame_of, whole
-from nodescope.archive.sealed_tables import NARROW
+from nodescope.analysis.flame import Group, flame_of, is_pruned
+from nodescope.analysis.flame_rows import FlameNames, FlameRows, whole
+from nodescope.archive.wide_paths import NARROW
 from nodescope.errors import UsageError
 from nodescope.pictures.answer_size import LARGEST, keep_fitting
 from nodescope.pictures.compare import compare_document
@@ -81,8 +82,7 @@ def compare_flame(question: Question) -> Reply:
         for each in (window, against)
     ]
     # Of many segments narrow paths are not summed: what is missing may be one of them.
-    many = len(question.overlapping(against)) > FEW
-    hidden = NARROW * whole(before) if many else 0.0
+    hidden = NARROW * whole(before) if is_pruned(question.recording.overlapping(against)) else 0.0
     difference = Difference(now, before, spans[0] / spans[1], hidden)
     document = difference.document(names, question.values)
     baseline = {"from_ms": to_ms(against.from_ns), "to_ms": to_ms(against.to_ns)}

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from nodescope.diagnosis.case import Case
 from nodescope.diagnosis.diagnose import diagnose
 from nodescope.diagnosis.finding import Diagnosis, Finding
-from nodescope.diagnosis.report.document import diagnosis_document
+from nodescope.diagnosis.report.document import (
+    DiagnosisDocument,
+    FindingDocument,
+    diagnosis_document,
+)
 from nodescope.diagnosis.report.html import render_page
 from nodescope.diagnosis.report.text import render_markdown
 from nodescope.pictures.answer_size import LARGEST
@@ -35,15 +37,15 @@ def _diagnose(question: Question) -> Diagnosis:
     return found
 
 
-def _document(found: Diagnosis) -> dict[str, Any]:
+def _document(found: Diagnosis) -> DiagnosisDocument:
     document = diagnosis_document(found)
-    document |= {"from_ms": to_ms(found.from_ns), "to_ms": to_ms(found.to_ns)}
+    document["from_ms"], document["to_ms"] = to_ms(found.from_ns), to_ms(found.to_ns)
     for finding, told in zip(found.findings, document["findings"], strict=True):
         _place(finding, told)
     return document
 
 
-def _place(finding: Finding, told: dict[str, Any]) -> None:
+def _place(finding: Finding, told: FindingDocument) -> None:
     symptom = finding.symptom
     for each, said in zip((symptom, *finding.also), (told["symptom"], *told["also"]), strict=False):
         said["time_ms"] = to_ms(each.time_ns)
@@ -53,8 +55,8 @@ def _place(finding: Finding, told: dict[str, Any]) -> None:
         span = Span(max(0, start - PAGE_MARGIN_NS), each.time_ns + PAGE_MARGIN_NS)
         said["look"] = page_place(View("cores", span), each.time_ns)
     told["repeats_ms"] = [to_ms(time_ns) for time_ns in finding.repeats]
-    for chain, said in zip(finding.chains, told["chains"], strict=True):
-        for link, shown in zip(chain.links, said["links"], strict=True):
+    for chain, explained in zip(finding.chains, told["chains"], strict=True):
+        for link, shown in zip(chain.links, explained["links"], strict=True):
             shown["refute"] = link.refute
             shown["look"] = page_place(link.show, symptom.time_ns)
             shown["address"] = page_address(link.show, symptom.time_ns)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nodescope.analysis.flame import FlameNames, FlameRows, whole
+from nodescope.analysis.flame_rows import FlameNames, FlameRows, whole
 from nodescope.analysis.statistics import binomial_tails
 from nodescope.arrays import F64, I64, U64
 from nodescope.web.answers.flames import DifferenceDocument, Forest, Node, Painter, flame_document

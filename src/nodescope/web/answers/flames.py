@@ -14,7 +14,7 @@ from typing import NotRequired, TypedDict
 import numpy as np
 import numpy.typing as npt
 
-from nodescope.analysis.flame import FlameNames, FlameRows, whole
+from nodescope.analysis.flame_rows import FlameNames, FlameRows, whole
 from nodescope.arrays import I64
 from nodescope.errors import UsageError
 from nodescope.pictures.answer_size import LARGEST, cut

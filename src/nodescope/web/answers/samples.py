@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-from nodescope.analysis.flame import (
-    FEW,
-    FlameNames,
-    FlameRows,
-    Group,
-    flame_rows,
-    merge,
-    whole,
-)
+from nodescope.analysis.flame import Group, flame_of, is_pruned
+from nodescope.analysis.flame_rows import FlameNames, FlameRows, whole
 from nodescope.analysis.heatmap import make_split_heatmap
 from nodescope.analysis.top import rank
-from nodescope.archive.sealed_tables import NARROW
+from nodescope.archive.wide_paths import NARROW
 from nodescope.pictures.answer_size import LARGEST
 from nodescope.pictures.documents import top_document
 from nodescope.web.answers.flames import Forest, find_top, flame_document
@@ -51,23 +44,26 @@ def heatmap(question: Question) -> Reply:
 def flame(question: Question) -> Reply:
     """Samples by path of functions; of one path, if it is named."""
     values, names = question.values, FlameNames()
-    count = len(question.recording.overlapping(question.window))
-    rows = _rows(question, names, 0.0 if count <= FEW else NARROW)
+    asked = question.recording.overlapping(question.window)
+    rows = _rows(question, names, None)
     forest = Forest.of(rows)
     top = find_top(forest, names, values)
-    if top is not None and FEW < count <= _REFINED:
+    if top is not None and len(asked) <= _REFINED and is_pruned(asked):
         # Narrow paths of the whole are wide ones of this one: sum these as well.
-        least = NARROW * int(rows.total[top]) / max(1, whole(rows))
-        rows = _rows(question, names, least)
+        rows = _rows(question, names, NARROW * int(rows.total[top]) / max(1, whole(rows)))
     return json_reply(flame_document(rows, names, values))
 
 
-def _rows(question: Question, names: FlameNames, least: float) -> FlameRows:
+def _rows(question: Question, names: FlameNames, least: float | None) -> FlameRows:
     group: Group = question.values["merge"]
-    inverted: bool = question.values["inverted"]
-    return merge(
-        flame_rows(part, question.filter, names, inverted=inverted, group=group, least=least)
-        for part in question.parts()
+    return flame_of(
+        question.parts(),
+        question.filter,
+        names,
+        inverted=question.values["inverted"],
+        group=group,
+        count=len(question.recording.overlapping(question.window)),
+        least=least,
     )
 
 
