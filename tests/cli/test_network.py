@@ -12,12 +12,12 @@ from tests.analysis.conftest import HandClock
 from tests.sources.network.synthetic_ena import QUEUES, SyntheticEthtool, SyntheticHost
 
 from nodescope.archive.writer import ArchiveWriter
-from nodescope.ingest.observation import columns_of
 from nodescope.quantities import SECOND_NS
 from nodescope.recorder.event_log import EventLog
 from nodescope.recorder.observer import Setting
 from nodescope.recorder.observers.nics import NicsObserver
 from nodescope.recorder.observers.softnet import make
+from nodescope.records.columns import columns_by_table
 from nodescope.records.event import Event
 from nodescope.sources.places import Places
 
@@ -53,8 +53,8 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
             if second % 10 == 0 or second == 39:
                 asked.append(devices.observe(clock.now))
             for said in asked:
-                for table, rows in said.rows.items():
-                    writer.append(table, columns_of(rows))
+                for table, columns in columns_by_table(said.rows).items():
+                    writer.append(table, columns)
                 for event in said.events:
                     log.add(event)
             for table, columns in log.take_new_rows().items():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from nodescope.ingest.event_rows import event_rows
 from nodescope.ingest.unit_events import unit_event
 from nodescope.ingest.unit_rows import unit_row
 from nodescope.judgement.recorded_audit import RecordedAudit, audit_recording
@@ -12,7 +13,6 @@ from nodescope.judgement.units import audit_units
 from nodescope.quantities import SECOND_NS
 from nodescope.recording.coverage import NotObserved
 from nodescope.recording.memory import recording_of
-from nodescope.records.details import format_details
 from nodescope.records.node import ContainerRow, MemoryRow, SourceCostRow, UnitRow
 from nodescope.records.recorder import EventRow, HeartbeatRow
 from nodescope.records.table import Row
@@ -73,12 +73,8 @@ def test_live_and_recorded_a_looping_unit_gets_the_same_finding() -> None:
     )  # fmt: skip
     live = audit_units(Survey({"x.service": state}, lives, now_us=_NOW_US, live=True), Insides())
     events = [unit_event(each) for each in new]
-    rows = [
-        EventRow(time_ns=each.time_ns, kind=each.kind, subject=each.subject, message=each.message,
-                 details=format_details(each.details))
-        for each in events
-    ]  # fmt: skip
-    row = UnitRow(time_ns=NOW - 1, **unit_row(state, lives.of["x.service"]))
+    rows = event_rows(events)
+    row = unit_row(state, lives.of["x.service"], NOW - 1)
     assert audit(row, *rows).findings == live
     assert [each.verdict for each in live] == ["looping"]
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import pytest
 from tests.nodes.recorded import GUEST, HYBRID, KUBELET_V1, WHOLE, WITH_PODS, Node
 
 from nodescope.recorder.observers.cgroup_names import NamesObserver
 from nodescope.recorder.observers.cgroups import CgroupsObserver
+from nodescope.records.node import CgroupNameRow, CgroupRow
 from nodescope.sources.cgroups.hierarchies import read_hierarchies, walk
 from nodescope.sources.cgroups.owner_by_path import CgroupOwner, find_owner
 from nodescope.sources.cgroups.usage import UsageReader
@@ -71,8 +69,8 @@ def test_who_was_killed_had_met_the_limit(node: Node) -> None:
 
 @pytest.mark.parametrize("node", WHOLE, indirect=True)
 def test_every_cgroup_that_is_there_is_told(node: Node) -> None:
-    said = CgroupsObserver(node.places).observe(1).rows["cgroups"]
-    with_memory = [row for row in said if row.get("memory_bytes") is not None]
+    said = CgroupsObserver(node.places).observe(1).rows_of(CgroupRow)
+    with_memory = [row for row in said if row.memory_bytes is not None]
     # The root of v2 does not say how much it uses.
     assert len(with_memory) == node.truth["visible"] - node.memory.is_v2
 
@@ -107,22 +105,26 @@ def test_containers_are_those_that_run_and_no_others(node: Node) -> None:
 
 @pytest.mark.parametrize("node", WITH_PODS, indirect=True)
 def test_pods_and_containers_have_their_names(node: Node) -> None:
-    rows = {
-        row["cgroup"]: row for row in NamesObserver(node.places).observe(1).rows["cgroup_names"]
-    }
+    rows = {row.cgroup: row for row in NamesObserver(node.places).observe(1).rows_of(CgroupNameRow)}
     for path, truth in node.truth["containers"].items():
         assert _named(rows[path]) == truth
         pod = rows[path.rpartition("/")[0]]
-        assert (pod["kind"], pod["namespace"], pod["pod"]) == (
+        assert (pod.kind, pod.namespace, pod.pod) == (
             "pod",
             truth["namespace"],
             truth["pod"],
         )
 
 
-def _named(row: Mapping[str, Any]) -> dict[str, Any]:
-    names = ("namespace", "pod", "container", "pod_uid", "container_id", "runtime")
-    return {name: row[name] for name in names}
+def _named(row: CgroupNameRow) -> dict[str, str | None]:
+    return {
+        "namespace": row.namespace,
+        "pod": row.pod,
+        "container": row.container,
+        "pod_uid": row.pod_uid,
+        "container_id": row.container_id,
+        "runtime": row.runtime,
+    }
 
 
 @pytest.mark.parametrize("node", [GUEST], indirect=True)

@@ -17,6 +17,8 @@ from nodescope.quantities import SECOND_NS
 from nodescope.recorder.options import RecorderOptions
 from nodescope.recorder.recorder import Recorder
 from nodescope.records.event import Event
+from nodescope.records.node import MemoryRow, PressureRow
+from nodescope.records.table import Row
 
 
 class OneRow:
@@ -25,8 +27,8 @@ class OneRow:
     interval_ns = SECOND_NS
     patient = False
 
-    def __init__(self, table: str, **row: object) -> None:
-        self._table, self._row = table, row
+    def __init__(self, row: Row) -> None:
+        self._row = row
         self.then: Callable[[], None] = lambda: None
 
     def begin_segment(self) -> None:
@@ -34,7 +36,7 @@ class OneRow:
 
     def observe(self, now_ns: int) -> Observation:
         said = Observation()
-        said.add(self._table, time_ns=now_ns, **self._row)
+        said.add(self._row.replace(time_ns=now_ns))
         said.events.append(Event(time.monotonic_ns(), "nic_reset", "eth9", "reset"))
         self.then()
         return said
@@ -47,8 +49,8 @@ class OneRow:
 def test_rows_that_do_not_fit_cost_themselves_and_serious_events_freeze(tmp_path: Path) -> None:
     said: list[str] = []
     options = RecorderOptions(tmp_path / "archive", frequency_hz=1)
-    good = OneRow("memory", name="MemFree", value=1)
-    bad = OneRow("pressure", resource="cpu", some_us="not a number")
+    good = OneRow(MemoryRow(time_ns=0, name="MemFree", value=1))
+    bad = OneRow(PressureRow(time_ns=0, cgroup="", resource="cpu").replace(some_us="not a number"))
     with ArchiveWriter.open(
         options.archive, node={"boot_id": "b"}, clock=SystemClock(), tick_ns=1000
     ) as writer:

@@ -12,12 +12,14 @@ import pytest
 from tests.waiting import wait_for
 
 from nodescope.errors import SourceAbsent, SourceError
-from nodescope.ingest.observation import Observation, columns_of
+from nodescope.ingest.observation import Observation
 from nodescope.quantities import SECOND_NS
 from nodescope.recorder.event_log import EventLog
 from nodescope.recorder.observer_schedule import Observing
+from nodescope.records.columns import Columns
 from nodescope.records.event import Event
 from nodescope.records.event_details import MarkDetails
+from nodescope.records.node import MemoryRow, PressureRow
 
 BUDGET = 0.01
 
@@ -65,7 +67,7 @@ class Bench:
         self.clock = HandClock()
         self.log = EventLog(lambda message: None)
         self.observing = Observing(observers, self.log, self.clock)
-        self.rows: dict[str, dict[str, list[Any]]] = {}
+        self.rows: dict[str, Columns] = {}
         self.logged: dict[str, list[dict[str, Any]]] = {"gaps": [], "events": []}
 
     def run(self, seconds: int) -> None:
@@ -122,7 +124,7 @@ def test_rows_events_and_gaps_reach_the_archive() -> None:
 
     def answer() -> Observation:
         said = Observation()
-        said.add("memory", time_ns=1, name="a", value=2)
+        said.add(MemoryRow(time_ns=1, name="a", value=2))
         said.events.append(Event(3, "mark", "node", "text", cpu=1, details=MarkDetails(mark="a")))
         said.add_gap(4, 5, "memory", "why", 6)
         return said
@@ -218,7 +220,7 @@ def test_one_that_takes_more_than_its_share_is_eased(monkeypatch: pytest.MonkeyP
     assert min(late) == max(late) == 4  # a quarter of one per cent: within its share
     costs = bench.rows["source_costs"]
     assert set(costs["source"]) == {"costly", "cheap"}
-    assert max(costs["interval_ns"]) == 4 * SECOND_NS
+    assert set(costs["interval_ns"]) == {SECOND_NS, 2 * SECOND_NS, 4 * SECOND_NS}
 
 
 def test_one_that_waits_holds_up_nobody() -> None:
@@ -229,7 +231,7 @@ def test_one_that_waits_holds_up_nobody() -> None:
         inside.set()
         assert go.wait(60)
         said = Observation()
-        said.add("memory", time_ns=1, name="late", value=1)
+        said.add(MemoryRow(time_ns=1, name="late", value=1))
         return said
 
     patient.answer = wait
@@ -258,7 +260,7 @@ def test_what_there_was_no_room_for_is_dropped() -> None:
 
     def answer() -> Observation:
         said = Observation()
-        said.add("memory", time_ns=1, name="a", value=1)
+        said.add(MemoryRow(time_ns=1, name="a", value=1))
         return said
 
     observer.answer = answer
@@ -267,10 +269,6 @@ def test_what_there_was_no_room_for_is_dropped() -> None:
     bench.observing.work(now, now, BUDGET)
     bench.observing.forget()
     assert bench.observing.take_rows() == {}
-
-
-def test_columns_leave_out_what_is_null() -> None:
-    assert columns_of([{"a": 1}, {"b": 2}]) == {"a": [1, None], "b": [None, 2]}
 
 
 # -- the end ---------------------------------------------------------------
@@ -284,7 +282,7 @@ def _answers(bench: Bench) -> int:
 def test_at_the_end_each_is_asked_once_more() -> None:
     slow, patient = HandObserver(10), HandObserver(10, patient=True)
     for observer in (slow, patient):
-        observer.answer = lambda: Observation({"pressure": [{"time_ns": 7}]})
+        observer.answer = lambda: Observation([PressureRow(time_ns=7, cgroup="", resource="cpu")])
     bench = Bench(slow=slow, patient=patient)
     bench.run(1)
     wait_for(lambda: _answers(bench) == 2, "the patient one has answered")
@@ -323,7 +321,7 @@ def test_one_that_never_answers_does_not_hold_up_the_end() -> None:
         let_go.wait()
         return Observation()
 
-    stuck.answer = lambda: Observation({"pressure": [{"time_ns": 7}]})
+    stuck.answer = lambda: Observation([PressureRow(time_ns=7, cgroup="", resource="cpu")])
     bench = Bench(stuck=stuck)
     bench.run(1)
     wait_for(lambda: _answers(bench) == 1, "the first answer")

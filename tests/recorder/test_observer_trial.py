@@ -13,6 +13,7 @@ from nodescope.recorder.observer import Setting
 from nodescope.recorder.observer_trial import Trial, try_observers
 from nodescope.recorder.observers.catalogue import NAMES, ObserverEntry
 from nodescope.records.event import Event
+from nodescope.records.node import CgroupRow
 from nodescope.sources.access import Access, State
 from nodescope.sources.access.privileges import CAPABILITY_BITS, Privileges, read_privileges
 from nodescope.sources.places import Places
@@ -23,14 +24,14 @@ NOBODY = Privileges(65534, frozenset(), frozenset(CAPABILITY_BITS), seccomp_filt
 def _judge(
     said: Observation | None, error: Exception | None = None, name: str = "cgroups"
 ) -> Access:
-    entry = ObserverEntry(name, (), "what it is")
+    entry = ObserverEntry(name, "what it is")
     trial = Trial(said, error, 10 * SECOND_NS, 1)
     return observer_trial._judge(entry, trial, read_privileges())
 
 
 def test_one_that_answers_works() -> None:
     said = Observation()
-    said.add("cgroups", time_ns=1)
+    said.add(CgroupRow(time_ns=1, cgroup="/"))
     judged = _judge(said)
     assert (judged.state, judged.why) == (State.WORKS, "1 rows, asked every 10 s")
     assert judged.what == "cgroups: what it is"
@@ -44,7 +45,7 @@ def test_one_that_says_it_is_degraded_is() -> None:
 
 def _degraded(message: str, name: str = "cgroup_churn", **held: object) -> Access:
     said = Observation(events=[Event(1, "source_degraded", "x", message)])
-    entry, trial = ObserverEntry(name, (), "what it is"), Trial(said, None, SECOND_NS, 1)
+    entry, trial = ObserverEntry(name, "what it is"), Trial(said, None, SECOND_NS, 1)
     return observer_trial._judge(entry, trial, dataclasses.replace(NOBODY, **held))  # type: ignore[arg-type]
 
 
@@ -91,7 +92,7 @@ def test_one_that_is_denied_says_what_allows_it() -> None:
 
 
 def test_one_that_does_not_answer_holds_nobody_up() -> None:
-    judged = observer_trial._judge(ObserverEntry("units", (), "x"), None, read_privileges())
+    judged = observer_trial._judge(ObserverEntry("units", "x"), None, read_privileges())
     assert (judged.state, "did not answer" in judged.why) == (State.DEGRADED, True)
 
 

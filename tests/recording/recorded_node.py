@@ -13,7 +13,8 @@ from typing import Any, Protocol
 
 from tests.archive.conftest import Sample, Tape
 
-from nodescope.archive.schema import ColumnData, row_columns
+from nodescope.archive.schema import ColumnData
+from nodescope.records.columns import columns_by_table
 from nodescope.records.node import MemoryCgroupsRow, SourceCostRow, UnitRow
 from nodescope.records.recorder import CoreRow, EventRow, Gap, HeartbeatRow
 from nodescope.records.table import Row
@@ -189,5 +190,5 @@ def _write_segment(writer: Writer, run: int, start: int, stop: int) -> None:
 
 
 def _append(writer: Writer, rows: Sequence[Row]) -> None:
-    if rows:
-        writer.append(rows[0].table().name, row_columns(rows))
+    for table, columns in columns_by_table(rows).items():
+        writer.append(table, columns)

@@ -12,8 +12,9 @@ from typing import Any
 import pyarrow as pa
 
 from nodescope.archive.description import Description
-from nodescope.archive.schema import make_batch, row_columns
+from nodescope.archive.schema import make_batch, typed_rows
 from nodescope.quantities import SECOND_NS
+from nodescope.records.columns import columns_of
 from nodescope.records.recorder import Gap
 
 RESTART_NS = SECOND_NS  # a recorder that is replaced sooner leaves no gap worth a line
@@ -39,11 +40,11 @@ def merge_gaps(gaps: Iterable[Gap], slack_ns: int = 0) -> list[Gap]:
 
 def merge_rows(table: Any) -> Any:
     """The same for rows of the table `gaps`."""
-    gaps = [Gap(**row) for row in table.to_pylist()]
+    gaps = typed_rows(Gap, table)
     merged = merge_gaps(gaps)
     if len(merged) == len(gaps):
         return table
-    return pa.Table.from_batches([make_batch("gaps", row_columns(merged))])
+    return pa.Table.from_batches([make_batch("gaps", columns_of(merged))])
 
 
 def add_pause(before: Description | None, after: Description, gaps: list[Gap]) -> list[Gap]:

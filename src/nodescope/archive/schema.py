@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from nodescope.errors import UsageError
 from nodescope.records import TABLES, Column
-from nodescope.records.table import Row
+from nodescope.records.table import RowType
 
 ArrowTable: TypeAlias = Any  # a `pyarrow.Table`: pyarrow has no type hints
 # Rows to be written, by column; see `make_batch`. Arrow arrays are not typed, and do as well.
@@ -93,9 +93,11 @@ def former_names(table: str) -> Mapping[str, str]:
     return {each.name: each.formerly for each in TABLES[table].columns if each.formerly}
 
 
-def row_columns(rows: Sequence[Row]) -> dict[str, list[object]]:
-    """Return rows of one table as its columns."""
-    return {name: [getattr(row, name) for row in rows] for name in rows[0].names()}
+def typed_rows(kind: type[RowType], content: ArrowTable) -> list[RowType]:
+    """Return the rows of an Arrow table as rows of a class, whose columns it has."""
+    names = kind.names()
+    columns = [content.column(name).to_pylist() for name in names]
+    return [kind(**dict(zip(names, values, strict=True))) for values in zip(*columns, strict=True)]
 
 
 def conform(table: str, content: Any, names: Sequence[str]) -> Any:

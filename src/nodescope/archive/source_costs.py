@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from nodescope.archive.reader import Segment
+from nodescope.archive.schema import typed_rows
 from nodescope.errors import ArchiveError
 from nodescope.records.node import SourceCostRow
 
@@ -29,11 +30,10 @@ def read_source_costs(segments: Sequence[Segment]) -> list[SourceCost]:
         try:
             if "source_costs" not in segment.description.tables:
                 continue
-            table = segment.read("source_costs")
+            rows = typed_rows(SourceCostRow, segment.read("source_costs"))
         except ArchiveError:
             continue  # damaged: reported where segments are listed
         run_ns = segment.description.start.run_ns
-        rows = [SourceCostRow(**row) for row in table.to_pylist()]
         latest = {row.source: row for row in sorted(rows, key=lambda row: row.time_ns)}
         costs = [_cost(row, run_ns) for row in latest.values()]
         known = [cost for cost in costs if cost is not None]

@@ -13,11 +13,13 @@ from nodescope.errors import MalformedSource, source_error
 from nodescope.exchange.formats import Peek, Progress
 from nodescope.exchange.unpacked import Torn, compression_of, read_blocks, read_head
 from nodescope.ingest.clean_text import clean_text
-from nodescope.ingest.event_columns import event_columns
-from nodescope.ingest.parsed import STATES, Notes, ParsedSamples, Reading
+from nodescope.ingest.event_rows import event_rows
+from nodescope.ingest.parsed import Notes, ParsedSamples, Reading
 from nodescope.ingest.samples import SampleRows
 from nodescope.ingest.sink import Capture, ImportNames, ImportReport, Sink
+from nodescope.records.columns import columns_of
 from nodescope.records.event import Event
+from nodescope.records.recorder import CoreRow
 
 IMPORT_EVENT = "import"
 ParsesEvents = Callable[[Iterable[bytes], Notes], Iterator[list[Event]]]
@@ -101,7 +103,7 @@ def add_samples(sink: Sink, samples: ParsedSamples) -> None:
 def add_events(sink: Sink, events: Sequence[Event]) -> None:
     """Hand events on."""
     if events:
-        sink.append("events", event_columns(events))
+        sink.append("events", columns_of(event_rows(events)))
 
 
 def add_readings(sink: Sink, readings: Sequence[Reading]) -> None:
@@ -109,12 +111,9 @@ def add_readings(sink: Sink, readings: Sequence[Reading]) -> None:
     if not readings:
         return
     ticks = np.array([reading.ticks for reading in readings], np.int64)
-    columns = {
-        "cpu": np.array([reading.cpu for reading in readings], np.int64),
-        "time_ns": np.array([reading.time_ns for reading in readings], np.int64),
-    }
-    columns |= {state: ticks[:, number] for number, state in enumerate(STATES)}
-    sink.append("cores", columns)
+    cpu = np.array([reading.cpu for reading in readings], np.int64)
+    time_ns = np.array([reading.time_ns for reading in readings], np.int64)
+    sink.append("cores", dict(zip(CoreRow.names(), (cpu, time_ns, *ticks.T), strict=True)))
 
 
 def import_event(time_ns: int, path: Path, message: str) -> Event:

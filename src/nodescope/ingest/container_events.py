@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from typing import Any
-
 from nodescope.judgement.container_loops import ContainerLoop
 from nodescope.quantities import SECOND_NS, format_duration
 from nodescope.records.details import DeclaredDetails, read_details
@@ -15,6 +12,7 @@ from nodescope.records.event_details import (
     ContainerLoopDetails,
     ContainerStartDetails,
 )
+from nodescope.records.node import ContainerRow
 from nodescope.sources.containers.container import Container
 
 _DETAILS = (
@@ -22,10 +20,25 @@ _DETAILS = (
 )  # fmt: skip
 
 
-def container_row(container: Container, time_ns: int) -> dict[str, Any]:
+def container_row(container: Container, time_ns: int) -> ContainerRow:
     """Return a row of `containers`."""
-    fields = {name: value for name, value in asdict(container).items() if value is not None}
-    return {"time_ns": time_ns, **fields}
+    return ContainerRow(
+        time_ns=time_ns,
+        runtime=container.runtime,
+        id=container.id,
+        name=container.name,
+        image=container.image,
+        state=container.state,
+        pid=container.pid,
+        exit_status=container.exit_status,
+        restarts=container.restarts,
+        started_wall_ns=container.started_wall_ns,
+        finished_wall_ns=container.finished_wall_ns,
+        cgroup=container.cgroup,
+        cgroup_parent=container.cgroup_parent,
+        namespace=container.namespace,
+        pod=container.pod,
+    )
 
 
 def started_event(container: Container, time_ns: int, replaces: str | None = None) -> Event:

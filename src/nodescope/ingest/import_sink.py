@@ -6,23 +6,25 @@ pair that places it on the wall clock. Retention takes nothing here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nodescope.archive.interning import Interner
 from nodescope.archive.layout import MAX_TIME_NS
 from nodescope.archive.retention import Retention
+from nodescope.archive.schema import ColumnData
 from nodescope.archive.writer import ArchiveWriter
 from nodescope.arrays import I64, Bool
 from nodescope.errors import UsageError
-from nodescope.ingest.event_columns import gap_columns
 from nodescope.ingest.samples import SampleRows, intern_samples
 from nodescope.ingest.sink import Capture, ImportNames, ImportReport
 from nodescope.quantities import SECOND_NS
-from nodescope.records.recorder import Gap
+from nodescope.records.columns import columns_of
+from nodescope.records.recorder import Gap, HeartbeatRow
 
 SEGMENT_NS = 120 * SECOND_NS
 GAP_NS = 100_000_000  # between captures; less is how long `perf record` takes to start
@@ -116,7 +118,7 @@ class ImportSink:
         for chosen in self._segments_of(rows.time_ns, "samples"):
             self._append_samples(rows if chosen.all() else _take_samples(rows, chosen), names)
 
-    def append(self, table: str, columns: Mapping[str, Any]) -> None:
+    def append(self, table: str, columns: ColumnData) -> None:
         """Add rows of `cores`, `events` or `gaps`, about in the order of their time."""
         times = np.asarray(columns[_TIME_COLUMNS[table]], np.int64)
         possible = (times >= 0) & (times <= MAX_TIME_NS)
@@ -206,7 +208,7 @@ class ImportSink:
                     source="samples",
                     reason="between two captures",
                 )
-                self._add("gaps", gap_columns([gap]), 1)
+                self._add("gaps", columns_of([gap]), 1)
             self._previous_end_ns = None
 
     def _seal(self) -> None:
@@ -222,18 +224,16 @@ class ImportSink:
         assert self._writer is not None
         assert self._capture is not None
         samples = self._rows.get("samples")
-        self._writer.append(
-            "heartbeats",
-            {
-                "time_ns": [time_ns],
-                "wall_ns": [time_ns + self._clock.offset_ns],
-                "samples": [samples],
-                "lost": [None if samples is None else self._lost],
-                "frequency_hz": [self._capture.frequency_hz],
-            },
+        heartbeat = HeartbeatRow(
+            time_ns=time_ns,
+            wall_ns=time_ns + self._clock.offset_ns,
+            samples=samples,
+            lost=None if samples is None else self._lost,
+            frequency_hz=self._capture.frequency_hz,
         )
+        self._writer.append("heartbeats", columns_of([heartbeat]))
 
-    def _add(self, table: str, columns: Mapping[str, Any], count: int) -> None:
+    def _add(self, table: str, columns: ColumnData, count: int) -> None:
         assert self._writer is not None
         self._writer.append(table, columns)
         self._rows[table] = self._rows.get(table, 0) + count
@@ -297,8 +297,8 @@ def _take_samples(rows: SampleRows, chosen: Bool) -> SampleRows:
     )
 
 
-def _take(columns: Mapping[str, Any], chosen: Bool) -> dict[str, Any]:
-    taken: dict[str, Any] = {}
+def _take(columns: ColumnData, chosen: Bool) -> ColumnData:
+    taken: dict[str, NDArray[Any] | Sequence[object]] = {}
     for name, values in columns.items():
         if isinstance(values, tuple):
             taken[name] = (values[0][chosen], values[1])

@@ -7,11 +7,12 @@ A line that reports what went wrong gets its kind, core and details by the rules
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from nodescope.quantities import SECOND_NS
 from nodescope.records.details import read_details
 from nodescope.records.event import Event, details_of_kind
+from nodescope.records.node import KernelLogRow
 from nodescope.sources.kernel_log.kmsg import Record
 from nodescope.sources.kernel_log.messages import KernelMessage, classify, join
 
@@ -28,16 +29,16 @@ class KernelLine(NamedTuple):
     by_user: bool = False
 
 
-def kernel_log_row(record: Record, time_ns: int) -> dict[str, Any]:
+def kernel_log_row(record: Record, time_ns: int) -> KernelLogRow:
     """Return a record as a row of `kernel_log`."""
-    return {
-        "time_ns": time_ns,
-        "sequence": record.sequence,
-        "level": record.level,
-        "facility": record.facility,
-        "user": record.by_user,
-        "text": record.text,
-    }
+    return KernelLogRow(
+        time_ns=time_ns,
+        sequence=record.sequence,
+        level=record.level,
+        facility=record.facility,
+        user=record.by_user,
+        text=record.text,
+    )
 
 
 def line_of(record: Record, time_ns: int) -> KernelLine:

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from nodescope.records.event import Event
 from nodescope.records.recorder import Gap
+from nodescope.records.table import Row, RowType
 
 
 @dataclass(slots=True)
 class Observation:
-    """One answer of an observer. `rows` are by table; a row leaves out what is null."""
+    """One answer of an observer; its rows may be of several tables."""
 
-    rows: dict[str, list[Mapping[str, Any]]] = field(default_factory=dict)
+    rows: list[Row] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
     gaps: list[Gap] = field(default_factory=list)
 
-    def add(self, table: str, **row: Any) -> None:
-        """Add a row of a table, by column; a column that may be null may be left out."""
-        self.rows.setdefault(table, []).append(row)
+    def add(self, row: Row) -> None:
+        """Add a row of a table."""
+        self.rows.append(row)
+
+    def rows_of(self, kind: type[RowType]) -> list[RowType]:
+        """Return the rows of one table."""
+        return [row for row in self.rows if isinstance(row, kind)]
 
     def add_gap(
         self, from_ns: int, to_ns: int, source: str, reason: str, lost: int | None = None
@@ -31,9 +34,3 @@ class Observation:
     @property
     def empty(self) -> bool:
         return not (self.rows or self.events or self.gaps)
-
-
-def columns_of(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
-    """Return rows as columns; a column that some rows leave out is null there."""
-    names = dict.fromkeys(name for row in rows for name in row)
-    return {name: [row.get(name) for row in rows] for name in names}

@@ -99,13 +99,8 @@ class ParsedSamples:
         return len(self.time_ns)
 
 
-STATES = (
-    "user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal", "guest", "guest_nice",
-)  # fmt: skip
-
-
 class Reading(NamedTuple):
-    """A row of `cores`: counters in `STATES` order."""
+    """A row of `cores`: counters in the order of `CORE_STATES`."""
 
     time_ns: int
     cpu: int

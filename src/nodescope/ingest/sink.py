@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
+from nodescope.archive.schema import ColumnData
 from nodescope.clock import ClockPair
 from nodescope.ingest.samples import SampleRows
 from nodescope.numbering import Sequences
@@ -54,7 +55,7 @@ class Sink(Protocol):
         importer may forget its numbering when it has become large.
         """
 
-    def append(self, table: str, columns: Mapping[str, Any]) -> None:
+    def append(self, table: str, columns: ColumnData) -> None:
         """Add rows of `cores`, `events` or `gaps`, about in the order of their time."""
 
     def lost(self, records: int) -> None:

@@ -11,7 +11,7 @@ follows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -19,10 +19,8 @@ import numpy as np
 
 from nodescope.archive.interning import Interner
 from nodescope.archive.retention import Retention
-from nodescope.archive.schema import row_columns
 from nodescope.archive.writer import ArchiveWriter
-from nodescope.arrays import I16, I64
-from nodescope.ingest.event_columns import event_columns
+from nodescope.ingest.event_rows import event_rows
 from nodescope.ingest.job_events import job_event
 from nodescope.ingest.kernel_events import KernelEvents, kernel_log_row, line_of
 from nodescope.ingest.samples import SampleRows, intern_samples
@@ -31,17 +29,16 @@ from nodescope.lab.scenario import Truth
 from nodescope.lab.synthetic_loop import SyntheticLoop
 from nodescope.numbering import Sequences
 from nodescope.quantities import SECOND_NS
+from nodescope.records.columns import columns_by_table
 from nodescope.records.event import Event
 from nodescope.records.node import (
     DyingParentRow,
-    KernelLogRow,
     MemoryCgroupsRow,
     MemoryRow,
     NicQueueRow,
     NicRow,
-    UnitRow,
 )
-from nodescope.records.recorder import HeartbeatRow
+from nodescope.records.recorder import CoreRow, HeartbeatRow
 from nodescope.records.table import Row
 from nodescope.sources.jobs.ray import FailedJob
 from nodescope.sources.kernel_log.kmsg import Record
@@ -204,17 +201,17 @@ class _Story:
         self._kernel_log(start, length)
         self.clock.monotonic = self.at(start + length)
 
-    def _append(self, rows: Sequence[Row]) -> None:
-        if rows:
-            self.out.append(rows[0].table().name, row_columns(rows))
+    def _append(self, rows: Iterable[Row]) -> None:
+        for table, columns in columns_by_table(rows).items():
+            self.out.append(table, columns)
 
     def _heartbeats(self, start: int, length: int) -> None:
         for second in range(start, start + length, 5):
             at = self.at(second)
             self._append([
-                HeartbeatRow(time_ns=at, wall_ns=at + self.clock.offset, cpu_ns=second * 10_000_000,
-                             rss_bytes=100_000_000, written_bytes=0, samples=0, lost=0, late_ns=0,
-                             frequency_hz=97)
+                HeartbeatRow(time_ns=at, wall_ns=at + self.clock.offset,
+                             cpu_ns=second * 10_000_000, rss_bytes=100_000_000, written_bytes=0,
+                             samples=0, lost=0, late_ns=0, frequency_hz=97)
             ])  # fmt: skip
 
     # -- samples and cores -------------------------------------------------
@@ -268,13 +265,10 @@ class _Story:
             self.ticks[:, 3] += TICKS_PER_S - busy
             rows.append(self.ticks.copy())
         whole = np.concatenate(rows)
-        states = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal", "guest",
-                  "guest_nice")  # fmt: skip
-        columns: dict[str, I16 | I64] = {
-            "cpu": np.tile(np.arange(shape.cores, dtype=np.int16), length),
-            "time_ns": np.repeat(self.at(start) + np.arange(length) * SECOND_NS, shape.cores),
-        }
-        self.out.append("cores", columns | {name: whole[:, at] for at, name in enumerate(states)})
+        cpu = np.tile(np.arange(shape.cores, dtype=np.int16), length)
+        time_ns = np.repeat(self.at(start) + np.arange(length) * SECOND_NS, shape.cores)
+        columns = dict(zip(CoreRow.names(), (cpu, time_ns, *whole.T), strict=True))
+        self.out.append("cores", columns)
 
     # -- the node ----------------------------------------------------------
 
@@ -285,12 +279,12 @@ class _Story:
                    up=True, carrier=True, carrier_changes=2, rx_queues=shape.queues,
                    tx_queues=shape.queues, tx_timeouts=self._resets_before(start))
         ])  # fmt: skip
-        self._append([
+        self._append(
             NicQueueRow(time_ns=at, nic="eth0", queue=queue, direction="rx+tx", irq=80 + queue,
                         irq_name=f"eth0-Tx-Rx-{queue}", affinity=str(core), effective=str(core))
             for queue in range(shape.queues)
             for core in [self._core_of(queue)]
-        ])  # fmt: skip
+        )  # fmt: skip
         rows, starved = [], []
         for second in range(start, start + length):
             moved = self.random.poisson(200, shape.cores)
@@ -358,9 +352,7 @@ class _Story:
         if not self.shape.healthy:
             units.append(_running_unit("ecs.service", 901, preset="enabled"))
         at = self.at(start)
-        lives = [Life(unit.name, starts=1) for unit in units]
-        told = [unit_row(*each) for each in zip(units, lives, strict=True)]
-        self._append([UnitRow(time_ns=at, **row) for row in told])
+        self._append(unit_row(unit, Life(unit.name, starts=1), at) for unit in units)
 
     def _containers(self, start: int, length: int) -> None:
         if not self.shape.healthy:
@@ -396,12 +388,11 @@ class _Story:
         record = Record(sequence, time_ns, level, 0, text)
         events: list[Event] = []
         self.kernel.add(events, line_of(record, time_ns))
-        self._append([KernelLogRow(**kernel_log_row(record, time_ns))])
+        self._append([kernel_log_row(record, time_ns)])
         self._tell(events)
 
     def _tell(self, events: list[Event]) -> None:
-        if events:
-            self.out.append("events", event_columns(events))
+        self._append(event_rows(events))
 
 
 def _running_unit(

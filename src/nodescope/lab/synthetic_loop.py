@@ -74,9 +74,9 @@ class SyntheticLoop:
             gone = replace(self._ended(second - self._period_s), state="removed")
             at = self._at(second)
             rows += [
-                ContainerRow(**container_row(gone, at)),
-                ContainerRow(**container_row(self._running(second), at)),
-                ContainerRow(**container_row(ended, self._at(second + RAN_S))),
+                container_row(gone, at),
+                container_row(self._running(second), at),
+                container_row(ended, self._at(second + RAN_S)),
             ]
         return rows
 

@@ -9,17 +9,22 @@ whose lines are still to be told.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Set
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from nodescope.archive.reader import Archive, Segment
+from nodescope.archive.schema import typed_rows
 from nodescope.errors import ArchiveError
 from nodescope.judgement.loops import is_often
-from nodescope.records.details import DeclaredDetails, parse_details
+from nodescope.records.details import DeclaredDetails, Details, parse_details
 from nodescope.records.event import details_of_kind
 from nodescope.records.event_details import KernelLineDetails, ZombieDetails
+from nodescope.records.events import EVENT_KINDS
+from nodescope.records.node import MemoryCgroupsRow
+from nodescope.records.recorder import EventRow
+from nodescope.records.table import RowType
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +93,9 @@ def read_told_walk(archive: Path, boot_id: str, since_ns: int) -> ToldWalk | Non
     """The last one that was told since then; None: none was."""
     for segment in _segments_of(archive, boot_id, since_ns):
         walks = [
-            ToldWalk(row["time_ns"], row["walk_ns"], row["walk_file"] or "")
-            for row in _rows(segment, "memory_cgroups", "time_ns", "walk_ns", "walk_file")
-            if row["walk_ns"] is not None
+            ToldWalk(row.time_ns, row.walk_ns, row.walk_file or "")
+            for row in _rows(segment, MemoryCgroupsRow)
+            if row.walk_ns is not None
         ]
         if walks:
             return max(walks, key=lambda each: each.time_ns)
@@ -113,8 +118,8 @@ def read_told_zombies(archive: Path, boot_id: str) -> ToldZombies | None:
     for segment in _segments_of(archive, boot_id):
         crossing = _last_crossing(segment)
         after_ns = -1 if crossing is None else crossing.time_ns
-        counts = _rows(segment, "memory_cgroups", "time_ns", "dying")
-        since = [row["dying"] for row in counts if row["time_ns"] > after_ns]
+        counts = _rows(segment, MemoryCgroupsRow)
+        since = [row.dying for row in counts if row.time_ns > after_ns]
         least = min([n for n in (least, *since) if n is not None], default=None)
         if crossing is not None:
             told = crossing.dying if least is None else min(crossing.dying, least)
@@ -133,12 +138,10 @@ class _Crossing(NamedTuple):
 
 def _last_crossing(segment: Segment) -> _Crossing | None:
     crossings = []
-    for row in _rows(segment, "events", "time_ns", "kind", "details"):
-        if details_of_kind(row["kind"]) is ZombieDetails:
-            told = parse_details(ZombieDetails, row["details"])
-            if told.threshold is not None and told.dying is not None:
-                crossing = _Crossing(row["time_ns"], row["kind"], told.threshold, told.dying)
-                crossings.append(crossing)
+    for row in _events(segment, _kinds_with(ZombieDetails)):
+        told = parse_details(ZombieDetails, row.details)
+        if told.threshold is not None and told.dying is not None:
+            crossings.append(_Crossing(row.time_ns, row.kind, told.threshold, told.dying))
     return max(crossings, default=None)
 
 
@@ -147,13 +150,13 @@ def read_told_loops(archive: Path, boot_id: str, since_ns: int) -> set[str]:
     told: set[str] = set()
     again: Counter[str] = Counter()
     for segment in _segments_of(archive, boot_id, since_ns):
-        for row in _rows(segment, "events", "time_ns", "kind", "subject"):
-            if row["time_ns"] < since_ns:
+        for row in _events(segment, {"unit_loop", "unit_restart"}):
+            if row.time_ns < since_ns:
                 continue
-            if row["kind"] == "unit_loop":
-                told.add(row["subject"])
-            elif row["kind"] == "unit_restart":
-                again[row["subject"]] += 1
+            if row.kind == "unit_loop":
+                told.add(row.subject)
+            else:
+                again[row.subject] += 1
     return told | {unit for unit, count in again.items() if is_often(count)}
 
 
@@ -172,12 +175,32 @@ def _segments_of(archive: Path, boot_id: str, since_ns: int = 0) -> Iterator[Seg
             continue  # a damaged one costs its own
 
 
-def _rows(segment: Segment, table: str, *columns: str) -> list[dict[str, Any]]:
+def _rows(segment: Segment, kind: type[RowType]) -> list[RowType]:
+    """Read the rows of a table, with times of the segment's own clock; none if it is damaged."""
     try:
-        rows: list[dict[str, Any]] = segment.read(table, list(columns)).to_pylist()
+        return typed_rows(kind, segment.read(kind.table().name, kind.names()))
     except ArchiveError:
         return []
-    return rows
+
+
+def _events(segment: Segment, kinds: Set[str]) -> list[EventRow]:
+    """Read the events of some kinds, as `_rows` does."""
+    try:
+        return _read_events(segment, kinds)
+    except ArchiveError:
+        return []
+
+
+def _read_events(segment: Segment, kinds: Set[str]) -> list[EventRow]:
+    if kinds.isdisjoint(segment.read("events", ["kind"]).column("kind").to_pylist()):
+        return []  # most segments: their other columns need not be read
+    rows = typed_rows(EventRow, segment.read("events", EventRow.names()))
+    return [row for row in rows if row.kind in kinds]
+
+
+def _kinds_with(declared: type[Details]) -> Set[str]:
+    """Return the kinds of events that have details of a class."""
+    return {name for name, kind in EVENT_KINDS.items() if issubclass(kind.details, declared)}
 
 
 def _event_sequences(segment: Segment) -> frozenset[int]:
@@ -187,9 +210,7 @@ def _event_sequences(segment: Segment) -> frozenset[int]:
 
 def _read_details(segment: Segment, declared: type[DeclaredDetails]) -> Iterator[DeclaredDetails]:
     """Yield the details of the events whose kind has details of a class."""
-    table = segment.read("events", ["kind", "details"])
-    columns = (table.column(name).to_pylist() for name in ("kind", "details"))
-    for kind, text in zip(*columns, strict=True):
-        known = details_of_kind(kind)
-        if text is not None and issubclass(known, declared):
-            yield parse_details(known, text)
+    for row in _read_events(segment, _kinds_with(declared)):
+        known = details_of_kind(row.kind)
+        if row.details is not None and issubclass(known, declared):
+            yield parse_details(known, row.details)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from nodescope.archive.gaps import merge_gaps
-from nodescope.ingest.event_columns import event_columns, gap_columns
+from nodescope.ingest.event_rows import event_rows
+from nodescope.records.columns import Columns, columns_by_table
 from nodescope.records.event import Event
 from nodescope.records.events import EVENT_KINDS
 from nodescope.records.recorder import Gap
@@ -70,13 +71,9 @@ class EventLog:
             self._said.add(message)
             self._report(message)
 
-    def take_new_rows(self) -> dict[str, dict[str, list[object]]]:
-        """The rows since the last call, by table."""
-        rows: dict[str, dict[str, list[object]]] = {}
-        if self._gaps:
-            rows["gaps"] = gap_columns(merge_gaps(self._gaps))
-        if self._events:
-            rows["events"] = event_columns(self._events)
+    def take_new_rows(self) -> dict[str, Columns]:
+        """Return the rows since the last call, as columns by table."""
+        rows = columns_by_table([*merge_gaps(self._gaps), *event_rows(self._events)])
         self._gaps = []
         self._events = []
         return rows

@@ -8,13 +8,14 @@ from pathlib import Path
 from nodescope.analysis.network import Network, derive_network
 from nodescope.clock import SystemClock, read_pair
 from nodescope.errors import SourceAbsent
-from nodescope.ingest.event_columns import event_columns
-from nodescope.ingest.observation import columns_of
+from nodescope.ingest.event_rows import event_rows
 from nodescope.quantities import SECOND_NS
 from nodescope.recorder.observer import Observer, Setting
 from nodescope.recorder.observers import nics, softnet
 from nodescope.recording.memory import MemoryWriter
 from nodescope.recording.window import Window
+from nodescope.records.columns import columns_by_table, columns_of
+from nodescope.records.recorder import HeartbeatRow
 from nodescope.sources.places import Places
 
 
@@ -28,7 +29,8 @@ def observe_network(places: Places, length_ns: int) -> Network:
     try:
         while True:
             now = last.monotonic_ns
-            writer.append("heartbeats", {"time_ns": [now], "wall_ns": [last.wall_ns]})
+            heartbeat = HeartbeatRow(time_ns=now, wall_ns=last.wall_ns)
+            writer.append("heartbeats", columns_of([heartbeat]))
             for observer in observers:
                 _ask(observer, now, writer)
             left = first.monotonic_ns + length_ns - now
@@ -49,6 +51,5 @@ def _ask(observer: Observer, now_ns: int, writer: MemoryWriter) -> None:
         answer = observer.observe(now_ns)
     except SourceAbsent:  # a node without network devices has cores all the same
         return
-    for table, rows in answer.rows.items():
-        writer.append(table, columns_of(rows))
-    writer.append("events", event_columns(answer.events))
+    for table, columns in columns_by_table([*answer.rows, *event_rows(answer.events)]).items():
+        writer.append(table, columns)

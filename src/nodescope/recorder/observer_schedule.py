@@ -16,15 +16,17 @@ import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from nodescope.clock import Clock
 from nodescope.errors import NodescopeError, SourceAbsent
-from nodescope.ingest.observation import Observation, columns_of
+from nodescope.ingest.observation import Observation
 from nodescope.quantities import SECOND_NS, format_duration
 from nodescope.recorder.event_log import EventLog
 from nodescope.recorder.observer import Observer
+from nodescope.records.columns import Columns, columns_by_table
 from nodescope.records.events import EVENT_KINDS
+from nodescope.records.node import SourceCostRow
+from nodescope.records.table import Row
 
 _RETRY_NS = 300 * SECOND_NS
 _ABSENT_NS = 30 * SECOND_NS
@@ -56,6 +58,18 @@ class _Account:
     slowest_ns: int = 0
     asked_ns: int = 0
     took_ns: int | None = None  # of the last answer; None: there was none, or it was absent
+
+    def cost(self, now_ns: int) -> SourceCostRow:
+        """Return what the observer has cost until now."""
+        return SourceCostRow(
+            time_ns=now_ns,
+            source=self.name,
+            cpu_ns=self.cpu_ns,
+            reads=self.reads,
+            failures=self.failures,
+            interval_ns=self.interval_ns,
+            slowest_ns=self.slowest_ns,
+        )
 
     def may_be_asked_last(self, now_ns: int) -> bool:
         """Whether it answers soon, and has something new to say."""
@@ -103,7 +117,7 @@ class Observing:
         now = clock.monotonic_ns()
         self._log = log
         self._answers: queue.SimpleQueue[_Answer] = queue.SimpleQueue()
-        self._rows: dict[str, list[Mapping[str, Any]]] = {}
+        self._rows: list[Row] = []
         self._costs_ns = now
         self._accounts = [
             _Account(name, observer, observer.interval_ns, now)
@@ -173,8 +187,7 @@ class Observing:
         if answer.said is None:
             account.due_ns = max(account.due_ns, answer.asked_ns + _ABSENT_NS)
             return
-        for table, rows in answer.said.rows.items():
-            self._rows.setdefault(table, []).extend(rows)
+        self._rows += answer.said.rows
         for event in answer.said.events:
             self._log.add(event)
         for gap in answer.said.gaps:
@@ -208,29 +221,19 @@ class Observing:
                     f"{format_duration(account.interval_ns)} from now on"
                 )
                 self._log.event(now_ns, "source_eased", account.name, message)
-            self._rows.setdefault("source_costs", []).append(
-                {
-                    "time_ns": now_ns,
-                    "source": account.name,
-                    "cpu_ns": account.cpu_ns,
-                    "reads": account.reads,
-                    "failures": account.failures,
-                    "interval_ns": account.interval_ns,
-                    "slowest_ns": account.slowest_ns,
-                }
-            )
+            self._rows.append(account.cost(now_ns))
             account.slowest_ns = 0
 
-    def take_rows(self) -> dict[str, dict[str, list[Any]]]:
-        """The rows since the last call, as columns by table."""
+    def take_rows(self) -> dict[str, Columns]:
+        """Return the rows since the last call, as columns by table."""
         self._collect()
-        rows, self._rows = self._rows, {}
-        return {table: columns_of(listed) for table, listed in rows.items()}
+        rows, self._rows = self._rows, []
+        return columns_by_table(rows)
 
     def forget(self) -> None:
         """Drop what was said: there was no room for it."""
         self._collect()
-        self._rows = {}
+        self._rows = []
 
     def close(self, now_ns: int) -> None:
         """Ask a last time, let the threads end, and note what was never seen."""

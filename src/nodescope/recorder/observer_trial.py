@@ -96,7 +96,7 @@ def _judge(entry: ObserverEntry, trial: Trial | None, privileges: Privileges) ->
         if any(refusal in why for refusal in _REFUSED):
             remedy = _allow(entry, privileges)
         return Access(entry.name, what, State.DEGRADED, why, remedy.commands, remedy.manifest)
-    rows = sum(map(len, trial.said.rows.values()))
+    rows = len(trial.said.rows)
     told = f"{rows:,} rows" if rows else "nothing to tell now"
     pace = f"asked every {format_duration(trial.interval_ns)}"
     return Access(entry.name, what, State.WORKS, f"{told}, {pace}")

@@ -10,10 +10,9 @@ from __future__ import annotations
 import select
 import signal
 import socket
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 from nodescope.archive.writer import ArchiveWriter
 from nodescope.clock import Clock, ClockPair, SystemClock, read_pair
@@ -31,6 +30,8 @@ from nodescope.recorder.options import RecorderOptions
 from nodescope.recorder.pace import ClockWatch, Pace
 from nodescope.recorder.samples.core_times import CoreTimes
 from nodescope.recorder.samples.intake import MAX_UNDECODED_BYTES, Intake
+from nodescope.records.columns import Columns, columns_of
+from nodescope.records.recorder import HeartbeatRow
 from nodescope.sources.processes.own_cost import OwnCost, read_own_cost
 
 _DRAIN_NS = 2 * SECOND_NS  # sooner when a ring is half full
@@ -280,7 +281,7 @@ class Recorder:
         except ArchiveFull as error:
             self._pause(now, error)
 
-    def _append_observed(self, now: int, table: str, columns: Mapping[str, Sequence[Any]]) -> None:
+    def _append_observed(self, now: int, table: str, columns: Columns) -> None:
         """Rows that do not fit their table cost themselves, not the recording."""
         try:
             self._writer.append(table, columns)
@@ -290,21 +291,19 @@ class Recorder:
 
     def _append_heartbeat(self, at: ClockPair | None = None, cost: OwnCost | None = None) -> None:
         pair, cost = at or read_pair(self._clock), cost or self._read_cost()
-        self._writer.append(
-            "heartbeats",
-            {
-                "time_ns": [pair.monotonic_ns],
-                "wall_ns": [pair.wall_ns],
-                "cpu_ns": [cost.cpu_ns],
-                "rss_bytes": [cost.rss_bytes],
-                "written_bytes": [self._written],
-                "samples": [self._intake.samples],
-                "lost": [self._intake.lost],
-                "late_ns": [self._core_times.take_late_ns()],
-                "frequency_hz": [self._intake.frequency_hz],
-                "unresolved": [self._intake.unresolved()],
-            },
+        heartbeat = HeartbeatRow(
+            time_ns=pair.monotonic_ns,
+            wall_ns=pair.wall_ns,
+            cpu_ns=cost.cpu_ns,
+            rss_bytes=cost.rss_bytes,
+            written_bytes=self._written,
+            samples=self._intake.samples,
+            lost=self._intake.lost,
+            late_ns=self._core_times.take_late_ns(),
+            frequency_hz=self._intake.frequency_hz,
+            unresolved=self._intake.unresolved(),
         )
+        self._writer.append("heartbeats", columns_of([heartbeat]))
 
     def _seal(self, now: int) -> None:
         self._flush(now)

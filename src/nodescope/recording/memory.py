@@ -15,7 +15,6 @@ from nodescope.archive.schema import (
     arrow_schema,
     empty_table,
     make_batch,
-    row_columns,
 )
 from nodescope.archive.sealed_tables import derive_sealed
 from nodescope.clock import Clock, read_pair
@@ -23,6 +22,7 @@ from nodescope.errors import UsageError
 from nodescope.recording.part import Parts
 from nodescope.recording.recording import Recording
 from nodescope.records import OPEN_TABLES, SEALED_TABLES
+from nodescope.records.columns import columns_by_table
 from nodescope.records.recorder import HeartbeatRow
 from nodescope.records.table import Row
 
@@ -89,12 +89,9 @@ def recording_of(rows: Iterable[Row], node: Mapping[str, object] | None = None) 
     listed = list(rows)
     times = [time for row in listed for time in [getattr(row, "time_ns", None)] if time is not None]
     beats = [HeartbeatRow(time_ns=time, wall_ns=time) for time in sorted({min(times), max(times)})]
-    by_table: dict[str, list[Row]] = {}
-    for row in [*listed, *beats]:
-        by_table.setdefault(row.table().name, []).append(row)
     opened = {name: empty_table(name) for name in OPEN_TABLES}
-    for name, some in by_table.items():
-        opened[name] = pa.Table.from_batches([make_batch(name, row_columns(some))])
+    for name, columns in columns_by_table([*listed, *beats]).items():
+        opened[name] = pa.Table.from_batches([make_batch(name, columns)])
     start = Start(name_segment(1, 0), "", 0, True, 1, 0, 0)
     tables = derive_sealed(opened, start.tick_ns)
     return Recording([_sealed_part(start, tables)], node)

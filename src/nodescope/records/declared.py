@@ -3,14 +3,16 @@
 A subclass of `Declared` reads like a frozen, keyword-only dataclass, and is one to type
 checkers. It is not made by `dataclasses`, which compiles each class anew at import: the
 fifty declarations of this package would be 40 ms of every command, a third of a flame
-graph. Annotations must be evaluated, so modules of declarations do without
-`from __future__ import annotations`.
+graph. Annotations stay text until somebody asks for `fields`: modules of declarations begin
+with `from __future__ import annotations`.
 """
+
+from __future__ import annotations
 
 import inspect
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, NamedTuple, Self, dataclass_transform
 
 _MISSING: Any = object()
@@ -67,7 +69,7 @@ class Declared(metaclass=_Declaring):
         """Return the declared fields with their types and notes."""
         annotations: dict[str, object] = {}
         for each in reversed(cls.__mro__):
-            annotations |= inspect.get_annotations(each)
+            annotations |= inspect.get_annotations(each, eval_str=True)
         return [_field(name, annotations[name]) for name in cls._defaults]
 
     def as_dict(self) -> dict[str, object]:
@@ -98,6 +100,25 @@ class Declared(metaclass=_Declaring):
 
     def _values(self) -> tuple[Any, ...]:
         return tuple([getattr(self, name) for name in self._defaults])
+
+
+def compile_init(kind: type[Declared]) -> Callable[..., None]:
+    """Compile an `__init__` for a class of many records: three times as fast as the general one.
+
+    It takes a fifth of a millisecond: worth it from the second hundred of records on.
+    """
+    # Names are those of declared fields, so identifiers; slots are set past `__setattr__`.
+    scope: dict[str, object] = {}
+    parameters, body = [], []
+    for name, default in kind._defaults.items():
+        scope[f"_set_{name}"] = getattr(kind, name).__set__
+        scope[f"_default_{name}"] = default
+        parameters.append(name if default is _MISSING else f"{name}=_default_{name}")
+        body.append(f"    _set_{name}(self, {name})")
+    lines = [f"def __init__(self, *, {', '.join(parameters)}):", *body]
+    exec("\n".join(lines), scope)  # noqa: S102 (made of declared names only)
+    compiled: Any = scope["__init__"]
+    return compiled  # type: ignore[no-any-return]
 
 
 def _restore(kind: type[Declared], values: Mapping[str, object]) -> Declared:

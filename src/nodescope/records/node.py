@@ -5,6 +5,8 @@ written when they changed, and whole at the start of each segment, so that a
 segment can be understood without those before it.
 """
 
+from __future__ import annotations
+
 from typing import Annotated
 
 from nodescope.records.table import Row, Table, Time, count, counter, gauge, key, label
@@ -15,7 +17,7 @@ class MemoryCgroupsRow(
     table="memory_cgroups",
     help="How many memory cgroups the kernel tracks, and what it costs to walk them.",
     sorted_by=("time_ns",),
-    observer="memory_cgroups",
+    observers=("memory_cgroups",),
 ):
     """Row of `memory_cgroups`."""
 
@@ -38,7 +40,7 @@ class DyingParentRow(
     help="What removed memory cgroups still hold, by their parent and by kind of memory.",
     sorted_by=("time_ns", "path"),
     subject=("path", "kind"),
-    observer="memory_cgroups",
+    observers=("memory_cgroups",),
 ):
     """Row of `dying_parents`."""
 
@@ -67,7 +69,7 @@ class CgroupChurnRow(
     help="Cgroups made and removed since the row before, by parent, pattern of name and maker.",
     sorted_by=("time_ns", "parent"),
     subject=("parent", "pattern", "maker", "maker_pid"),
-    observer="cgroup_churn",
+    observers=("cgroup_churn",),
 ):
     """Row of `cgroup_churn`."""
 
@@ -97,7 +99,7 @@ class SoftnetRow(
     help="Packet work of each core: `/proc/net/softnet_stat` and `/proc/softirqs`.",
     sorted_by=("cpu", "time_ns"),
     subject=("cpu",),
-    observer="softnet",
+    observers=("softnet",),
 ):
     """Row of `softnet`."""
 
@@ -124,7 +126,7 @@ class InterruptRow(
     help="Interrupts of network devices by core; a row where the count moved.",
     sorted_by=("irq", "cpu", "time_ns"),
     subject=("irq", "cpu"),
-    observer="softnet",
+    observers=("softnet",),
 ):
     """Row of `interrupts`."""
 
@@ -140,7 +142,7 @@ class NicRow(
     help="Network devices.",
     sorted_by=("nic", "time_ns"),
     subject=("nic",),
-    observer="nics",
+    observers=("nics",),
 ):
     """Row of `nics`."""
 
@@ -167,7 +169,7 @@ class NicQueueRow(
     help="Which interrupt and which cores serve which queue.",
     sorted_by=("nic", "queue", "time_ns"),
     subject=("nic", "queue", "direction", "irq"),
-    observer="nics",
+    observers=("nics",),
 ):
     """Row of `nic_queues`."""
 
@@ -188,7 +190,7 @@ class NicStatisticRow(
     help="What the driver counts (`ethtool -S`); a row where a value changed.",
     sorted_by=("nic", "name", "time_ns"),
     subject=("nic", "name"),
-    observer="nics",
+    observers=("nics",),
 ):
     """Row of `nic_statistics`."""
 
@@ -204,7 +206,7 @@ class PressureRow(
     help="Time lost for want of a resource: `/proc/pressure`, and per cgroup where there is one.",
     sorted_by=("cgroup", "resource", "time_ns"),
     subject=("cgroup", "resource"),
-    observer="pressure",
+    observers=("pressure", "cgroups"),
 ):
     """Row of `pressure`."""
 
@@ -221,7 +223,7 @@ class MemoryRow(
     help="Memory and reclaim of the node: `/proc/meminfo` in bytes, `/proc/vmstat` raw.",
     sorted_by=("name", "time_ns"),
     subject=("name",),
-    observer="memory",
+    observers=("memory",),
 ):
     """Row of `memory`."""
 
@@ -236,7 +238,7 @@ class CgroupRow(
     help="What each live cgroup uses.",
     sorted_by=("cgroup", "time_ns"),
     subject=("cgroup",),
-    observer="cgroups",
+    observers=("cgroups",),
 ):
     """Row of `cgroups`."""
 
@@ -267,7 +269,7 @@ class CgroupNameRow(
     help="Whose cgroup it is.",
     sorted_by=("cgroup", "time_ns"),
     subject=("cgroup",),
-    observer="cgroup_names",
+    observers=("cgroup_names",),
 ):
     """Row of `cgroup_names`."""
 
@@ -291,7 +293,7 @@ class UnitRow(
     help="systemd units: a row whenever one changed.",
     sorted_by=("unit", "time_ns"),
     subject=("unit",),
-    observer="units",
+    observers=("units",),
 ):
     """Row of `units`."""
 
@@ -335,7 +337,7 @@ class ContainerRow(
     help="Containers of docker, containerd, podman and pods: a row whenever one changed.",
     sorted_by=("runtime", "name", "time_ns"),
     subject=("runtime", "id"),
-    observer="containers",
+    observers=("containers",),
 ):
     """Row of `containers`."""
 
@@ -388,7 +390,7 @@ class KernelLogRow(
     help="The kernel's log, line by line, as `/dev/kmsg` gives it.",
     sorted_by=("time_ns", "sequence"),
     subject=("sequence",),
-    observer="kernel_log",
+    observers=("kernel_log",),
 ):
     """Row of `kernel_log`."""
 

@@ -1,5 +1,7 @@
 """What every recording has beside samples: core times, heartbeats, gaps, events."""
 
+from __future__ import annotations
+
 from typing import Annotated
 
 from nodescope.records.table import Row, count, counter, gauge, key, label, time
@@ -26,6 +28,9 @@ class CoreRow(
     steal: Annotated[int, counter("taken by the hypervisor", "ticks")]
     guest: Annotated[int, counter("running a guest (also in user)", "ticks")]
     guest_nice: Annotated[int, counter("running a niced guest (also in nice)", "ticks")]
+
+
+CORE_STATES = CoreRow.names()[2:]  # in the order of `/proc/stat`
 
 
 class HeartbeatRow(

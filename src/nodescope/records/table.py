@@ -6,13 +6,16 @@ fields are annotated with their column (`Annotated[int, counter("…")]`): the s
 the archive's schema, the typed row that readers get and the typed row that observers write.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
-from typing import Annotated, Any, ClassVar, NamedTuple, TypeVar
+from operator import attrgetter
+from typing import Annotated, Any, ClassVar, NamedTuple, Self, TypeVar
 
-from nodescope.records.declared import Declared, Field
+from nodescope.records.declared import Declared, Field, compile_init
 
 
 class ColumnKind(StrEnum):
@@ -44,7 +47,8 @@ class Table:
     """One table; its rows are sorted by `order` in a sealed segment.
 
     `subject` are the columns that say what a row is about: the last row of a subject
-    is its state. `observer` is the observer of the node that fills the table.
+    is its state. `observers` are the observers of the node that fill the table, the main
+    one first: what is missing of it was not observed.
     """
 
     def __init__(
@@ -54,14 +58,19 @@ class Table:
         columns: tuple[Column, ...] | Callable[[], tuple[Column, ...]],
         order: tuple[str, ...] = (),
         subject: tuple[str, ...] = (),
-        observer: str | None = None,
+        observers: tuple[str, ...] = (),
     ) -> None:
         self.name = name
         self.help = help
         self._columns = columns
         self.order = order
         self.subject = subject
-        self.observer = observer
+        self.observers = observers
+
+    @property
+    def observer(self) -> str | None:
+        """The main observer; None if the table is not filled by observers."""
+        return self.observers[0] if self.observers else None
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
@@ -128,6 +137,7 @@ class Row(Declared):
     """A typed row; a subclass names its table and what the table is."""
 
     _table: ClassVar[Table]
+    _all_but_time: ClassVar[Callable[[Row], tuple[object, ...]]]
 
     def __init_subclass__(
         cls,
@@ -136,14 +146,26 @@ class Row(Declared):
         help: str,  # noqa: A002
         sorted_by: tuple[str, ...] = (),
         subject: tuple[str, ...] = (),
-        observer: str | None = None,
+        observers: tuple[str, ...] = (),
     ) -> None:
-        cls._table = Table(table, help, lambda: _columns(cls), sorted_by, subject, observer)
+        cls._table = Table(table, help, lambda: _columns(cls), sorted_by, subject, observers)
+
+    def __init__(self, **values: Any) -> None:
+        """Make the first row of a class, and what makes and compares the others fast."""
+        kind = type(self)
+        kind._all_but_time = attrgetter(*(name for name in kind.names() if name != "time_ns"))
+        kind.__init__ = compile_init(kind)  # type: ignore[method-assign]
+        kind.__init__(self, **values)
 
     @classmethod
     def table(cls) -> Table:
         """Return the table whose rows these are."""
         return cls._table
+
+    def is_repeat_of(self, before: Self | None) -> bool:
+        """Decide whether a row repeats an earlier one in everything but its time."""
+        values = type(self)._all_but_time
+        return before is not None and values(self) == values(before)
 
 
 RowType = TypeVar("RowType", bound=Row)

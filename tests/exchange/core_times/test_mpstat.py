@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from tests.exchange.text_archive import import_file, in_blocks, read_rows
 
 from nodescope.exchange.core_times.mpstat import looks_like_mpstat, parse_mpstat
-from nodescope.ingest.parsed import STATES, Notes, Reading
+from nodescope.ingest.parsed import Notes, Reading
+from nodescope.records.recorder import CORE_STATES
 
 ZEROS = {
     "usr": 0.0, "nice": 0.0, "sys": 0.0, "iowait": 0.0, "irq": 0.0,
@@ -42,7 +43,7 @@ def local_ns(*moment: int) -> int:
 
 
 def ticks(reading: Reading) -> dict[str, int]:
-    found = dict(zip(STATES, reading.ticks, strict=True))
+    found = dict(zip(CORE_STATES, reading.ticks, strict=True))
     return {state: count for state, count in found.items() if count}
 
 
@@ -154,7 +155,7 @@ def test_real_mpstat(tmp_path: Path) -> None:
     assert len(rows) == 4 * len(cpus)
     for cpu in cpus:
         mine = sorted((row for row in rows if row["cpu"] == cpu), key=lambda row: row["time_ns"])
-        spent = sum(mine[-1][state] for state in STATES if not state.startswith("guest"))
+        spent = sum(mine[-1][state] for state in CORE_STATES if not state.startswith("guest"))
         elapsed = (mine[-1]["time_ns"] - mine[0]["time_ns"]) / 1e9 * 100
         assert spent == pytest.approx(elapsed, rel=0.02)
         assert before - 2e9 < mine[0]["time_ns"]

@@ -9,7 +9,8 @@ from tests.exchange.core_times.test_mpstat import local_ns, ticks
 from tests.exchange.text_archive import import_file, read_rows
 
 from nodescope.exchange.core_times.sar import looks_like_sar, parse_sar
-from nodescope.ingest.parsed import STATES, Notes, Reading
+from nodescope.ingest.parsed import Notes, Reading
+from nodescope.records.recorder import CORE_STATES
 
 SAR = """\
 Linux 6.1.0-18-amd64 (node-7) \t11/16/26 \t_x86_64_\t(2 CPU)
@@ -120,6 +121,6 @@ def test_real_sar_and_mpstat(command: list[str], time_format: str, tmp_path: Pat
     assert len(rows) == 3 * len(cpus)
     for cpu in cpus:
         mine = sorted((row for row in rows if row["cpu"] == cpu), key=lambda row: row["time_ns"])
-        spent = sum(mine[-1][state] for state in STATES if not state.startswith("guest"))
+        spent = sum(mine[-1][state] for state in CORE_STATES if not state.startswith("guest"))
         elapsed = (mine[-1]["time_ns"] - mine[0]["time_ns"]) / 1e9 * 100
         assert spent == pytest.approx(elapsed, rel=0.02)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from nodescope.archive.writer import ArchiveWriter
-from nodescope.ingest.event_columns import event_columns
-from nodescope.ingest.observation import Observation, columns_of
+from nodescope.ingest.event_rows import event_rows
+from nodescope.ingest.observation import Observation
+from nodescope.records.columns import columns_by_table
+from nodescope.records.recorder import HeartbeatRow
 
 BOOT = "0f9d3c1e-72a4-4f0b-9c55-7d1f0a2b3c4d"
 
@@ -35,14 +37,7 @@ def keep(archive: Path, said: Observation, now_ns: int, boot_id: str = BOOT) -> 
     """What an observer said becomes a segment of its own."""
     node = {"name": "made", "boot_id": boot_id}
     with ArchiveWriter.open(archive, node=node, clock=At(now_ns), tick_ns=1000) as writer:
-        writer.append(
-            "heartbeats",
-            columns_of([{
-                "time_ns": now_ns, "wall_ns": At(now_ns).wall_ns(), "cpu_ns": 0, "rss_bytes": 0,
-                "written_bytes": 0, "samples": 0, "lost": 0, "late_ns": 0, "frequency_hz": 0,
-            }]),
-        )  # fmt: skip
-        for table, rows in said.rows.items():
-            writer.append(table, columns_of(rows))
-        if said.events:
-            writer.append("events", event_columns(said.events))
+        heartbeat = HeartbeatRow(time_ns=now_ns, wall_ns=At(now_ns).wall_ns())
+        rows = [heartbeat, *said.rows, *event_rows(said.events)]
+        for table, columns in columns_by_table(rows).items():
+            writer.append(table, columns)

@@ -3,9 +3,9 @@ from __future__ import annotations
 import os
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import pytest
 from tests.waiting import wait_for
@@ -13,7 +13,7 @@ from tests.waiting import wait_for
 from nodescope.errors import SourceAbsent, SourceDenied
 from nodescope.quantities import SECOND_NS
 from nodescope.recorder.observers.cgroup_churn import ChurnObserver
-from nodescope.records import TABLES
+from nodescope.records.node import CgroupChurnRow
 from nodescope.sources.cgroups.churn import ChurnEvent, Kind, Watch
 from nodescope.sources.cgroups.hierarchies import read_hierarchies
 from nodescope.sources.places import Places
@@ -59,13 +59,11 @@ def test_rows_come_every_ten_seconds_and_only_of_what_happened() -> None:
     watch.say("released", "/docker/1", 1)
     assert observer.observe(SECOND_NS).empty
     assert watch.pending == []  # taken out of the ring at once
-    (row,) = observer.observe(10 * SECOND_NS).rows["cgroup_churn"]
-    assert row == {
-        "time_ns": 10 * SECOND_NS, "parent": "/docker", "pattern": "*", "maker": "runc",
-        "maker_pid": 5, "workload": None, "made": 1, "removed": 1, "released": 1,
-        "attached": 0, "unreleased": 0, "way": "tracepoints",
-    }  # fmt: skip
-    assert {column.name for column in TABLES["cgroup_churn"].columns} == set(row)
+    (row,) = observer.observe(10 * SECOND_NS).rows_of(CgroupChurnRow)
+    assert row == CgroupChurnRow(
+        time_ns=10 * SECOND_NS, parent="/docker", pattern="*", maker="runc", maker_pid=5,
+        workload=None, made=1, removed=1, released=1, attached=0, unreleased=0, way="tracepoints",
+    )  # fmt: skip
     assert observer.observe(20 * SECOND_NS).empty
     observer.close()
     assert watch.closed
@@ -80,8 +78,8 @@ def test_each_segment_says_again_what_is_unreleased() -> None:
     observer.observe(100 * SECOND_NS)
     assert observer.observe(110 * SECOND_NS).empty
     observer.begin_segment()
-    (row,) = observer.observe(120 * SECOND_NS).rows["cgroup_churn"]
-    assert (row["made"], row["unreleased"]) == (0, 1)
+    (row,) = observer.observe(120 * SECOND_NS).rows_of(CgroupChurnRow)
+    assert (row.made, row.unreleased) == (0, 1)
 
 
 def test_what_the_ring_lost_is_a_gap() -> None:
@@ -104,9 +102,9 @@ def test_without_tracepoints_directories_are_compared_every_half_minute(tmp_path
     assert "not permitted" in event.message
     (tmp_path / "sys/fs/cgroup/new").mkdir()
     assert observer.observe(10 * SECOND_NS).empty
-    (row,) = observer.observe(30 * SECOND_NS).rows["cgroup_churn"]
-    assert (row["pattern"], row["made"], row["maker"], row["way"]) == ("new", 1, None, "scan")
-    assert row["unreleased"] is None
+    (row,) = observer.observe(30 * SECOND_NS).rows_of(CgroupChurnRow)
+    assert (row.pattern, row.made, row.maker, row.way) == ("new", 1, None, "scan")
+    assert row.unreleased is None
 
 
 def test_without_cgroups_there_is_nothing_to_observe(tmp_path: Path) -> None:
@@ -132,7 +130,7 @@ def parent() -> Iterator[Path]:
 def test_the_live_kernel_tells_the_maker_and_the_pattern(parent: Path) -> None:
     observer = ChurnObserver(Places())
     observer.observe(time.monotonic_ns())
-    rows: list[Mapping[str, Any]] = []
+    rows: list[CgroupChurnRow] = []
     later, number = 0, 0
 
     def told() -> bool:
@@ -145,13 +143,14 @@ def test_the_live_kernel_tells_the_maker_and_the_pattern(parent: Path) -> None:
         said = observer.observe(time.monotonic_ns() + later)
         rows.extend(
             row
-            for row in said.rows.get("cgroup_churn", [])
-            if (row["parent"], row["maker"]) == (f"/{parent.name}", "mkdir")
+            for row in said.rows_of(CgroupChurnRow)
+            if (row.parent, row.maker) == (f"/{parent.name}", "mkdir")
         )
-        return all(sum(row[name] for row in rows) >= 3 for name in ("made", "removed", "released"))
+        totals = zip(*((row.made, row.removed, row.released) for row in rows), strict=True)
+        return bool(rows) and all(sum(total) >= 3 for total in totals)
 
     try:
         wait_for(told, "three are made, removed and released")
     finally:
         observer.close()
-    assert {(row["pattern"], row["way"]) for row in rows} == {("job*", "tracepoints")}
+    assert {(row.pattern, row.way) for row in rows} == {("job*", "tracepoints")}

@@ -1,13 +1,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from nodescope.errors import SourceAbsent
 from nodescope.recorder.observers.cgroup_names import NamesObserver
-from nodescope.records import TABLES
+from nodescope.records.node import CgroupNameRow
 from nodescope.sources.places import Places
 
 ID = "3f2a" * 16
@@ -35,12 +34,8 @@ def node(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def _rows(observer: NamesObserver) -> dict[str, dict[str, Any]]:
-    rows = observer.observe(7).rows.get("cgroup_names", [])
-    assert all(
-        set(row) <= {column.name for column in TABLES["cgroup_names"].columns} for row in rows
-    )
-    return {row["cgroup"]: dict(row) for row in rows}
+def _rows(observer: NamesObserver) -> dict[str, CgroupNameRow]:
+    return {row.cgroup: row for row in observer.observe(7).rows_of(CgroupNameRow)}
 
 
 def test_everything_is_named_once(node: Path) -> None:
@@ -55,10 +50,10 @@ def test_everything_is_named_once(node: Path) -> None:
         "/system.slice/ssh.service",
     ]
     pod = rows[f"/kubepods/burstable/pod{UID}/{ID}"]
-    assert (pod["kind"], pod["namespace"], pod["pod"], pod["container_id"]) == (
+    assert (pod.kind, pod.namespace, pod.pod, pod.container_id) == (
         "container", "default", "web-0", ID,
     )  # fmt: skip
-    assert rows["/system.slice/ssh.service"]["unit"] == "ssh.service"
+    assert rows["/system.slice/ssh.service"].unit == "ssh.service"
     assert _rows(observer) == {}
     observer.begin_segment()
     assert len(_rows(observer)) == 5
@@ -76,7 +71,7 @@ def test_what_is_new_or_gets_a_name_is_said(node: Path) -> None:
         f"/kubepods/burstable/pod{UID}/{ID}",
         "/system.slice/new.service",
     ]
-    assert rows[f"/kubepods/burstable/pod{UID}/{ID}"]["container"] == "app"
+    assert rows[f"/kubepods/burstable/pod{UID}/{ID}"].container == "app"
 
 
 def test_without_cgroups_there_is_nothing_to_name(tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ import sys
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.nodes.recorded import GUEST, KUBELET_V1, put_node
@@ -17,7 +16,7 @@ from tests.waiting import wait_for
 from nodescope.errors import SourceAbsent
 from nodescope.recorder.observers import cgroups
 from nodescope.recorder.observers.cgroups import CgroupsObserver
-from nodescope.records import TABLES
+from nodescope.records.node import CgroupRow, PressureRow
 from nodescope.sources.cgroups.hierarchies import read_hierarchies
 from nodescope.sources.places import Places
 
@@ -69,16 +68,15 @@ class Rounds:
     def __init__(self, root: Path) -> None:
         self.observer = CgroupsObserver(Places(root))
         self.time_ns = 0
-        self.pressure: list[Any] = []
+        self.pressure: list[PressureRow] = []
 
-    def next(self) -> dict[str, Any]:
+    def next(self) -> dict[str, CgroupRow]:
         self.time_ns += 10_000_000_000
         said = self.observer.observe(self.time_ns)
-        self.pressure = said.rows.get("pressure", [])
-        rows = said.rows.get("cgroups", [])
-        names = {column.name for column in TABLES["cgroups"].columns}
-        assert all(set(row) <= names and row["time_ns"] == self.time_ns for row in rows)
-        return {row["cgroup"]: row for row in rows}
+        self.pressure = said.rows_of(PressureRow)
+        rows = said.rows_of(CgroupRow)
+        assert all(row.time_ns == self.time_ns for row in rows)
+        return {row.cgroup: row for row in rows}
 
 
 def _use_cpu(root: Path, path: str, usage_ns: int) -> None:
@@ -101,14 +99,15 @@ def test_all_are_told_once_then_those_that_ran(root: Path, a: str, b: str) -> No
     rounds = Rounds(root)
     first = rounds.next()
     assert {"/", "/kubepods", a, b} <= set(first)
-    assert first[a]["memory_bytes"] == int(_memory(root, a).read_text())
+    assert first[a].memory_bytes == int(_memory(root, a).read_text())
     assert rounds.next() == {}
     _use_cpu(root, a, 5_000_000)
     _memory(root, a).write_text("4096\n")
     _memory(root, b).write_text("4096\n")  # it did not run: noticed when it is its turn
     second = rounds.next()
-    assert second[a]["usage_us"] == pytest.approx(first[a]["usage_us"] + 5_000, abs=1)
-    assert second[a]["memory_bytes"] == 4096
+    used_us = (second[a].usage_us or 0) - (first[a].usage_us or 0)
+    assert used_us == pytest.approx(5_000, abs=1)
+    assert second[a].memory_bytes == 4096
     assert b not in second
 
 
@@ -117,7 +116,7 @@ def test_what_did_not_run_has_its_turn(root: Path, b: str) -> None:
     rounds.next()
     _memory(root, b).write_text("4096\n")
     told = [rounds.next() for _ in range(cgroups._TURNS)]
-    assert [each[b]["memory_bytes"] for each in told if b in each] == [4096]
+    assert [each[b].memory_bytes for each in told if b in each] == [4096]
 
 
 def test_each_segment_is_told_whole(root: Path) -> None:
@@ -160,8 +159,8 @@ def test_a_tree_that_went_is_forgotten(root: Path) -> None:
 
 def test_one_of_the_memory_hierarchy_only_is_told_too(root: Path) -> None:
     row = Rounds(root).next()["/sessions"]
-    assert row["memory_bytes"] == int(_memory(root, "/sessions").read_text())
-    assert "usage_us" not in row
+    assert row.memory_bytes == int(_memory(root, "/sessions").read_text())
+    assert row.usage_us is None
 
 
 def test_when_too_many_ran_the_rest_is_read_in_the_next_round(
@@ -181,14 +180,13 @@ def test_v2_tells_pressure_too(tmp_path: Path) -> None:
     node = put_node(GUEST, tmp_path)
     path = "/system.slice/limited.service"
     rounds = Rounds(node.root)
-    assert bool(rounds.next()[path]["throttled"]) == node.truth["usage"][path]["throttled"]
-    mine = [row for row in rounds.pressure if row["cgroup"] == path]
-    assert {row["resource"]: (row["some_us"], row["full_us"]) for row in mine} == {
+    assert bool(rounds.next()[path].throttled) == node.truth["usage"][path]["throttled"]
+    mine = [row for row in rounds.pressure if row.cgroup == path]
+    assert {row.resource: (row.some_us, row.full_us) for row in mine} == {
         resource: tuple(map(int, re.findall(r"total=(\d+)", file.read_text())))
         for resource in ("cpu", "memory", "io")
         for file in [tmp_path / MOUNTS / path.lstrip("/") / f"{resource}.pressure"]
     }
-    assert {column.name for column in TABLES["pressure"].columns} == set(mine[0])
     rounds.next()
     assert rounds.pressure == []
 
@@ -248,12 +246,12 @@ def _gone(folder: Path) -> bool:
 def test_what_runs_now_is_seen_to_use_cpu_memory_and_tasks(busy: str) -> None:
     rounds = Rounds(Path("/"))
 
-    def told() -> Any:
+    def told() -> CgroupRow | None:
         return rounds.next().get(busy)
 
     first = wait_for(told, f"{busy} is told")
-    assert first["usage_us"] > 0
+    assert (first.usage_us or 0) > 0
     later = wait_for(told, f"{busy} is told again")
-    assert later["usage_us"] > first["usage_us"]
-    assert later["tasks"] == 1
-    assert later["memory_bytes"] >= 8 << 20
+    assert (later.usage_us or 0) > (first.usage_us or 0)
+    assert later.tasks == 1
+    assert (later.memory_bytes or 0) >= 8 << 20

@@ -9,13 +9,13 @@ import pytest
 from nodescope.errors import SourceAbsent, SourceError
 from nodescope.quantities import SECOND_NS
 from nodescope.recorder.observers.containers import Containers
-from nodescope.records import TABLES
 from nodescope.records.event_details import (
     ContainerExitDetails,
     ContainerLoopDetails,
     ContainerStartDetails,
 )
 from nodescope.records.events import EVENT_KINDS
+from nodescope.records.node import ContainerRow
 from nodescope.sources.containers.container import Container, ContainerHappening, HappeningKind
 from nodescope.sources.containers.runtimes import Polled
 
@@ -68,14 +68,13 @@ NOW = Clock.now_ns
 def test_rows_when_something_changed_and_whole_in_a_new_segment() -> None:
     said = Said(WEB)
     observer = make(said)
-    (row,) = observer.observe(NOW).rows["containers"]
-    assert (row["time_ns"], row["name"], row["cgroup_parent"]) == (NOW, "web", "/docker")
-    assert set(row) <= {column.name for column in TABLES["containers"].columns}
+    (row,) = observer.observe(NOW).rows_of(ContainerRow)
+    assert (row.time_ns, row.name, row.cgroup_parent) == (NOW, "web", "/docker")
     assert observer.observe(NOW + 1).empty
     said.containers["docker", "a1"] = replace(WEB, state="paused")
-    assert len(observer.observe(NOW + 2).rows["containers"]) == 1
+    assert len(observer.observe(NOW + 2).rows_of(ContainerRow)) == 1
     observer.begin_segment()
-    assert len(observer.observe(NOW + 3).rows["containers"]) == 1
+    assert len(observer.observe(NOW + 3).rows_of(ContainerRow)) == 1
 
 
 def test_starts_and_ends_at_their_own_times() -> None:
@@ -98,9 +97,9 @@ def test_starts_and_ends_at_their_own_times() -> None:
     assert end.get(ContainerExitDetails).exit_status == 5
     assert end.get(ContainerExitDetails).ran_s == 10.0
     assert end.get(ContainerExitDetails).cgroup_parent == "/docker"
-    (row,) = observation.rows["containers"]  # it came and went between two looks
-    assert (row["state"], row["exit_status"]) == ("removed", 5)
-    assert "pid" not in row
+    (row,) = observation.rows_of(ContainerRow)  # it came and went between two looks
+    assert (row.state, row.exit_status) == ("removed", 5)
+    assert row.pid is None
 
 
 def test_a_restart_and_a_replacement_are_told_apart() -> None:
@@ -137,8 +136,8 @@ def test_what_vanished_unseen_is_removed() -> None:
     observer = make(said)
     observer.observe(NOW)
     said.containers.clear()
-    (row,) = observer.observe(NOW).rows["containers"]
-    assert row["state"] == "removed"
+    (row,) = observer.observe(NOW).rows_of(ContainerRow)
+    assert row.state == "removed"
     assert observer.observe(NOW).empty
 
 
@@ -156,7 +155,7 @@ def test_a_runtime_that_does_not_answer_is_a_gap_until_it_does() -> None:
     said.polled.failed["containerd"] = SourceError("/run/x.sock", "no answer within 2 s")
     first = observer.observe(NOW)
     assert [event.kind for event in first.events] == ["source_degraded"]
-    assert len(first.rows["containers"]) == 1
+    assert len(first.rows_of(ContainerRow)) == 1
     assert observer.observe(NOW + 5).empty
     said.polled = Polled()
     (gap,) = observer.observe(NOW + 9).gaps

@@ -34,6 +34,7 @@ from nodescope.records.event_details import (
     ContainerLoopDetails,
     ContainerStartDetails,
 )
+from nodescope.records.node import ContainerRow
 from nodescope.sources.containers.runtimes import Runtimes
 
 pytestmark = [
@@ -67,12 +68,12 @@ class Watched:
         self._observer = observer
         self._host = host
         self.events: list[Event] = []
-        self.rows: list[dict[str, object]] = []
+        self.rows: list[ContainerRow] = []
 
     def ask(self) -> Observation:
         observation = self._observer.observe(time.monotonic_ns())
         self.events += observation.events
-        self.rows += [dict(row) for row in observation.rows.get("containers", [])]
+        self.rows += observation.rows_of(ContainerRow)
         return observation
 
     def of(self, kind: str, subject: str) -> list[Event]:
@@ -89,7 +90,7 @@ class Watched:
     def wait_for_row(self, identifier: str) -> None:
         def there() -> bool:
             self.ask()
-            return any(row["id"] == identifier for row in self.rows)
+            return any(row.id == identifier for row in self.rows)
 
         self._host.wait_for(there, f"a row of {identifier}", PATIENCE_S)
 
@@ -141,8 +142,8 @@ def test_new_ids_under_one_name(host: ContainerHost, watched: Watched) -> None:
     assert [each.get(ContainerStartDetails).replaces for each in starts] == [None, *ids[:-1]]
     times = [each.time_ns for each in watched.events if each.subject == name]
     assert times == sorted(times)
-    gone = [row for row in watched.rows if row["name"] == name and row["state"] == "removed"]
-    assert {row["id"] for row in gone if row.get("exit_status") == 7} == set(ids)
+    gone = [row for row in watched.rows if row.name == name and row.state == "removed"]
+    assert {row.id for row in gone if row.exit_status == 7} == set(ids)
     assert not [each for each in watched.events if each.subject.startswith("steady")][1:]
 
 
@@ -157,7 +158,7 @@ def test_one_that_docker_restarts(host: ContainerHost, watched: Watched) -> None
     assert loop.get(ContainerLoopDetails).exit_statuses == (3,)
     assert (loop.get(ContainerLoopDetails).per_minute or 0) > 0
     assert (loop.get(ContainerLoopDetails).cgroup_parent or "").endswith("/batch")
-    counts = [row["restarts"] for row in watched.rows if row["id"] == identifier]
+    counts = [row.restarts for row in watched.rows if row.id == identifier]
     assert counts == sorted(counts, key=lambda count: int(str(count)))
 
 
@@ -195,8 +196,8 @@ def test_pods_of_containerd(host: ContainerHost, tmp_path: Path) -> None:
         last = watched.wait_for("container_exit", subject, 4)[-1]
         end = last.get(ContainerExitDetails)
         assert (end.id, end.exit_status) == (lives, 137)
-        row = next(row for row in watched.rows if row["id"] == lives)
-        assert (row["namespace"], row["pod"], row["name"]) == ("shop", "web-0", "app")
+        row = next(row for row in watched.rows if row.id == lives)
+        assert (row.namespace, row.pod, row.name) == ("shop", "web-0", "app")
     finally:
         observer.close()
 

@@ -19,9 +19,10 @@ from tests.sources.jobs.test_ray import event
 from nodescope.archive.writer import ArchiveWriter
 from nodescope.clock import SystemClock
 from nodescope.errors import SourceAbsent, SourceError
-from nodescope.ingest.event_columns import event_columns
+from nodescope.ingest.event_rows import event_rows
 from nodescope.recorder.observer import Setting
 from nodescope.recorder.observers import jobs
+from nodescope.records.columns import columns_of
 from nodescope.records.event import Event
 from nodescope.records.event_details import JobDetails
 from nodescope.sources.places import Places
@@ -101,7 +102,7 @@ def test_a_restart_does_not_tell_again(dashboard: Dashboard, tmp_path: Path) -> 
         tmp_path / "archive", node={"boot_id": "b"}, clock=clock, tick_ns=1000
     ) as writer:
         told = replace(told, time_ns=clock.monotonic_ns())
-        writer.append("events", event_columns([told]))
+        writer.append("events", columns_of(event_rows([told])))
     dashboard.fail("raysubmit_B")
     assert [each.subject for each in _told(_observer(dashboard, tmp_path))] == ["raysubmit_B"]
 

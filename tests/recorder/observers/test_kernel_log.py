@@ -9,7 +9,6 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.kernel_log import ring_bytes, write_line
@@ -21,15 +20,18 @@ from nodescope.archive.retention import read_frozen
 from nodescope.archive.writer import ArchiveWriter
 from nodescope.clock import SystemClock
 from nodescope.errors import ArchiveError
-from nodescope.ingest.event_columns import event_columns
-from nodescope.ingest.observation import Observation, columns_of
+from nodescope.ingest.event_rows import event_rows
+from nodescope.ingest.observation import Observation
 from nodescope.quantities import MILLISECOND_NS
 from nodescope.recorder.already_recorded import read_told
 from nodescope.recorder.observer import Setting
 from nodescope.recorder.observers import kernel_log
 from nodescope.recorder.observers.kernel_log import MOST_LINES, KernelLogObserver
+from nodescope.records.columns import columns_by_table
 from nodescope.records.event import Event
 from nodescope.records.event_details import KernelLineDetails
+from nodescope.records.node import KernelLogRow
+from nodescope.records.recorder import HeartbeatRow
 from nodescope.sources.node.identity import read_node
 from nodescope.sources.places import Places
 
@@ -49,14 +51,14 @@ class Collected:
 
     def __init__(self, observer: KernelLogObserver) -> None:
         self.observer = observer
-        self.rows: list[Any] = []
+        self.rows: list[KernelLogRow] = []
         self.events: list[Event] = []
         self.lost = 0
         self.largest = 0
 
     def ask(self) -> Observation:
         said = self.observer.observe(0)
-        rows = said.rows.get("kernel_log", [])
+        rows = said.rows_of(KernelLogRow)
         self.largest = max(self.largest, len(rows))
         self.rows += rows
         self.events += said.events
@@ -65,7 +67,7 @@ class Collected:
 
     def has(self, text: str) -> bool:
         self.ask()
-        return any(row["text"] == text for row in self.rows)
+        return any(row.text == text for row in self.rows)
 
 
 @pytest.fixture
@@ -122,10 +124,10 @@ def test_a_flood_is_read_in_portions_and_what_was_overwritten_is_counted(
     wait_for(lambda: collected.has(last), last)
     assert collected.largest <= MOST_LINES
     assert collected.lost > 0
-    sequences = [row["sequence"] for row in collected.rows]
+    sequences = [row.sequence for row in collected.rows]
     assert len(sequences) == len(set(sequences))
-    at = next(row["sequence"] for row in collected.rows if row["text"] == first)
-    until = next(row["sequence"] for row in collected.rows if row["text"] == last)
+    at = next(row.sequence for row in collected.rows if row.text == first)
+    until = next(row.sequence for row in collected.rows if row.text == last)
     seen = sum(at <= sequence <= until for sequence in sequences)
     assert seen + collected.lost >= until - at + 1 >= lines + 2
 
@@ -134,18 +136,12 @@ def _append(archive: Path, said: Observation, *, events_only: bool = False) -> N
     """As the recorder does it; `events_only` is where a kill cut a flush short."""
     clock = SystemClock()
     with ArchiveWriter.open(archive, node=read_node(), clock=clock, tick_ns=1000) as writer:
-        writer.append(
-            "heartbeats",
-            columns_of([{
-                "time_ns": clock.monotonic_ns(), "wall_ns": clock.wall_ns(), "cpu_ns": 0,
-                "rss_bytes": 0, "written_bytes": 0, "samples": 0, "lost": 0, "late_ns": 0,
-                "frequency_hz": 0,
-            }]),
-        )  # fmt: skip
-        if not events_only and said.rows:
-            writer.append("kernel_log", columns_of(said.rows["kernel_log"]))
-        for event in said.events:
-            writer.append("events", event_columns([event]))
+        heartbeat = HeartbeatRow(time_ns=clock.monotonic_ns(), wall_ns=clock.wall_ns())
+        lines = [] if events_only else said.rows
+        for table, columns in columns_by_table(
+            [heartbeat, *lines, *event_rows(said.events)]
+        ).items():
+            writer.append(table, columns)
 
 
 @pytest.mark.live
@@ -158,16 +154,16 @@ def test_an_event_whose_line_was_not_yet_written_is_not_told_again(tmp_path: Pat
         collected = Collected(observer)
         wait_for(lambda: collected.has(until), until)
         observer.close()
-        return Observation({"kernel_log": collected.rows}, collected.events)
+        return Observation([*collected.rows], collected.events)
 
     first = write_line(f"{tag}: ena 0000:90:00.0 eth0: Trigger reset is on").text
     _append(archive, collect(first))
     second = write_line(f"{tag}: ena 0000:90:00.0 eth1: Trigger reset is on").text
     said = collect(second)
-    assert first not in [row["text"] for row in said.rows["kernel_log"]]
+    assert first not in [row.text for row in said.rows_of(KernelLogRow)]
     _append(archive, said, events_only=True)
     again = collect(second)
-    assert second in [row["text"] for row in again.rows["kernel_log"]]
+    assert second in [row.text for row in again.rows_of(KernelLogRow)]
     assert not [event for event in again.events if event.message.startswith(tag)]
 
 

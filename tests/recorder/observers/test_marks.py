@@ -7,10 +7,11 @@ import pytest
 from nodescope.archive.marks import list_marks, write_mark
 from nodescope.archive.writer import ArchiveWriter
 from nodescope.clock import SystemClock
-from nodescope.ingest.event_columns import event_columns
+from nodescope.ingest.event_rows import event_rows
 from nodescope.recorder.mark import make_mark
 from nodescope.recorder.observer import Setting
 from nodescope.recorder.observers import marks
+from nodescope.records.columns import columns_by_table
 from nodescope.records.event import Event
 from nodescope.sources.places import Places
 
@@ -23,7 +24,8 @@ def root(tmp_path: Path) -> Path:
 
 def _record(root: Path, events: list[Event]) -> None:
     with ArchiveWriter.open(root, node={}, clock=SystemClock(), tick_ns=1000) as writer:
-        writer.append("events", event_columns(events))
+        for table, columns in columns_by_table(event_rows(events)).items():
+            writer.append(table, columns)
 
 
 def _observer(root: Path) -> marks.MarksObserver:

@@ -7,15 +7,16 @@ from tests.kernel_files import write
 
 from nodescope.errors import SourceAbsent
 from nodescope.recorder.observers.memory import MEMINFO, VMSTAT, MemoryObserver
+from nodescope.records.node import MemoryRow
 from nodescope.sources.node.meminfo import read_meminfo
 from nodescope.sources.node.vmstat import read_vmstat
 from nodescope.sources.places import Places
 
 
 def _rows(observer: MemoryObserver) -> dict[str, int]:
-    rows = observer.observe(7).rows.get("memory", [])
-    assert all(set(row) == {"time_ns", "name", "value"} for row in rows)
-    return {row["name"]: row["value"] for row in rows}
+    rows = observer.observe(7).rows_of(MemoryRow)
+    assert all(row.time_ns == 7 for row in rows)
+    return {row.name: row.value for row in rows}
 
 
 def test_chosen_lines_are_told_when_they_changed(tmp_path: Path) -> None:

@@ -14,8 +14,8 @@ from nodescope.quantities import HOUR_NS, MINUTE_NS
 from nodescope.recorder.observer import Setting
 from nodescope.recorder.observers import memory_cgroups
 from nodescope.recorder.observers.memory_cgroups import MemoryCgroupsObserver
-from nodescope.records import NODE_TABLES
 from nodescope.records.event_details import ZombieDetails
+from nodescope.records.node import DyingParentRow, MemoryCgroupsRow
 from nodescope.sources.memory_cgroups.residual import read_parents
 from nodescope.sources.memory_cgroups.walk import SLOW_NS, Walk
 from nodescope.sources.places import Places
@@ -33,37 +33,26 @@ def _tree(tmp_path: Path, dying: int) -> V1Tree:
     return tree
 
 
-def _parents(said: Observation) -> list[dict[str, Any]]:
-    return [dict(row) for row in said.rows.get("dying_parents", [])]
+def _parents(said: Observation) -> list[DyingParentRow]:
+    return said.rows_of(DyingParentRow)
 
 
 def test_counts_parents_and_the_walk_are_told(tmp_path: Path) -> None:
     tree = _tree(tmp_path, 300)
     said = _observer(tree.places, tmp_path).observe(MINUTE_NS)
-    (row,) = said.rows["memory_cgroups"]
-    assert row["walk_ns"] >= 0
-    assert dict(row) | {"walk_ns": 0} == {
-        "time_ns": MINUTE_NS,
-        "version": "hybrid",
-        "tracked": 302,
-        "visible": 2,
-        "dying": 300,
-        "walk_ns": 0,
-        "walk_file": f"{tree.mount}/memory.numa_stat",
-    }
+    (row,) = said.rows_of(MemoryCgroupsRow)
+    assert row.walk_ns is not None
+    assert row.walk_ns >= 0
+    assert row == MemoryCgroupsRow(
+        time_ns=MINUTE_NS, version="hybrid", tracked=302, visible=2, dying=300,
+        walk_ns=row.walk_ns, walk_file=f"{tree.mount}/memory.numa_stat",
+    )  # fmt: skip
     assert _parents(said) == [
-        {"time_ns": MINUTE_NS, "path": "/pods", "dying": 300, "kind": "shmem",
-         "held_bytes": 300 * PAGE}
-    ]  # fmt: skip
+        DyingParentRow(
+            time_ns=MINUTE_NS, path="/pods", dying=300, kind="shmem", held_bytes=300 * PAGE
+        )
+    ]
     assert said.events == []
-
-
-def test_rows_are_as_their_tables_declare(tmp_path: Path) -> None:
-    said = _observer(_tree(tmp_path, 5).places, tmp_path).observe(MINUTE_NS)
-    columns = {table.name: {each.name for each in table.columns} for table in NODE_TABLES}
-    for table, rows in said.rows.items():
-        for row in rows:
-            assert set(row) <= columns[table]
 
 
 def test_parents_are_told_when_they_changed_and_with_each_segment(tmp_path: Path) -> None:
@@ -72,11 +61,11 @@ def test_parents_are_told_when_they_changed_and_with_each_segment(tmp_path: Path
     observer.observe(0)
     assert _parents(observer.observe(HOUR_NS)) == []
     observer.begin_segment()
-    assert [row["dying"] for row in _parents(observer.observe(HOUR_NS + MINUTE_NS))] == [300]
+    assert [row.dying for row in _parents(observer.observe(HOUR_NS + MINUTE_NS))] == [300]
     tree.group("/pods", {}, {"cache": 500 * PAGE, "shmem": 500 * PAGE})
     tree.group("/", {}, {"cache": 500 * PAGE, "shmem": 500 * PAGE})
     tree.track(500)
-    assert [row["dying"] for row in _parents(observer.observe(2 * HOUR_NS))] == [500]
+    assert [row.dying for row in _parents(observer.observe(2 * HOUR_NS))] == [500]
 
 
 def test_what_is_no_longer_held_is_told_once(tmp_path: Path) -> None:
@@ -87,7 +76,7 @@ def test_what_is_no_longer_held_is_told_once(tmp_path: Path) -> None:
     tree.group("/", {}, {})
     tree.track(0)
     rows = _parents(observer.observe(HOUR_NS))
-    assert [(row["dying"], row["held_bytes"]) for row in rows] == [(0, 0)]
+    assert [(row.dying, row.held_bytes) for row in rows] == [(0, 0)]
     assert _parents(observer.observe(2 * HOUR_NS)) == []
 
 
@@ -175,7 +164,7 @@ def test_a_slow_walk_stays_rare_when_the_recorder_starts_again(
     assert len(walks) == 1
     for minutes in (1, 5, 9):
         said = _observer(tree.places, archive).observe(HOUR_NS + minutes * MINUTE_NS)
-        assert (said.rows["memory_cgroups"][0]["walk_ns"], _parents(said)) == (None, [])
+        assert (said.rows_of(MemoryCgroupsRow)[0].walk_ns, _parents(said)) == (None, [])
     assert len(walks) == 1
     later = _observer(tree.places, archive).observe(HOUR_NS + 10 * MINUTE_NS)
     assert len(walks) == 2
@@ -226,10 +215,10 @@ def test_v2(tmp_path: Path) -> None:
     tree.group("/", visible=1, dying=4)
     tree.group("/a", visible=0, dying=4, held={"file": 8 * PAGE})
     said = _observer(tree.places, tmp_path).observe(0)
-    (row,) = said.rows["memory_cgroups"]
-    assert (row["version"], row["tracked"], row["dying"]) == ("v2", 6, 4)
+    (row,) = said.rows_of(MemoryCgroupsRow)
+    assert (row.version, row.tracked, row.dying) == ("v2", 6, 4)
     (parent,) = _parents(said)
-    assert (parent["path"], parent["dying"], parent["kind"]) == ("/a", 4, "file")
+    assert (parent.path, parent.dying, parent.kind) == ("/a", 4, "file")
 
 
 def test_without_the_controller_it_is_absent_and_found_when_it_comes(tmp_path: Path) -> None:
@@ -240,4 +229,4 @@ def test_without_the_controller_it_is_absent_and_found_when_it_comes(tmp_path: P
     with pytest.raises(SourceAbsent):
         observer.observe(HOUR_NS)
     shutil.move(tmp_path / "aside", tree.mount)
-    assert observer.observe(2 * HOUR_NS).rows["memory_cgroups"]
+    assert observer.observe(2 * HOUR_NS).rows_of(MemoryCgroupsRow)

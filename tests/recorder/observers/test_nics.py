@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from nodescope.recorder.observers.nics import NicsObserver, make
 from nodescope.records.event import Event
 from nodescope.records.event_details import NicDetails
 from nodescope.records.events import EVENT_KINDS
+from nodescope.records.node import NicQueueRow, NicRow, NicStatisticRow
 from nodescope.sources.network.ethtool import DriverInfo
 from nodescope.sources.network.nics import list_nics
 from nodescope.sources.places import Places
@@ -62,35 +64,32 @@ def host(tmp_path: Path) -> Iterator[Host]:
 
 def test_whole_at_first_then_what_changed(host: Host) -> None:
     first = host.next()
-    (nic,) = first.rows["nics"]
-    assert (nic["nic"], nic["driver"], nic["version"]) == ("ens5", "ena", "2.10.0g")
-    assert (nic["rx_queues"], nic["tx_queues"], nic["tx_timeouts"]) == (QUEUES, QUEUES, 0)
-    queues = first.rows["nic_queues"]
+    (nic,) = first.rows_of(NicRow)
+    assert (nic.nic, nic.driver, nic.version) == ("ens5", "ena", "2.10.0g")
+    assert (nic.rx_queues, nic.tx_queues, nic.tx_timeouts) == (QUEUES, QUEUES, 0)
+    queues = first.rows_of(NicQueueRow)
     assert len(queues) == QUEUES
-    assert {
-        "nic": "ens5", "queue": 13, "direction": "rx+tx", "irq": FIRST_IRQ + 14,
-        "irq_name": "eth0-Tx-Rx-13", "affinity": "0-95", "effective": "39", "tx_timeouts": 0,
-        "time_ns": host.now_ns,
-    } in queues  # fmt: skip
-    assert len(first.rows["nic_statistics"]) == len(host.ethtool.values)
+    assert NicQueueRow(
+        time_ns=host.now_ns, nic="ens5", queue=13, direction="rx+tx", irq=FIRST_IRQ + 14,
+        irq_name="eth0-Tx-Rx-13", affinity="0-95", effective="39", tx_timeouts=0,
+    ) in queues  # fmt: skip
+    assert len(first.rows_of(NicStatisticRow)) == len(host.ethtool.values)
     assert host.next().empty
     host.observer.begin_segment()
     again = host.next()
-    assert {table: len(rows) for table, rows in again.rows.items()} == {
-        table: len(rows) for table, rows in first.rows.items()
-    }
+    assert Counter(map(type, again.rows)) == Counter(map(type, first.rows))
 
 
 def test_trouble_is_told_at_once_and_the_rest_once_a_minute(host: Host) -> None:
     host.next()
     host.ethtool.values["queue_3_tx_cnt"] += 100
     host.ethtool.values["queue_3_rx_page_alloc_fail"] += 1
-    rows = host.next().rows["nic_statistics"]
-    assert [(row["name"], row["value"]) for row in rows] == [("queue_3_rx_page_alloc_fail", 1)]
+    rows = host.next().rows_of(NicStatisticRow)
+    assert [(row.name, row.value) for row in rows] == [("queue_3_rx_page_alloc_fail", 1)]
     told: list[object] = []
     for _ in range(7):
         host.ethtool.values["queue_3_tx_cnt"] += 1
-        told += [row["name"] for row in host.next().rows.get("nic_statistics", [])]
+        told += [row.name for row in host.next().rows_of(NicStatisticRow)]
     assert told == ["queue_3_tx_cnt"]
 
 
@@ -121,9 +120,9 @@ def test_a_transmit_timeout_is_seen_by_queue_even_if_the_driver_counts_nothing(h
     assert event.message == "tx_timeout rose by 1: counted, and not in the kernel's log"
     assert (event.kind, event.subject) == ("nic_tx_timeout", "ens5")
     assert event.get(NicDetails).queue == 13
-    (queue,) = said.rows["nic_queues"]
-    assert (queue["queue"], queue["tx_timeouts"]) == (13, 1)
-    assert said.rows["nics"][0]["tx_timeouts"] == 1
+    (queue,) = said.rows_of(NicQueueRow)
+    assert (queue.queue, queue.tx_timeouts) == (13, 1)
+    assert said.rows_of(NicRow)[0].tx_timeouts == 1
 
 
 def test_what_is_counted_and_not_logged_is_told_as_the_log_would(host: Host) -> None:
@@ -184,7 +183,7 @@ def test_an_interrupt_that_moves(host: Host) -> None:
     (event,) = said.events
     assert (event.kind, event.cpu) == ("irq_moved", 40)
     assert event.message == "interrupt 114 (eth0-Tx-Rx-13) moved from core 39 to 40"
-    assert said.rows["nic_queues"][0]["effective"] == "40"
+    assert said.rows_of(NicQueueRow)[0].effective == "40"
 
 
 def test_a_reset_device_may_come_back_with_its_counters_at_zero(host: Host) -> None:
@@ -193,7 +192,7 @@ def test_a_reset_device_may_come_back_with_its_counters_at_zero(host: Host) -> N
     host.ethtool.values["tx_timeout"] = 0
     said = host.next()
     assert said.events == []
-    assert [row["value"] for row in said.rows["nic_statistics"]] == [0]
+    assert [row.value for row in said.rows_of(NicStatisticRow)] == [0]
 
 
 def test_a_device_that_goes_away_and_another_that_comes(host: Host) -> None:
@@ -204,15 +203,15 @@ def test_a_device_that_goes_away_and_another_that_comes(host: Host) -> None:
     with pytest.raises(SourceAbsent):
         host.next()
     (host.root / "sys/class/net/eth7").symlink_to(target)
-    assert [row["nic"] for row in host.next().rows["nics"]] == ["eth7"]
+    assert [row.nic for row in host.next().rows_of(NicRow)] == ["eth7"]
 
 
 def test_another_namespaces_device_of_the_same_name_is_not_asked(host: Host) -> None:
     host.ethtool.info = DriverInfo("veth", "1.0", None, None)
     said = host.next()
-    assert "nic_statistics" not in said.rows
-    (nic,) = said.rows["nics"]
-    assert (nic["driver"], nic["version"]) == ("ena", None)
+    assert not said.rows_of(NicStatisticRow)
+    (nic,) = said.rows_of(NicRow)
+    assert (nic.driver, nic.version) == ("ena", None)
 
 
 @pytest.mark.live
@@ -223,5 +222,5 @@ def test_this_machines_devices(tmp_path: Path) -> None:
     observer = make(Setting(Places(), tmp_path))
     said = observer.observe(SECOND_NS)
     observer.close()
-    assert [row["nic"] for row in said.rows["nics"]] == names
-    assert all(row["driver"] for row in said.rows["nics"])
+    assert [row.nic for row in said.rows_of(NicRow)] == names
+    assert all(row.driver for row in said.rows_of(NicRow))

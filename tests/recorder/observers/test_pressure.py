@@ -7,12 +7,13 @@ from tests.kernel_files import PSI, write
 
 from nodescope.errors import SourceAbsent
 from nodescope.recorder.observers.pressure import PressureObserver
+from nodescope.records.node import PressureRow
 from nodescope.sources.places import Places
 
 
-def _rows(observer: PressureObserver) -> list[tuple[str, str, int, int]]:
-    rows = observer.observe(7).rows.get("pressure", [])
-    return [(row["cgroup"], row["resource"], row["some_us"], row["full_us"]) for row in rows]
+def _rows(observer: PressureObserver) -> list[tuple[str, str, int | None, int | None]]:
+    rows = observer.observe(7).rows_of(PressureRow)
+    return [(row.cgroup, row.resource, row.some_us, row.full_us) for row in rows]
 
 
 def test_totals_that_moved_are_told(tmp_path: Path) -> None:

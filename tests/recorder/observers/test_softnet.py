@@ -21,6 +21,7 @@ from nodescope.recorder.observer import Setting
 from nodescope.recorder.observers.softnet import make
 from nodescope.records.event import Event
 from nodescope.records.event_details import StarvedCoreDetails
+from nodescope.records.node import InterruptRow, SoftnetRow
 from nodescope.sources.places import Places
 
 HERE = Path(__file__).parents[1]
@@ -52,20 +53,20 @@ def second(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Second]:
 
 def test_whole_at_first_then_what_moved(second: Second) -> None:
     first = second.next()
-    assert len(first.rows["softnet"]) == CORES
-    assert len(first.rows["interrupts"]) == QUEUES  # those that came at all
+    assert len(first.rows_of(SoftnetRow)) == CORES
+    assert len(first.rows_of(InterruptRow)) == QUEUES  # those that came at all
     assert second.next().empty
     second.host.serve(13, times=4)
     said = second.next()
-    (row,) = said.rows["softnet"]
-    assert (row["cpu"], row["net_rx"], row["starved_ns"]) == (39, 504, 0)
-    assert said.rows["interrupts"] == [
-        {"time_ns": second.now_ns, "irq": FIRST_IRQ + 14, "cpu": 39, "count": 10_004}
+    (row,) = said.rows_of(SoftnetRow)
+    assert (row.cpu, row.net_rx, row.starved_ns) == (39, 504, 0)
+    assert said.rows_of(InterruptRow) == [
+        InterruptRow(time_ns=second.now_ns, irq=FIRST_IRQ + 14, cpu=39, count=10_004)
     ]
     second.observer.begin_segment()
     again = second.next()
-    assert len(again.rows["softnet"]) == CORES
-    assert len(again.rows["interrupts"]) == QUEUES
+    assert len(again.rows_of(SoftnetRow)) == CORES
+    assert len(again.rows_of(InterruptRow)) == QUEUES
 
 
 def test_a_held_core_is_starved_and_no_other(second: Second) -> None:
@@ -81,7 +82,7 @@ def test_a_held_core_is_starved_and_no_other(second: Second) -> None:
             second.host.serve(queue)
         said = second.next(held=held)
         events += said.events
-        starved |= {row["cpu"]: row["starved_ns"] for row in said.rows["softnet"]}
+        starved |= {row.cpu: row.starved_ns or 0 for row in said.rows_of(SoftnetRow)}
     starved = {cpu: ns for cpu, ns in starved.items() if ns}
     assert starved == {39: 5 * SECOND_NS}
     second.host.serve(13)
@@ -106,8 +107,8 @@ def test_a_backlog_is_told_where_the_kernel_tells_it(tmp_path: Path) -> None:
     second = Second(SyntheticHost(tmp_path))
     second.next()
     second.host.backlog[7] = 12
-    rows = second.next().rows["softnet"]
-    assert [(row["cpu"], row["backlog"]) for row in rows] == [(7, 12)]
+    rows = second.next().rows_of(SoftnetRow)
+    assert [(row.cpu, row.backlog) for row in rows] == [(7, 12)]
     second.next()
     second.next()
     second.host.backlog[7] = 0
@@ -129,8 +130,8 @@ def test_a_device_that_gets_other_interrupts_is_found_again(tmp_path: Path) -> N
     second.now_ns += 60 * SECOND_NS
     second.next()
     moved[2] += 1
-    rows = second.next().rows["interrupts"]
-    assert [(row["irq"], row["cpu"]) for row in rows] == [(FIRST_IRQ + 40, 2)]
+    rows = second.next().rows_of(InterruptRow)
+    assert [(row.irq, row.cpu) for row in rows] == [(FIRST_IRQ + 40, 2)]
     second.observer.close()
 
 
@@ -139,7 +140,7 @@ def test_cores_are_told_of_where_devices_are_not_to_be_seen(tmp_path: Path) -> N
     (tmp_path / "sys").rename(tmp_path / "hidden")
     observer = make(Setting(Places(root=host.root), host.root))
     said = observer.observe(SECOND_NS)
-    assert list(said.rows) == ["softnet"]
+    assert {type(row) for row in said.rows} == {SoftnetRow}
     observer.close()
 
 

@@ -12,7 +12,7 @@ from nodescope.quantities import SECOND_NS
 from nodescope.recorder.watches.pegged_cores import CoreWatch
 from nodescope.records.event import Event
 from nodescope.records.event_details import PeggedCoreDetails
-from nodescope.sources.node.proc_stat import STATES
+from nodescope.records.recorder import CORE_STATES
 
 
 class Node:
@@ -21,16 +21,16 @@ class Node:
     def __init__(self, proc: Path) -> None:
         self.watch = CoreWatch(proc)
         self.now = 100
-        self.ticks = np.zeros((2, 1 + len(STATES)), np.int64)
+        self.ticks = np.zeros((2, 1 + len(CORE_STATES)), np.int64)
         self.ticks[:, 0] = (0, 1)
         self.watch.read(self.now * SECOND_NS, self.ticks.copy())
 
     def second(self, **states: int) -> None:
         """Core 1 did this; core 0 was idle."""
         self.now += 1
-        self.ticks[0, 1 + STATES.index("idle")] += 100
+        self.ticks[0, 1 + CORE_STATES.index("idle")] += 100
         for state, count in states.items():
-            self.ticks[1, 1 + STATES.index(state)] += count
+            self.ticks[1, 1 + CORE_STATES.index(state)] += count
         self.watch.read(self.now * SECOND_NS, self.ticks.copy())
 
     def events(self) -> list[Event]:

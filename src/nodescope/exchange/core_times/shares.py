@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from statistics import median
 
-from nodescope.ingest.parsed import STATES, Notes, Reading
+from nodescope.ingest.parsed import Notes, Reading
 from nodescope.quantities import SECOND_NS
+from nodescope.records.recorder import CORE_STATES
 from nodescope.wall_time import compose_wall_ns
 
 MAX_CPU = 8191
@@ -31,8 +32,8 @@ _STATE_OF = {
 
 
 def shares_of(percentages: Mapping[str, float]) -> tuple[float, ...]:
-    """Shares in `STATES` order from percentages by the tools' names."""
-    shares = dict.fromkeys(STATES, 0.0)
+    """Shares in `CORE_STATES` order from percentages by the tools' names."""
+    shares = dict.fromkeys(CORE_STATES, 0.0)
     for name, percent in percentages.items():
         state = _STATE_OF.get(name)
         if state is not None and 0 <= percent <= 1e6:  # not a number fails, too
@@ -114,8 +115,8 @@ class Integrator:
         for cpu, share in shares.items():
             totals = self._totals.get(cpu)
             if totals is None:
-                totals = self._totals[cpu] = [0.0] * len(STATES)
-                readings.append(Reading(self._last_ns, cpu, (0,) * len(STATES)))
+                totals = self._totals[cpu] = [0.0] * len(CORE_STATES)
+                readings.append(Reading(self._last_ns, cpu, (0,) * len(CORE_STATES)))
             for state, part in enumerate(share):
                 totals[state] += part * elapsed / SECOND_NS * TICKS_PER_SECOND
             readings.append(Reading(time_ns, cpu, tuple(round(total) for total in totals)))

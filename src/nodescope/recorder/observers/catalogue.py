@@ -1,7 +1,8 @@
-"""Every observer of the node, by name: which tables it fills, and how it is made.
+"""Every observer of the node, by name, and how it is made.
 
-A module of this package offers `make(setting) -> Observer`. Modules are imported
-when the recorder starts, not before: one that is left out costs nothing.
+Which tables it fills is declared with the tables (`records.node`). A module of this package
+offers `make(setting) -> Observer`. Modules are imported when the recorder starts, not before:
+one that is left out costs nothing.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 
 from nodescope.errors import UsageError
 from nodescope.recorder.observer import Observer, Setting
+from nodescope.records.node import NODE_TABLES
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,29 +21,31 @@ class ObserverEntry:
     """One observer; its module bears its name."""
 
     name: str
-    tables: tuple[str, ...]
     help: str
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The tables it fills; any observer may report events beside them."""
+        return tuple(table.name for table in NODE_TABLES if self.name in table.observers)
 
 
 CATALOGUE: tuple[ObserverEntry, ...] = (
-    ObserverEntry("kernel_log", ("kernel_log", "events"), "the kernel's log, classified"),
-    ObserverEntry("marks", ("events",), "moments that somebody marked"),
-    ObserverEntry("jobs", ("events",), "jobs of Ray that failed"),
-    ObserverEntry("softnet", ("softnet", "interrupts", "events"),
-          "packet work and device interrupts of each core, and its starvation"),
-    ObserverEntry("nics", ("nics", "nic_queues", "nic_statistics", "events"), "network devices"),
-    ObserverEntry("pressure", ("pressure",), "time lost for want of CPU, memory or I/O"),
-    ObserverEntry("memory", ("memory",), "meminfo and vmstat"),
-    ObserverEntry("memory_cgroups", ("memory_cgroups", "dying_parents", "events"),
-          "memory cgroups tracked, visible, dying"),
-    ObserverEntry("cgroup_churn", ("cgroup_churn",), "who makes and removes cgroups"),
-    ObserverEntry("cgroups", ("cgroups", "pressure"), "CPU, throttling and memory of every cgroup"),
-    ObserverEntry("cgroup_names", ("cgroup_names",), "pods, containers and units of cgroups"),
-    ObserverEntry("units", ("units", "events"), "systemd units"),
-    ObserverEntry("unit_insides", ("events",), "loops that hide inside running units"),
-    ObserverEntry("unit_lines", ("events",), "what running units log of ends of what they started"),
-    ObserverEntry("containers", ("containers", "events"), "containers and their ends"),
-)  # fmt: skip
+    ObserverEntry("kernel_log", "the kernel's log, classified"),
+    ObserverEntry("marks", "moments that somebody marked"),
+    ObserverEntry("jobs", "jobs of Ray that failed"),
+    ObserverEntry("softnet", "packet work and device interrupts of each core, and its starvation"),
+    ObserverEntry("nics", "network devices"),
+    ObserverEntry("pressure", "time lost for want of CPU, memory or I/O"),
+    ObserverEntry("memory", "meminfo and vmstat"),
+    ObserverEntry("memory_cgroups", "memory cgroups tracked, visible, dying"),
+    ObserverEntry("cgroup_churn", "who makes and removes cgroups"),
+    ObserverEntry("cgroups", "CPU, throttling and memory of every cgroup"),
+    ObserverEntry("cgroup_names", "pods, containers and units of cgroups"),
+    ObserverEntry("units", "systemd units"),
+    ObserverEntry("unit_insides", "loops that hide inside running units"),
+    ObserverEntry("unit_lines", "what running units log of ends of what they started"),
+    ObserverEntry("containers", "containers and their ends"),
+)
 
 NAMES = tuple(entry.name for entry in CATALOGUE)
 

@@ -69,8 +69,7 @@ class ChurnObserver:
         assert self._watch is not None
         assert self._told_ns is not None
         for churned in self._ledger.tell(now_ns, whole=self._whole):
-            row = churned.as_row(now_ns, self._watch.way)
-            said.add("cgroup_churn", **row.as_dict())
+            said.add(churned.as_row(now_ns, self._watch.way))
         lost = self._watch.lost - self._lost
         if lost:
             reason = "the ring was full: releases may be among what is missing"

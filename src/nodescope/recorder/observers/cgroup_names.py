@@ -8,6 +8,7 @@ from itertools import islice
 from nodescope.ingest.observation import Observation
 from nodescope.quantities import SECOND_NS
 from nodescope.recorder.observer import Setting
+from nodescope.records.node import CgroupNameRow
 from nodescope.sources.cgroups.hierarchies import Hierarchy, read_hierarchies, walk
 from nodescope.sources.cgroups.owner_by_path import CgroupOwner, find_owner
 from nodescope.sources.containers.names_on_disk import ContainerNames, KnownNames
@@ -46,7 +47,7 @@ class NamesObserver:
                 continue
             names = still[path] = self._names.find(owner)
             if self._said.get(path) != names:
-                _add(said, now_ns, path, owner, names)
+                said.add(_row(now_ns, path, owner, names))
         self._said = still
         return said
 
@@ -69,9 +70,8 @@ def _choose(hierarchies: list[Hierarchy]) -> list[Hierarchy]:
     return chosen or hierarchies[:1]
 
 
-def _add(said: Observation, now_ns: int, path: str, owner: CgroupOwner, names: KnownNames) -> None:
-    said.add(
-        "cgroup_names",
+def _row(now_ns: int, path: str, owner: CgroupOwner, names: KnownNames) -> CgroupNameRow:
+    return CgroupNameRow(
         time_ns=now_ns,
         cgroup=path,
         kind=owner.kind,

@@ -13,12 +13,12 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any
 
 from nodescope.errors import SourceError
 from nodescope.ingest.observation import Observation
 from nodescope.quantities import SECOND_NS
 from nodescope.recorder.observer import Setting
+from nodescope.records.node import CgroupRow, PressureRow
 from nodescope.sources.cgroups.hierarchies import LEAF_LINKS, read_hierarchies, walk
 from nodescope.sources.cgroups.name_pattern import split_path
 from nodescope.sources.cgroups.usage import Absent, UsageReader, Values
@@ -194,21 +194,19 @@ class CgroupsObserver:
         if node.seen < 0:
             return
         if self._whole or (node.seen == self._round and node.values != node.said):
-            row: dict[str, Any] = {"time_ns": now_ns, "cgroup": node.path}
-            row.update(node.values)
-            said.rows.setdefault("cgroups", []).append(row)
+            said.add(CgroupRow(time_ns=now_ns, cgroup=node.path, **node.values))
             node.said = node.values
         for resource, pressure in node.pressure.items():
             if self._said_pressure.get((node.path, resource)) != pressure:
                 self._said_pressure[node.path, resource] = pressure
-                said.add(
-                    "pressure",
+                row = PressureRow(
                     time_ns=now_ns,
                     cgroup=node.path,
                     resource=resource,
                     some_us=pressure.some_us,
                     full_us=pressure.full_us,
                 )
+                said.add(row)
 
     def close(self) -> None:
         """Nothing is held."""

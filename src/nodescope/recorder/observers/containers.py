@@ -81,7 +81,7 @@ class Containers:
         for key, container in present.items():
             said = self._said.get(key)
             if said is not container and said != container:
-                observation.add("containers", **container_row(container, now_ns))
+                observation.add(container_row(container, now_ns))
                 if container.started_wall_ns is not None:
                     self._started.add(key)
                     self._ids.setdefault(container.subject, container.id)
@@ -89,7 +89,7 @@ class Containers:
         gone |= {key: each for key, each in latest.items() if key not in present}
         for key, container in gone.items():
             removed = replace(container, state="removed", pid=None)
-            observation.add("containers", **container_row(removed, now_ns))
+            observation.add(container_row(removed, now_ns))
             self._started.discard(key)
         self._said = dict(present)
 

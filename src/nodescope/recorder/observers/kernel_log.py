@@ -54,7 +54,7 @@ class KernelLogObserver:
         for record in batch.records:
             time_ns = offset.monotonic_ns(record.kernel_ns)
             self._account(record, time_ns, said)
-            said.add("kernel_log", **kernel_log_row(record, time_ns))
+            said.add(kernel_log_row(record, time_ns))
             self._interpret(record, time_ns, said)
         return said
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from nodescope.ingest.observation import Observation
 from nodescope.quantities import SECOND_NS
 from nodescope.recorder.observer import Setting
+from nodescope.records.node import MemoryRow
 from nodescope.sources.node.meminfo import read_meminfo
 from nodescope.sources.node.vmstat import read_vmstat
 from nodescope.sources.places import Places
@@ -52,7 +53,7 @@ class MemoryObserver:
         said = Observation()
         for name, value in values.items():
             if self._said.get(name) != value:
-                said.add("memory", time_ns=now_ns, name=name, value=value)
+                said.add(MemoryRow(time_ns=now_ns, name=name, value=value))
         self._said = values
         return said
 

@@ -21,6 +21,7 @@ from nodescope.recorder.already_recorded import read_told_walk, read_told_zombie
 from nodescope.recorder.observer import Setting
 from nodescope.records.event import Event
 from nodescope.records.event_details import ZombieDetails
+from nodescope.records.node import DyingParentRow, MemoryCgroupsRow
 from nodescope.sources.kernel_files import read_text
 from nodescope.sources.memory_cgroups.counts import Count, Counting
 from nodescope.sources.memory_cgroups.facts import read_memory_bytes, read_possible_cpus
@@ -85,8 +86,7 @@ class MemoryCgroupsObserver:
         if not self._began:
             self._begin(now_ns)
         walk = self._probe(hierarchy, now_ns)
-        said.add(
-            "memory_cgroups",
+        row = MemoryCgroupsRow(
             time_ns=now_ns,
             version=count.version,
             tracked=count.tracked,
@@ -95,6 +95,7 @@ class MemoryCgroupsObserver:
             walk_ns=walk.took_ns if walk else None,
             walk_file=walk.file if walk else None,
         )
+        said.add(row)
         self._tell_parents(hierarchy, count, now_ns, said)
         self._tell_crossing(count, now_ns, said)
         self._whole = False
@@ -210,11 +211,11 @@ class MemoryCgroupsObserver:
 
 def _tell(said: Observation, now_ns: int, parents: _Told) -> None:
     for path, (dying, held) in parents.items():
-        row = {"time_ns": now_ns, "path": path, "dying": dying}
+        counted = DyingParentRow(time_ns=now_ns, path=path, dying=dying)
         for kind, amount in held.items():
-            said.add("dying_parents", **row, kind=kind, held_bytes=amount)
+            said.add(counted.replace(kind=kind, held_bytes=amount))
         if not held:
-            said.add("dying_parents", **row)
+            said.add(counted)
 
 
 def _crossing(level: Level, verdict: ZombieVerdict, count: Count, now_ns: int) -> Event:

@@ -8,7 +8,6 @@ logged is told as the log would have told it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from nodescope.errors import SourceAbsent, SourceError
 from nodescope.ingest.observation import Observation
@@ -17,6 +16,7 @@ from nodescope.recorder.observer import Setting
 from nodescope.recorder.watches.interrupts import read_queue_interrupts
 from nodescope.records.event import Event
 from nodescope.records.event_details import CarrierDetails, MovedInterruptDetails, NicDetails
+from nodescope.records.node import NicQueueRow, NicRow, NicStatisticRow
 from nodescope.sources.network.affinity import read_affinity
 from nodescope.sources.network.driver_statistics import Meaning, classify_statistic
 from nodescope.sources.network.ethtool import DriverInfo, Ethtool, KernelEthtool
@@ -41,11 +41,11 @@ class NicsObserver:
         self._ethtool = ethtool
         self._own = ethtool is None
         self._whole = True
-        self._nics: dict[str, dict[str, Any]] = {}
+        self._nics: dict[str, NicRow] = {}
         self._drivers: dict[str, DriverInfo | None] = {}
         self._interrupts: list[QueueInterrupt] = []
         self._find_at_ns = 0
-        self._queues: dict[tuple[str, int, str | None, int], dict[str, Any]] = {}
+        self._queues: dict[tuple[str, int, str | None, int], NicQueueRow] = {}
         self._told: dict[str, dict[str, int]] = {}  # statistics as they were written
         self._known: dict[str, Mapping[str, int]] = {}  # as they were read
         self._rest_at_ns = 0
@@ -116,42 +116,31 @@ class NicsObserver:
 
     def _say_nic(self, now_ns: int, nic: Nic, said: Observation) -> None:
         driver = self._drivers[nic.nic] = self._driver(nic)
-        row = {
-            "nic": nic.nic,
-            "driver": nic.driver or (driver.driver if driver else None),
-            "version": driver.version if driver else None,
-            "bus": nic.bus,
-            "up": nic.up,
-            "carrier": nic.carrier,
-            "carrier_changes": nic.carrier_changes,
-            "rx_queues": nic.rx_queues,
-            "tx_queues": nic.tx_queues,
-            "tx_timeouts": sum(nic.tx_timeouts.values()) if nic.tx_timeouts else None,
-            "rx_packets": nic.rx_packets,
-            "tx_packets": nic.tx_packets,
-            "rx_dropped": nic.rx_dropped,
-            "tx_errors": nic.tx_errors,
-        }
+        row = NicRow(
+            time_ns=now_ns,
+            nic=nic.nic,
+            driver=nic.driver or (driver.driver if driver else None),
+            version=driver.version if driver else None,
+            bus=nic.bus,
+            up=nic.up,
+            carrier=nic.carrier,
+            carrier_changes=nic.carrier_changes,
+            rx_queues=nic.rx_queues,
+            tx_queues=nic.tx_queues,
+            tx_timeouts=sum(nic.tx_timeouts.values()) if nic.tx_timeouts else None,
+            rx_packets=nic.rx_packets,
+            tx_packets=nic.tx_packets,
+            rx_dropped=nic.rx_dropped,
+            tx_errors=nic.tx_errors,
+        )
         before = self._nics.get(nic.nic)
         self._nics[nic.nic] = row
-        if row != before or self._whole:
-            said.add("nics", time_ns=now_ns, **row)
+        if self._whole or not row.is_repeat_of(before):
+            said.add(row)
         if before is not None:
-            self._compare(now_ns, before, row, said)
+            _compare(before, row, said)
             self._compare_timeouts(now_ns, nic, said)
         self._timeouts[nic.nic] = nic.tx_timeouts
-
-    def _compare(
-        self, now_ns: int, before: dict[str, Any], row: dict[str, Any], said: Observation
-    ) -> None:
-        nic = row["nic"]
-        changes = (row["carrier_changes"] or 0) - (before["carrier_changes"] or 0)
-        if changes or row["carrier"] != before["carrier"]:
-            state = {True: "up", False: "down", None: "not known"}[row["carrier"]]
-            times = f", {changes} changes" if changes > 1 else ""
-            details = CarrierDetails(carrier=row["carrier"], changes=changes)
-            message = f"the link is {state}{times}"
-            said.events.append(Event(now_ns, "nic_carrier", nic, message, details=details))
 
     def _compare_timeouts(self, now_ns: int, nic: Nic, said: Observation) -> None:
         """What the kernel itself counts, queue by queue, whatever the driver does."""
@@ -171,26 +160,26 @@ class NicsObserver:
             if each.queue is None or each.nic not in timeouts:
                 continue
             affinity = read_affinity(self._places.proc, each.irq)
-            row = {
-                "nic": each.nic,
-                "queue": each.queue,
-                "direction": each.direction,
-                "irq": each.irq,
-                "irq_name": each.name,
-                "affinity": affinity.allowed,
-                "effective": affinity.effective,
-                "tx_timeouts": None
-                if each.direction == "rx"
-                else timeouts[each.nic].get(each.queue),
-            }
+            sends = each.direction != "rx"
+            row = NicQueueRow(
+                time_ns=now_ns,
+                nic=each.nic,
+                queue=each.queue,
+                direction=each.direction,
+                irq=each.irq,
+                irq_name=each.name,
+                affinity=affinity.allowed,
+                effective=affinity.effective,
+                tx_timeouts=timeouts[each.nic].get(each.queue) if sends else None,
+            )
             key = (each.nic, each.queue, each.direction, each.irq)
             seen.add(key)
             before = self._queues.get(key)
             self._queues[key] = row
-            if row != before or self._whole:
-                said.add("nic_queues", time_ns=now_ns, **row)
-            if before is not None and before["effective"] != row["effective"]:
-                said.events.append(_moved(now_ns, before, row))
+            if self._whole or not row.is_repeat_of(before):
+                said.add(row)
+            if before is not None and before.effective != row.effective:
+                said.events.append(_moved(before, row))
         for key in self._queues.keys() - seen:
             del self._queues[key]
 
@@ -218,7 +207,7 @@ class NicsObserver:
                 jumps[alarm] = (earlier + before[name], now + value)
             if self._whole or ((meaning.trouble or rest) and told.get(name) != value):
                 told[name] = value
-                said.add("nic_statistics", time_ns=now_ns, nic=nic, name=name, value=value)
+                said.add(NicStatisticRow(time_ns=now_ns, nic=nic, name=name, value=value))
         for name, (earlier, value) in jumps.items():
             self._rise(now_ns, nic, name, earlier, value, said)
 
@@ -258,8 +247,8 @@ class NicsObserver:
         details = counted.replace(
             known_from="counters",
             within_s=round((now_ns - looked_ns) / SECOND_NS, 1),
-            driver=row["driver"] or None,
-            version=row["version"] or None,
+            driver=row.driver or None,
+            version=row.version or None,
             interface=nic,
         )
         message += ": counted, and not in the kernel's log"
@@ -267,24 +256,35 @@ class NicsObserver:
 
     def _is_logged(self, now_ns: int, nic: str, kind: str) -> bool:
         since_ns = (now_ns if self._looked_ns is None else self._looked_ns) - _LOGGED_NS
-        return self._reports.told(kind, (nic, self._nics[nic]["bus"]), since_ns)
+        return self._reports.told(kind, (nic, self._nics[nic].bus), since_ns)
 
 
-def _moved(now_ns: int, before: dict[str, Any], row: dict[str, Any]) -> Event:
-    effective = row["effective"]
-    cpus = parse_cpu_list(effective) if effective else []
+def _compare(before: NicRow, now: NicRow, said: Observation) -> None:
+    """Report a link that came or went between two looks."""
+    changes = (now.carrier_changes or 0) - (before.carrier_changes or 0)
+    if changes or now.carrier != before.carrier:
+        state = {True: "up", False: "down", None: "not known"}[now.carrier]
+        times = f", {changes} changes" if changes > 1 else ""
+        details = CarrierDetails(carrier=now.carrier, changes=changes)
+        message = f"the link is {state}{times}"
+        said.events.append(Event(now.time_ns, "nic_carrier", now.nic, message, details=details))
+
+
+def _moved(before: NicQueueRow, now: NicQueueRow) -> Event:
+    """Return the event of an interrupt that another core serves now."""
+    cpus = parse_cpu_list(now.effective) if now.effective else []
     return Event(
-        now_ns,
+        now.time_ns,
         "irq_moved",
-        row["nic"],
-        f"interrupt {row['irq']} ({row['irq_name']}) moved from core "
-        f"{before['effective'] or '?'} to {effective or '?'}",
+        now.nic,
+        f"interrupt {now.irq} ({now.irq_name}) moved from core "
+        f"{before.effective or '?'} to {now.effective or '?'}",
         cpu=cpus[0] if len(cpus) == 1 else None,
         details=MovedInterruptDetails(
-            irq=row["irq"],
-            queue=row["queue"],
-            moved_from=before["effective"],
-            moved_to=effective,
+            irq=now.irq,
+            queue=now.queue,
+            moved_from=before.effective,
+            moved_to=now.effective,
         ),
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from nodescope.ingest.observation import Observation
 from nodescope.quantities import SECOND_NS
 from nodescope.recorder.observer import Setting
+from nodescope.records.node import PressureRow
 from nodescope.sources.node.pressure import Pressure, read_pressure
 from nodescope.sources.places import Places
 
@@ -27,14 +28,14 @@ class PressureObserver:
         found = read_pressure(self._places)
         for resource, pressure in found.items():
             if self._said.get(resource) != pressure:
-                said.add(
-                    "pressure",
+                row = PressureRow(
                     time_ns=now_ns,
                     cgroup="",
                     resource=resource,
                     some_us=pressure.some_us,
                     full_us=pressure.full_us,
                 )
+                said.add(row)
         self._said = found
         return said
 

@@ -18,15 +18,16 @@ from nodescope.recorder.watches.napi_threads import NapiWatch
 from nodescope.recorder.watches.starvation import CoreReading, Episode, StarvationWatch
 from nodescope.records.event import Event
 from nodescope.records.event_details import StarvedCoreDetails
+from nodescope.records.node import SoftnetRow
+from nodescope.records.recorder import CORE_STATES
 from nodescope.sources.kernel_files import KeptFile, read_text
 from nodescope.sources.network.softirqs import Softirqs, parse_softirqs
 from nodescope.sources.network.softnet_stat import SoftnetCore, parse_softnet_line
 from nodescope.sources.node.identity import read_online_cpus
-from nodescope.sources.node.proc_stat import STATES, read_cores
+from nodescope.sources.node.proc_stat import read_cores
 from nodescope.sources.places import Places
 
-_IDLE = [STATES.index(state) + 1 for state in ("idle", "iowait")]
-_COLUMNS = ("processed", "dropped", "squeezed", "backlog", "net_rx", "net_tx", "starved_ns")
+_IDLE = [CORE_STATES.index(state) + 1 for state in ("idle", "iowait")]
 _WHY = {
     "backlog": "up to {episode.backlog} packets lay in its queue",
     "interrupt": "a device interrupted it and no soft interrupt followed",
@@ -50,7 +51,7 @@ class SoftnetObserver:
         self._whole = True
         self._lines: list[bytes] = []
         self._cores: list[SoftnetCore] = []
-        self._rows: dict[int, tuple[int | None, ...]] = {}  # by core, as told last
+        self._reported: dict[int, tuple[int, int, int, SoftnetCore]] = {}  # by core
 
     def begin_segment(self) -> None:
         self._whole = True
@@ -138,19 +139,24 @@ class SoftnetObserver:
 
     def _say(self, now_ns: int, core: SoftnetCore, softirqs: Softirqs, said: Observation) -> None:
         cpu = core.cpu
-        row = (
-            core.processed,
-            core.dropped,
-            core.squeezed,
-            core.backlog,
-            softirqs.net_rx[cpu],
-            softirqs.net_tx[cpu],
-            self._watch.starved_ns(cpu),
-        )
-        if row == self._rows.get(cpu) and not self._whole:
+        net_rx, net_tx = softirqs.net_rx[cpu], softirqs.net_tx[cpu]
+        starved_ns = self._watch.starved_ns(cpu)
+        found = (net_rx, net_tx, starved_ns, core)  # what moves most is compared first
+        if found == self._reported.get(cpu) and not self._whole:
             return
-        self._rows[cpu] = row
-        said.add("softnet", time_ns=now_ns, cpu=cpu, **dict(zip(_COLUMNS, row, strict=True)))
+        self._reported[cpu] = found
+        row = SoftnetRow(
+            time_ns=now_ns,
+            cpu=cpu,
+            processed=core.processed,
+            dropped=core.dropped,
+            squeezed=core.squeezed,
+            backlog=core.backlog,
+            net_rx=net_rx,
+            net_tx=net_tx,
+            starved_ns=starved_ns,
+        )
+        said.add(row)
 
 
 def read_cores_apart(places: Places) -> set[int]:

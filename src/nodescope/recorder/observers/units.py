@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from nodescope.errors import SourceAbsent, SourceError
 from nodescope.ingest.observation import Observation
@@ -22,6 +22,7 @@ from nodescope.judgement.unit_loops import UNIT_WITHIN_US, UnitLoops
 from nodescope.quantities import SECOND_NS
 from nodescope.recorder.already_recorded import read_told_loops
 from nodescope.recorder.observer import Setting
+from nodescope.records.node import UnitRow
 from nodescope.sources.kernel_files import read_text
 from nodescope.sources.systemd.control_groups import find_prefix
 from nodescope.sources.systemd.happenings import CHOSEN, UnitHappening, parse_message
@@ -72,7 +73,7 @@ class Units:
         self._since_us: int | None = None
         self._told_loops: set[str] = set()  # by the recorder before this one
         self._orders_read = False  # of units that are not services, too
-        self._said: dict[str, dict[str, Any]] = {}
+        self._said: dict[str, UnitRow] = {}
         self._dirty: set[str] = set()  # units whose row may have changed
         self._all_ns = 0  # when all rows are compared again
 
@@ -104,7 +105,7 @@ class Units:
             if happening.time_us >= self._since_us and not self._is_told(happening):
                 said.events.append(unit_event(happening))
         for row in self._changed_rows(now_ns):
-            said.add("units", time_ns=now_ns, **row)
+            said.add(row)
         return said
 
     def _begin(self, now_ns: int) -> None:
@@ -278,7 +279,7 @@ class Units:
         told = {name: Unit(name) for name in self._lives.of if name not in self._files}
         return {**self._files, **told}
 
-    def _changed_rows(self, now_ns: int) -> list[dict[str, Any]]:
+    def _changed_rows(self, now_ns: int) -> list[UnitRow]:
         """Rows that changed: of units that did, and now and then of all, for they depend."""
         units = self._units()
         dirty, self._dirty = self._dirty, set()
@@ -298,8 +299,8 @@ class Units:
             if unit.load == "not-found" or not _is_followed(name, unit.active):
                 continue
             self._look_for_circle(unit)
-            row = unit_row(self._complete(unit, units), self._lives.of.get(name))
-            if self._said.get(name) != row:
+            row = unit_row(self._complete(unit, units), self._lives.of.get(name), now_ns)
+            if not row.is_repeat_of(self._said.get(name)):
                 self._said[name] = row
                 rows.append(row)
         return rows

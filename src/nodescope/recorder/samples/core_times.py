@@ -11,7 +11,8 @@ from nodescope.errors import SourceError
 from nodescope.quantities import SECOND_NS, format_duration
 from nodescope.recorder.event_log import EventLog
 from nodescope.recorder.watches.pegged_cores import CoreWatch
-from nodescope.sources.node.proc_stat import STATES, read_cores
+from nodescope.records.recorder import CoreRow
+from nodescope.sources.node.proc_stat import read_cores
 
 _LATE_NS = 2 * SECOND_NS  # later than that, the cores were not seen
 
@@ -47,7 +48,7 @@ class CoreTimes:
         self.watch.read(now_ns, cores)
 
     def take_rows(self) -> dict[str, npt.NDArray[np.integer]] | None:
-        """The rows since the last call, as columns; None if there are none."""
+        """Return the rows since the last call, as columns; None if there are none."""
         if not self._readings:
             return None
         rows = np.concatenate([cores for _, cores in self._readings])
@@ -56,11 +57,8 @@ class CoreTimes:
             [len(cores) for _, cores in self._readings],
         )
         self._readings = []
-        columns: dict[str, npt.NDArray[np.integer]] = {
-            "cpu": rows[:, 0].astype(np.int16),
-            "time_ns": times,
-        }
-        return columns | {state: rows[:, at] for at, state in enumerate(STATES, 1)}
+        cpu, *states = rows.T
+        return dict(zip(CoreRow.names(), (cpu.astype(np.int16), times, *states), strict=True))
 
     def take_late_ns(self) -> int:
         """How late a reading was at worst since the last call."""

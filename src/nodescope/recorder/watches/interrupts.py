@@ -7,6 +7,7 @@ from collections import Counter
 from nodescope.errors import MalformedSource, SourceError
 from nodescope.ingest.observation import Observation
 from nodescope.quantities import SECOND_NS
+from nodescope.records.node import InterruptRow
 from nodescope.sources.network.interrupts import QueueInterrupt, assign, read_names
 from nodescope.sources.network.irq_counts import CountReader, open_counts, parse_counts
 from nodescope.sources.network.nics import is_threaded, list_nics, read_device
@@ -55,7 +56,7 @@ class InterruptWatch:
             for cpu, count, earlier in zip(cpus, counts, before, strict=True):
                 if count == earlier and not (whole and count):
                     continue
-                said.add("interrupts", time_ns=now_ns, irq=irq, cpu=cpu, count=count)
+                said.add(InterruptRow(time_ns=now_ns, irq=irq, cpu=cpu, count=count))
                 if irq in self._receiving:
                     self.received[cpu] += max(count - earlier, 0)
         self._texts = texts

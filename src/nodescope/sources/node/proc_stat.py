@@ -12,14 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from nodescope.errors import MalformedSource, source_error
-
-STATES = (
-    "user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal", "guest", "guest_nice",
-)  # fmt: skip
+from nodescope.records.recorder import CORE_STATES
 
 
 def read_cores(proc: Path = Path("/proc")) -> npt.NDArray[np.int64]:
-    """One row per online core: its number, then its `STATES`."""
+    """One row per online core: its number, then its `CORE_STATES`."""
     path = f"{proc}/stat"
     try:
         with open(path, "rb", buffering=0) as file:
@@ -39,10 +36,10 @@ def parse_cores(content: bytes, path: str | Path = "stat") -> npt.NDArray[np.int
         if line[3:4] == b" ":
             continue
         fields = line[3:].split()
-        if len(fields) != len(STATES) + 1:
+        if len(fields) != len(CORE_STATES) + 1:
             raise MalformedSource(path, f"not a core's line: {line[:80]!r}", number)
         rows.append(fields)
     try:
-        return np.array(rows, dtype=np.int64).reshape(len(rows), len(STATES) + 1)
+        return np.array(rows, dtype=np.int64).reshape(len(rows), len(CORE_STATES) + 1)
     except (ValueError, OverflowError) as error:
         raise MalformedSource(path, f"not numbers: {error}") from error
