@@ -18,7 +18,7 @@ from nodescope.lab.catalogue import SCENARIOS
 from nodescope.lab.ground import LEDGERS, MARK, clean, read_start_time
 from nodescope.lab.limits import check
 
-pytestmark = [pytest.mark.root, pytest.mark.live]
+pytestmark = [pytest.mark.root, pytest.mark.live, pytest.mark.beside]
 
 
 @pytest.fixture
