@@ -18,7 +18,7 @@ from nodescope.ingest.observation import Observation
 from nodescope.quantities import SECOND_NS
 from nodescope.recorder.observers.catalogue import NAMES
 from nodescope.records.event import Event
-from nodescope.records.events import EVENT_KINDS
+from nodescope.records.event_kinds import EVENT_KINDS
 
 Nodescope = Callable[..., Any]
 EVENTS = (

@@ -29,7 +29,7 @@ from nodescope.ingest.samples import SampleRows
 from nodescope.ingest.sink import Capture
 from nodescope.ingest.sink import ImportNames as SampleNames
 from nodescope.records.event import Event
-from nodescope.records.events import EVENT_KINDS
+from nodescope.records.event_kinds import EVENT_KINDS
 
 NOWHERE = Path("fuzzed")
 

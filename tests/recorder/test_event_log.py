@@ -5,7 +5,7 @@ import pytest
 from nodescope.recorder.event_log import EventLog
 from nodescope.records.event import Event
 from nodescope.records.event_details import MarkDetails, NicDetails
-from nodescope.records.events import EVENT_KINDS
+from nodescope.records.event_kinds import EVENT_KINDS
 
 
 def test_rows_are_handed_out_once() -> None:

@@ -27,7 +27,7 @@ from nodescope.records.event_details import (
     UnitChildDetails,
     UnitRunDetails,
 )
-from nodescope.records.events import EVENT_KINDS
+from nodescope.records.event_kinds import EVENT_KINDS
 from nodescope.sources.kernel_log.messages.classify import RULES
 
 CLASSES = {kind.details for kind in EVENT_KINDS.values()}

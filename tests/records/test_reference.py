@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from nodescope.records.details import fields_of
-from nodescope.records.events import EVENT_KINDS
+from nodescope.records.event_kinds import EVENT_KINDS
 from nodescope.records.reference import render_details, render_kinds, renew_page
 
 PAGE = Path(__file__).parents[2] / "docs" / "events.md"

@@ -21,11 +21,11 @@ from nodescope.arrays import F64
 from nodescope.pictures.answer_size import LARGEST, cut, fit_list, size
 from nodescope.quantities import SECOND_NS
 from nodescope.recording.core_readings import STATES
-from nodescope.records.details import Details
 from nodescope.records.json import Json
 from nodescope.wall_time import format_moment
 
 if TYPE_CHECKING:
+    from nodescope.records.details import Details
     from nodescope.records.event import Event
 
 HEATMAP_CELLS = 250_000  # of at most seven digits and a comma

@@ -24,8 +24,8 @@ from nodescope.quantities import SECOND_NS, format_duration
 from nodescope.recorder.event_log import EventLog
 from nodescope.recorder.observer import Observer
 from nodescope.records.columns import Columns, columns_by_table
-from nodescope.records.events import EVENT_KINDS
-from nodescope.records.node import SourceCostRow
+from nodescope.records.event_kinds import EVENT_KINDS
+from nodescope.records.node_tables import SourceCostRow
 from nodescope.records.table import Row
 
 _RETRY_NS = 300 * SECOND_NS

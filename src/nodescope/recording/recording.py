@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING
 
 from nodescope.archive.reader import Archive
 from nodescope.recording.core_readings import CoreReadings, count_cores, read_core_readings
-from nodescope.recording.coverage import Coverage, find_coverage
 from nodescope.recording.gaps import read_gaps
 from nodescope.recording.part import Part, Parts, find_history, overlapping
 from nodescope.recording.rows import read_rows, read_state
 from nodescope.recording.sample_columns import SampleColumns
 from nodescope.recording.window import TimeExtent, Window
-from nodescope.records.recorder import Gap
+from nodescope.records.recorder_tables import Gap
 from nodescope.records.table import RowType
 
 if TYPE_CHECKING:
+    from nodescope.recording.coverage import Coverage
     from nodescope.records.event import Event
 
 
@@ -64,6 +64,8 @@ class Recording:
 
     def coverage(self, table: str, window: Window) -> Coverage:
         """Return in which spans of a window a table was observed."""
+        from nodescope.recording.coverage import find_coverage
+
         return find_coverage(self.parts, table, window)
 
     def gaps(self, window: Window) -> list[Gap]:

@@ -1,6 +1,6 @@
 """The vocabulary, declared once: tables and typed rows, events, views and actions."""
 
-from nodescope.records.node import NODE_TABLES
+from nodescope.records.node_tables import NODE_TABLES
 from nodescope.records.table import Column, ColumnKind, Table
 from nodescope.records.tables import OPEN_TABLES, SEALED_TABLES, TABLES, WIDE_PATHS
 

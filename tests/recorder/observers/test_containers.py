@@ -14,8 +14,8 @@ from nodescope.records.event_details import (
     ContainerLoopDetails,
     ContainerStartDetails,
 )
-from nodescope.records.events import EVENT_KINDS
-from nodescope.records.node import ContainerRow
+from nodescope.records.event_kinds import EVENT_KINDS
+from nodescope.records.node_tables import ContainerRow
 from nodescope.sources.containers.container import Container, ContainerHappening, HappeningKind
 from nodescope.sources.containers.runtimes import Polled
 

@@ -8,7 +8,7 @@ from nodescope.quantities import SECOND_NS
 from nodescope.recorder.observers.unit_lines import UnitLines
 from nodescope.records.event import Event
 from nodescope.records.event_details import UnitLinesDetails
-from nodescope.records.events import EVENT_KINDS
+from nodescope.records.event_kinds import EVENT_KINDS
 from nodescope.sources.places import Places
 from nodescope.sources.systemd.journal import JournalMessage, Wanted
 
