@@ -21,6 +21,7 @@ from nodescope.archive import wide_paths
 from nodescope.archive.function_paths import Leaves, find_wide_callers, least_between, next_smaller
 from nodescope.recording import sample_columns
 from nodescope.recording.sample_columns import SampleColumns
+from nodescope.records.tables import NARROW
 
 
 @given(st.lists(st.integers(0, 9), max_size=60))
@@ -103,9 +104,7 @@ def test_it_answers_as_the_stacks_do(
 ) -> None:
     def flame() -> object:
         names = FlameNames()
-        rows = merge(
-            flame_rows(part, Filter(), names, least=wide_paths.NARROW) for part in rolled_up
-        )
+        rows = merge(flame_rows(part, Filter(), names, least=NARROW) for part in rolled_up)
         assert whole(rows) == 40 * len(SAMPLES + LATER)
         tree = to_tree(rows, names, whole(rows))
         return _in_order(tree)
@@ -121,7 +120,7 @@ def test_it_answers_as_the_stacks_do(
 @pytest.mark.parametrize("chosen", [Filter(comms=("app",)), Filter(cpus=frozenset({0}))])
 def test_it_does_not_answer_for_a_filter(rolled_up: list[SampleColumns], chosen: Filter) -> None:
     names = FlameNames()
-    rows = flame_rows(rolled_up[0], chosen, names, least=wide_paths.NARROW)
+    rows = flame_rows(rolled_up[0], chosen, names, least=NARROW)
     assert 0 < whole(rows) < 40 * len(SAMPLES)
 
 

@@ -31,11 +31,10 @@ from nodescope.analysis.names import name_pods
 from nodescope.archive.caller_paths import Level, walk_up
 from nodescope.archive.function_paths import FunctionPaths, Runs, find_paths, find_wide_callers
 from nodescope.archive.stack_ids import mix
-from nodescope.archive.wide_paths import NARROW as NARROW
-from nodescope.archive.wide_paths import TRUNK_SAMPLES
 from nodescope.arrays import I16, I32, I64, U64
 from nodescope.recording.part import Parts
 from nodescope.recording.sample_columns import SampleColumns
+from nodescope.records.tables import NARROW, TRUNK_SAMPLES
 
 Group = Literal["none", "comm", "cpu", "cgroup", "pod", "pid"]
 FEW = 8  # segments: so many are summed to the last sample

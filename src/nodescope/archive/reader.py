@@ -48,8 +48,6 @@ from nodescope.archive.schema import (
     former_names,
     text_columns,
 )
-from nodescope.archive.seal import read_opened
-from nodescope.archive.streams import stream_size
 from nodescope.errors import ArchiveError, CorruptSegment, NewerFormat, UsageError
 from nodescope.records import OPEN_TABLES, SEALED_TABLES
 
@@ -214,6 +212,10 @@ class OpenSegment(Segment):
 
     @cached_property
     def _content(self) -> tuple[Description, dict[str, ArrowTable]] | Segment:
+        # Sealing is a tenth of what starting a command costs: most read sealed segments only.
+        from nodescope.archive.seal import read_opened
+        from nodescope.archive.streams import stream_size
+
         sizes = {name: stream_size(self.directory, name) for name in OPEN_TABLES}
         tables = read_opened(self.directory, self._start)
         if not self.directory.is_dir():  # sealed under our eyes: what we read may lack files

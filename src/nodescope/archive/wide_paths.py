@@ -28,12 +28,11 @@ from nodescope.archive.schema import text_indices as indices_of
 from nodescope.archive.stack_ids import identify_frames, identify_roots, identify_rows
 from nodescope.arrays import I16, I32, I64, U64, Bool
 from nodescope.records import WIDE_PATHS
+from nodescope.records.tables import NARROW, TRUNK_SAMPLES
 
 Array = NDArray[Any]
-NARROW = 1 / 8000  # of a segment's samples: paths with fewer are not rolled up
 MANY = 200_000  # samples; with fewer, and a small tree, stacks are read as fast
 LARGE_TREE = 500_000  # rows of `stacks`; with fewer they are read as fast as a trunk
-TRUNK_SAMPLES = 8  # the least a row of `trunk` has
 
 
 @dataclass(frozen=True)

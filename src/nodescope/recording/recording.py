@@ -18,13 +18,13 @@ from nodescope.recording.core_readings import CoreReadings, count_cores, read_co
 from nodescope.recording.gaps import read_gaps
 from nodescope.recording.part import Part, Parts, find_history, overlapping
 from nodescope.recording.rows import read_rows, read_state
-from nodescope.recording.sample_columns import SampleColumns
 from nodescope.recording.window import TimeExtent, Window
 from nodescope.records.recorder_tables import Gap
 from nodescope.records.table import RowType
 
 if TYPE_CHECKING:
     from nodescope.recording.coverage import Coverage
+    from nodescope.recording.sample_columns import SampleColumns
     from nodescope.records.event import Event
 
 
@@ -105,5 +105,7 @@ class Recording:
 
     def samples(self, window: Window) -> Iterator[SampleColumns]:
         """Read the samples of a window, part by part."""
+        from nodescope.recording.sample_columns import SampleColumns
+
         for part in self.overlapping(window):
             yield SampleColumns(part, window.from_ns, window.to_ns)

@@ -16,6 +16,9 @@ from nodescope.records.node_tables import NODE_TABLES
 from nodescope.records.recorder_tables import CoreRow, EventRow, Gap, HeartbeatRow
 from nodescope.records.table import Column, ColumnKind, Table
 
+NARROW = 1 / 8000  # of a segment's samples: paths with fewer are not rolled up
+TRUNK_SAMPLES = 8  # the least a row of `trunk` has
+
 SAMPLES = Table(
     "samples",
     "One row per sample: on that core, at that time, that thread was on that row of `profile`.",

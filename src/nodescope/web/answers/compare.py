@@ -8,13 +8,13 @@ from nodescope.analysis.compare import BASELINE_NS, measure_recorded
 from nodescope.analysis.compare import compare as compare_windows
 from nodescope.analysis.flame import Group, flame_of, is_pruned
 from nodescope.analysis.flame_rows import FlameNames, FlameRows, whole
-from nodescope.archive.wide_paths import NARROW
 from nodescope.errors import UsageError
 from nodescope.pictures.answer_size import LARGEST, keep_fitting
 from nodescope.pictures.compare import compare_document
 from nodescope.quantities import DAY_NS
 from nodescope.recording.sample_columns import SampleColumns
 from nodescope.recording.window import Window
+from nodescope.records.tables import NARROW
 from nodescope.web.answers.flame_difference import Difference
 from nodescope.web.answers.replies import json_reply
 from nodescope.web.question import Question, Reply, to_ms

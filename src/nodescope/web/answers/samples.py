@@ -6,9 +6,9 @@ from nodescope.analysis.flame import Group, flame_of, is_pruned
 from nodescope.analysis.flame_rows import FlameNames, FlameRows, whole
 from nodescope.analysis.heatmap import make_split_heatmap
 from nodescope.analysis.top import rank
-from nodescope.archive.wide_paths import NARROW
 from nodescope.pictures.answer_size import LARGEST
 from nodescope.pictures.documents import top_document
+from nodescope.records.tables import NARROW
 from nodescope.web.answers.flames import Forest, find_top, flame_document
 from nodescope.web.answers.replies import json_reply
 from nodescope.web.matrix import MEDIA_TYPE, encode_matrix, narrow
