@@ -16,7 +16,7 @@ from pathlib import Path
 
 from benchmarks.machine import read_commit
 from nodescope.lab.scenario import Truth
-from nodescope.lab.small_scenarios import run_until_it_happens
+from nodescope.lab.small_runs import run_until_it_happens
 from nodescope.lab.truth_file import read_truth
 
 QUIET_S = 20

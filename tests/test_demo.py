@@ -12,7 +12,7 @@ from types import ModuleType
 
 import pytest
 
-from nodescope.lab import limits
+from nodescope.lab import refusals
 from nodescope.lab.in_service import CONSENT
 
 DEMO = Path(__file__).parents[1] / "demo" / "run"
@@ -52,7 +52,7 @@ def test_a_machine_that_serves_somebody_is_left_alone(
     demo: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 0)
-    monkeypatch.setattr(limits, "find_signs", lambda places: ["dockerd runs on it"])
+    monkeypatch.setattr(refusals, "find_signs", lambda places: ["dockerd runs on it"])
     for name in ("DEMO_REPLAY", CONSENT):
         monkeypatch.delenv(name, raising=False)
     assert "serves somebody: dockerd runs on it" in demo.why_not_live()

@@ -9,7 +9,7 @@ import numpy as np
 from nodescope.analysis.counters import Counters, groups
 from nodescope.recording.memory import recording_of
 from nodescope.recording.window import Window
-from nodescope.records.node import NicQueueRow, NicRow, NicStatisticRow
+from nodescope.records.node_tables import NicQueueRow, NicRow, NicStatisticRow
 
 Told = tuple[int, str, int | None]
 

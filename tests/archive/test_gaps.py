@@ -8,7 +8,7 @@ from nodescope.archive.gaps import NOT_RUNNING, merge_gaps
 from nodescope.archive.reader import Archive
 from nodescope.archive.status import find_gaps, summarise
 from nodescope.quantities import MINUTE_NS, SECOND_NS
-from nodescope.records.recorder import Gap
+from nodescope.records.recorder_tables import Gap
 
 if TYPE_CHECKING:
     from tests.archive.conftest import Studio, Tape

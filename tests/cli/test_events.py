@@ -17,8 +17,8 @@ from nodescope.clock import SystemClock, read_pair
 from nodescope.ingest.observation import Observation
 from nodescope.quantities import SECOND_NS
 from nodescope.recorder.observers.catalogue import NAMES
-from nodescope.records import EVENT_KINDS
 from nodescope.records.event import Event
+from nodescope.records.event_kinds import EVENT_KINDS
 
 Nodescope = Callable[..., Any]
 EVENTS = (

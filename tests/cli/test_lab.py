@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.cli.conftest import Nodescope
 
-from nodescope.lab import ground, limits, synthetic
+from nodescope.lab import ground, refusals, synthetic
 from nodescope.lab.catalogue import SCENARIOS
 from nodescope.lab.in_service import CONSENT
 from nodescope.lab.synthetic import Shape
@@ -60,7 +60,7 @@ def test_a_strength_beyond_the_most_is_refused(nodescope: Nodescope, tmp_path: P
 def test_a_machine_that_serves_somebody_is_left_alone(
     nodescope: Nodescope, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(limits, "find_signs", lambda places: ["kubelet runs on it"])
+    monkeypatch.setattr(refusals, "find_signs", lambda places: ["kubelet runs on it"])
     monkeypatch.delenv(CONSENT, raising=False)
     archive = tmp_path / "archive"
     result = nodescope("lab", "run", "zombies", "--record", archive)

@@ -12,8 +12,8 @@ from nodescope.recording.memory import recording_of
 from nodescope.recording.window import Window
 from nodescope.records.details import read_details
 from nodescope.records.event import Event, details_of_kind
-from nodescope.records.node import CgroupChurnRow, ContainerRow, DyingParentRow, UnitRow
-from nodescope.records.recorder import HeartbeatRow
+from nodescope.records.node_tables import CgroupChurnRow, ContainerRow, DyingParentRow, UnitRow
+from nodescope.records.recorder_tables import HeartbeatRow
 
 NOW = 100_000 * SECOND_NS
 SLICE = "/system.slice"

@@ -17,7 +17,7 @@ from nodescope.lab.score import judge, solve
 from nodescope.lab.truth_file import read_truth
 from nodescope.recording.recording import Recording
 from nodescope.recording.window import Window
-from nodescope.records.node import CgroupChurnRow
+from nodescope.records.node_tables import CgroupChurnRow
 
 BUNDLES = Path(__file__).parent / "bundles"
 RUNS = {f"{name}{'-healthy' * healthy}": (name, healthy) for name in SCENARIOS

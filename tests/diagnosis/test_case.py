@@ -5,8 +5,8 @@ from __future__ import annotations
 from nodescope.diagnosis.case import Case
 from nodescope.recording.memory import recording_of
 from nodescope.recording.window import Window
-from nodescope.records.node import SourceCostRow
-from nodescope.records.recorder import HeartbeatRow
+from nodescope.records.node_tables import SourceCostRow
+from nodescope.records.recorder_tables import HeartbeatRow
 
 
 def test_an_observer_that_had_nothing_to_tell_is_not_missing() -> None:

@@ -15,7 +15,7 @@ from nodescope.recording.memory import recording_of
 from nodescope.recording.recording import Recording
 from nodescope.recording.window import Window
 from nodescope.records.action_words import Step, describe_step
-from nodescope.records.node import ContainerRow, UnitRow
+from nodescope.records.node_tables import ContainerRow, UnitRow
 from nodescope.records.view import Moment, View
 
 TASK = Link("task", "kubelet", "kubelet had it", 4.0, View("top"))

@@ -19,6 +19,7 @@ from nodescope.quantities import SECOND_NS
 from nodescope.recording.recording import Recording
 from nodescope.recording.window import Window
 from nodescope.records.event import Event
+from nodescope.records.event_details import NicResetDetails
 
 SHAPE = replace(Shape().small(), seconds=960, resets=(900,))
 AT = SHAPE.resets[0]
@@ -167,12 +168,13 @@ def test_a_job_that_failed_before_the_reset_did_not_fail_on_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def report(story: Any, start: int, length: int) -> None:
-        rows = [dict(time_ns=story.at(HELD_TO), kind="nic_reset", subject="eth0", message=RESET[2],
-                     details='{"driver":"ena","queue":1}'),
-                dict(time_ns=story.at(HELD_TO - 12), kind="job_failed", subject="train",
-                     message=JOB[2])]  # fmt: skip
+        details = NicResetDetails(driver="ena", queue=1)
+        events = [
+            Event(story.at(HELD_TO), "nic_reset", "eth0", RESET[2], details=details),
+            Event(story.at(HELD_TO - 12), "job_failed", "train", JOB[2]),
+        ]
         if start <= HELD_TO < start + length:
-            story._append("events", rows)
+            story._tell(events)
 
     monkeypatch.setattr(synthetic._Story, "_kernel_log", report)
     write_story(tmp_path / "archive", SHORT)

@@ -12,8 +12,8 @@ from nodescope.cli.main import main
 from nodescope.diagnosis.report.text import render_text
 from nodescope.lab import synthetic
 from nodescope.lab.score import solve
-from nodescope.records.node import CgroupChurnRow, DyingParentRow, MemoryCgroupsRow, UnitRow
-from nodescope.records.recorder import EventRow
+from nodescope.records.node_tables import CgroupChurnRow, DyingParentRow, MemoryCgroupsRow, UnitRow
+from nodescope.records.recorder_tables import EventRow
 from nodescope.records.view_forms import render_command
 
 LEAKY, INNOCENT = "slow-leaker.service", "innocent.service"

@@ -18,8 +18,8 @@ from nodescope.clock import SystemClock
 from nodescope.errors import MalformedSource, NodescopeError, UsageError
 from nodescope.exchange import import_files as importing
 from nodescope.exchange import imported_files
-from nodescope.exchange.formats import find_format
 from nodescope.exchange.import_files import import_files
+from nodescope.exchange.import_formats import find_format
 from nodescope.exchange.imported_files import read_imports
 from nodescope.exchange.perf_data import importer as perf_data
 from nodescope.quantities import SECOND_NS

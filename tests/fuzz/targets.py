@@ -28,8 +28,8 @@ from nodescope.ingest.parsed import Notes, ParsedNames, ParsedSamples, Reading
 from nodescope.ingest.samples import SampleRows
 from nodescope.ingest.sink import Capture
 from nodescope.ingest.sink import ImportNames as SampleNames
-from nodescope.records import EVENT_KINDS
 from nodescope.records.event import Event
+from nodescope.records.event_kinds import EVENT_KINDS
 
 NOWHERE = Path("fuzzed")
 

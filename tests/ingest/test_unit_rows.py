@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nodescope.ingest.unit_rows import unit_row
-from nodescope.records.node import UnitRow
+from nodescope.records.node_tables import UnitRow
 from nodescope.sources.systemd.lives import Life, UnitRun
 from nodescope.sources.systemd.unit import Unit
 

@@ -18,7 +18,7 @@ from nodescope.judgement.churn_ledger import ChurnLedger
 from nodescope.quantities import SECOND_NS
 from nodescope.recording.memory import recording_of
 from nodescope.recording.window import Window
-from nodescope.records.node import CgroupChurnRow
+from nodescope.records.node_tables import CgroupChurnRow
 from nodescope.sources.cgroups.churn import ChurnEvent, Kind
 from nodescope.sources.cgroups.watch import Heard
 

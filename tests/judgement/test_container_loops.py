@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from nodescope.judgement.container_loops import LoopWatch, find_loops
-from nodescope.judgement.loops import CONTAINER_WITHIN_NS
+from nodescope.judgement.loop_rules import CONTAINER_WITHIN_NS
 from nodescope.quantities import MINUTE_NS, SECOND_NS
 from nodescope.sources.containers.container import Container, ContainerHappening, HappeningKind
 

@@ -19,7 +19,7 @@ from nodescope.recording.core_readings import STATES as RECORDED
 from nodescope.recording.memory import recording_of
 from nodescope.recording.recording import Recording
 from nodescope.recording.window import Window
-from nodescope.records.recorder import CORE_STATES, CoreRow
+from nodescope.records.recorder_tables import CORE_STATES, CoreRow
 
 START = 100
 Second = dict[str, int]

@@ -13,8 +13,8 @@ from nodescope.judgement.units import audit_units
 from nodescope.quantities import SECOND_NS
 from nodescope.recording.coverage import NotObserved
 from nodescope.recording.memory import recording_of
-from nodescope.records.node import ContainerRow, MemoryRow, SourceCostRow, UnitRow
-from nodescope.records.recorder import EventRow, HeartbeatRow
+from nodescope.records.node_tables import ContainerRow, MemoryRow, SourceCostRow, UnitRow
+from nodescope.records.recorder_tables import EventRow, HeartbeatRow
 from nodescope.records.table import Row
 from nodescope.sources.systemd import happenings
 from nodescope.sources.systemd.happenings import UnitHappening

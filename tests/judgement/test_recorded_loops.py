@@ -18,7 +18,7 @@ from nodescope.judgement.recorded_loops import (
 )
 from nodescope.quantities import SECOND_NS
 from nodescope.recording.window import Window
-from nodescope.records.node import ContainerRow, UnitRow
+from nodescope.records.node_tables import ContainerRow, UnitRow
 
 _DETAILS: dict[str, Any] = {
     "child": "worker", "failed_ends": 5, "watched_s": 10.0, "ends": {"exit code 4": 5},

@@ -19,7 +19,7 @@ from nodescope.quantities import SECOND_NS
 from nodescope.recording.coverage import NotObserved
 from nodescope.recording.memory import recording_of
 from nodescope.recording.window import Window
-from nodescope.records.node import DyingParentRow, MemoryCgroupsRow, MemoryRow
+from nodescope.records.node_tables import DyingParentRow, MemoryCgroupsRow, MemoryRow
 from nodescope.sources.memory_cgroups.hierarchy import find_memory_hierarchy
 from nodescope.sources.memory_cgroups.survey import take_look
 from nodescope.sources.memory_cgroups.walk import Walk

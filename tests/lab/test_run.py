@@ -16,9 +16,9 @@ from tests.waiting import wait_for
 from nodescope.errors import NodescopeError
 from nodescope.lab.catalogue import SCENARIOS
 from nodescope.lab.ground import LEDGERS, MARK, clean, read_start_time
-from nodescope.lab.limits import check
+from nodescope.lab.refusals import check
 
-pytestmark = [pytest.mark.root, pytest.mark.live]
+pytestmark = [pytest.mark.root, pytest.mark.live, pytest.mark.beside]
 
 
 @pytest.fixture

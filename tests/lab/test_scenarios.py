@@ -15,10 +15,10 @@ from nodescope.diagnosis.case import Case
 from nodescope.diagnosis.rules.mechanism import classify
 from nodescope.errors import NodescopeError
 from nodescope.lab.catalogue import SCENARIOS
-from nodescope.lab.limits import check
+from nodescope.lab.refusals import check
 from nodescope.lab.scenario import Truth
 from nodescope.lab.score import judge, solve
-from nodescope.lab.small_scenarios import run_small, small_strength
+from nodescope.lab.small_runs import run_small, small_strength
 from nodescope.lab.truth_file import truth_path
 from nodescope.quantities import SECOND_NS
 from nodescope.recording.recording import Recording

@@ -5,8 +5,8 @@ from __future__ import annotations
 from nodescope.judgement.unit_insides import tells_of_failure
 from nodescope.lab.synthetic_loop import SyntheticLoop
 from nodescope.quantities import SECOND_NS
-from nodescope.records import EVENT_KINDS
 from nodescope.records.event_details import UnitLinesDetails
+from nodescope.records.event_kinds import EVENT_KINDS
 
 
 def _loop() -> SyntheticLoop:

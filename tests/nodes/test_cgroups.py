@@ -7,7 +7,7 @@ from tests.nodes.recorded import GUEST, HYBRID, KUBELET_V1, WHOLE, WITH_PODS, No
 
 from nodescope.recorder.observers.cgroup_names import NamesObserver
 from nodescope.recorder.observers.cgroups import CgroupsObserver
-from nodescope.records.node import CgroupNameRow, CgroupRow
+from nodescope.records.node_tables import CgroupNameRow, CgroupRow
 from nodescope.sources.cgroups.hierarchies import read_hierarchies, walk
 from nodescope.sources.cgroups.owner_by_path import CgroupOwner, find_owner
 from nodescope.sources.cgroups.usage import UsageReader

@@ -3,9 +3,9 @@ from __future__ import annotations
 import pytest
 
 from nodescope.recorder.event_log import EventLog
-from nodescope.records import EVENT_KINDS
 from nodescope.records.event import Event
 from nodescope.records.event_details import MarkDetails, NicDetails
+from nodescope.records.event_kinds import EVENT_KINDS
 
 
 def test_rows_are_handed_out_once() -> None:

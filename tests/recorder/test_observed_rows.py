@@ -17,7 +17,7 @@ from nodescope.quantities import SECOND_NS
 from nodescope.recorder.options import RecorderOptions
 from nodescope.recorder.recorder import Recorder
 from nodescope.records.event import Event
-from nodescope.records.node import MemoryRow, PressureRow
+from nodescope.records.node_tables import MemoryRow, PressureRow
 from nodescope.records.table import Row
 
 

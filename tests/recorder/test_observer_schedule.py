@@ -19,7 +19,7 @@ from nodescope.recorder.observer_schedule import Observing
 from nodescope.records.columns import Columns
 from nodescope.records.event import Event
 from nodescope.records.event_details import MarkDetails
-from nodescope.records.node import MemoryRow, PressureRow
+from nodescope.records.node_tables import MemoryRow, PressureRow
 
 BUDGET = 0.01
 

@@ -13,7 +13,7 @@ from nodescope.recorder.observer import Setting
 from nodescope.recorder.observer_trial import Trial, try_observers
 from nodescope.recorder.observers.catalogue import NAMES, ObserverEntry
 from nodescope.records.event import Event
-from nodescope.records.node import CgroupRow
+from nodescope.records.node_tables import CgroupRow
 from nodescope.sources.access import Access, State
 from nodescope.sources.access.privileges import CAPABILITY_BITS, Privileges, read_privileges
 from nodescope.sources.places import Places

@@ -15,8 +15,8 @@ from tests.archive.conftest import Sample, Tape
 
 from nodescope.archive.schema import ColumnData
 from nodescope.records.columns import columns_by_table
-from nodescope.records.node import MemoryCgroupsRow, SourceCostRow, UnitRow
-from nodescope.records.recorder import CoreRow, EventRow, Gap, HeartbeatRow
+from nodescope.records.node_tables import MemoryCgroupsRow, SourceCostRow, UnitRow
+from nodescope.records.recorder_tables import CoreRow, EventRow, Gap, HeartbeatRow
 from nodescope.records.table import Row
 
 SECOND = 1_000_000_000

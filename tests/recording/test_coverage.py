@@ -14,8 +14,8 @@ from nodescope.recording.coverage import Coverage, NotObserved, find_coverage
 from nodescope.recording.memory import MemoryPart, MemoryWriter
 from nodescope.recording.part import Parts
 from nodescope.recording.window import Window
-from nodescope.records.node import SourceCostRow, UnitRow
-from nodescope.records.recorder import Gap
+from nodescope.records.node_tables import SourceCostRow, UnitRow
+from nodescope.records.recorder_tables import Gap
 
 MOST = 1000
 

@@ -15,7 +15,7 @@ from nodescope.recording.core_readings import STATES
 from nodescope.recording.coverage import Coverage
 from nodescope.recording.recording import Recording
 from nodescope.recording.window import Window
-from nodescope.records.node import ContainerRow, MemoryCgroupsRow, PressureRow, UnitRow
+from nodescope.records.node_tables import ContainerRow, MemoryCgroupsRow, PressureRow, UnitRow
 from nodescope.records.table import Row, RowType
 
 WHOLE = Window(wall(0), wall(END_S))

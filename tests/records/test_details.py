@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodescope.records import EVENT_KINDS
 from nodescope.records.details import (
     Details,
     fields_of,
@@ -28,6 +27,7 @@ from nodescope.records.event_details import (
     UnitChildDetails,
     UnitRunDetails,
 )
+from nodescope.records.event_kinds import EVENT_KINDS
 from nodescope.sources.kernel_log.messages.classify import RULES
 
 CLASSES = {kind.details for kind in EVENT_KINDS.values()}

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from nodescope.records import EVENT_KINDS
 from nodescope.records.details import fields_of
+from nodescope.records.event_kinds import EVENT_KINDS
 from nodescope.records.reference import render_details, render_kinds, renew_page
 
 PAGE = Path(__file__).parents[2] / "docs" / "events.md"

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from nodescope.records.columns import columns_by_table, columns_of
-from nodescope.records.node import NODE_ROWS, MemoryRow, PressureRow
-from nodescope.records.recorder import CoreRow, EventRow, Gap, HeartbeatRow
+from nodescope.records.node_tables import NODE_ROWS, MemoryRow, PressureRow
+from nodescope.records.recorder_tables import CoreRow, EventRow, Gap, HeartbeatRow
 from nodescope.records.table import Row
 
 EVERY = (*NODE_ROWS, CoreRow, EventRow, Gap, HeartbeatRow)

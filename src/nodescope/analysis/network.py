@@ -10,7 +10,7 @@ from nodescope.recording.part import Part
 from nodescope.recording.recording import Recording
 from nodescope.recording.window import Window
 from nodescope.records.event import Event
-from nodescope.records.node import (
+from nodescope.records.node_tables import (
     InterruptRow,
     NicQueueRow,
     NicRow,

@@ -25,7 +25,7 @@ from nodescope.recording.part import Part
 from nodescope.recording.recording import Recording
 from nodescope.recording.sample_columns import SampleColumns
 from nodescope.recording.window import Window
-from nodescope.records.recorder import Gap
+from nodescope.records.recorder_tables import Gap
 
 DEEPEST = 127  # kernel.perf_event_max_stack: a deeper stack is cut there
 _THROTTLED = "throttled"

@@ -23,7 +23,7 @@ from nodescope.errors import ArchiveError, CorruptSegment, NewerFormat
 from nodescope.quantities import SECOND_NS
 from nodescope.records import TABLES
 from nodescope.records.json import JsonObject
-from nodescope.records.recorder import Gap
+from nodescope.records.recorder_tables import Gap
 
 if TYPE_CHECKING:  # it imports pyarrow, which marking and freezing do without
     from nodescope.archive.schema import ArrowTable

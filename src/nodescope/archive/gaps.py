@@ -15,7 +15,7 @@ from nodescope.archive.description import Description
 from nodescope.archive.schema import make_batch, typed_rows
 from nodescope.quantities import SECOND_NS
 from nodescope.records.columns import columns_of
-from nodescope.records.recorder import Gap
+from nodescope.records.recorder_tables import Gap
 
 RESTART_NS = SECOND_NS  # a recorder that is replaced sooner leaves no gap worth a line
 NOT_RUNNING = "no recorder was running"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from nodescope.archive.reader import Segment
 from nodescope.archive.schema import typed_rows
 from nodescope.errors import ArchiveError
-from nodescope.records.node import SourceCostRow
+from nodescope.records.node_tables import SourceCostRow
 
 
 @dataclass(frozen=True, slots=True)

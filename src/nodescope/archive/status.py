@@ -16,7 +16,7 @@ from nodescope.archive.retention import Frozen, is_frozen, read_frozen
 from nodescope.archive.source_costs import SourceCost, read_source_costs
 from nodescope.clock import CLOCK_STEP_NS
 from nodescope.errors import ArchiveError
-from nodescope.records.recorder import Gap
+from nodescope.records.recorder_tables import Gap
 
 
 @dataclass(frozen=True, slots=True)

@@ -148,7 +148,7 @@ def _units(places: Places, watch_ns: int) -> list[AuditVerdict]:
 def _containers(places: Places, args: argparse.Namespace) -> list[AuditVerdict]:
     """Verdicts on containers; `SourceAbsent` where no runtime is."""
     from nodescope.judgement.containers import audit_containers
-    from nodescope.judgement.loops import CONTAINER_WITHIN_NS
+    from nodescope.judgement.loop_rules import CONTAINER_WITHIN_NS
     from nodescope.sources.containers.runtimes import Runtimes
 
     now_ns = time.time_ns()

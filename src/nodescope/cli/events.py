@@ -74,7 +74,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _kinds(args: argparse.Namespace) -> set[str] | None:
     """The kinds asked for; None for all. An imported log may have kinds that are not declared."""
-    from nodescope.records import EVENT_KINDS
+    from nodescope.records.event_kinds import EVENT_KINDS
 
     named = {name.strip() for text in args.kind for name in text.split(",") if name.strip()}
     if not args.serious:

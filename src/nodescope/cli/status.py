@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from nodescope.cli import options
 from nodescope.cli.freeze import frozen_to_json, render_frozen
 from nodescope.quantities import format_bytes, format_count, format_duration
-from nodescope.records.recorder import Gap
+from nodescope.records.recorder_tables import Gap
 from nodescope.wall_time import format_moment
 
 if TYPE_CHECKING:

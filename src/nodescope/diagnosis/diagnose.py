@@ -16,7 +16,7 @@ from nodescope.diagnosis.symptoms.recurrence import describe_recurrence
 from nodescope.quantities import SECOND_NS
 from nodescope.recording.recording import Recording
 from nodescope.recording.window import Window
-from nodescope.records import EVENT_KINDS
+from nodescope.records.event_kinds import EVENT_KINDS
 from nodescope.records.view import Span, View
 from nodescope.wall_time import format_moment
 

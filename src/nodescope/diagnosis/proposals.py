@@ -1,7 +1,8 @@
 """What to do about the root of a chain first: actions on it by name, of which none is run.
 
 Stopping is proposed only where a link says that the root makes the trouble: it loops, and
-leaves behind what is walked. Whoever was merely on the core is to be looked at.
+leaves behind what is walked. Whoever was merely on the core is to be looked at. What helps
+against a mechanism is in its file in `rules/mechanisms/`.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Sequence
 from nodescope.diagnosis.case import Case
 from nodescope.diagnosis.finding import Link, Root
 from nodescope.records.action import Action, Target, TargetName
-from nodescope.records.node import ContainerRow, UnitRow
+from nodescope.records.node_tables import ContainerRow, UnitRow
 
 # Who can be looked at, unlike a state.
 _PEOPLE: dict[str, TargetName] = {

@@ -25,7 +25,7 @@ from nodescope.archive.layout import (
 from nodescope.archive.writer import ArchiveWriter
 from nodescope.clock import SystemClock
 from nodescope.errors import SourceError, UsageError
-from nodescope.exchange.formats import ImportFormat, Peek, find_format
+from nodescope.exchange.import_formats import ImportFormat, Peek, find_format
 from nodescope.exchange.imported_files import (
     STAGING_DIRECTORY,
     fingerprint,

@@ -10,7 +10,7 @@ import numpy as np
 from nodescope.archive.layout import MAX_TIME_NS
 from nodescope.clock import ClockPair
 from nodescope.errors import MalformedSource, source_error
-from nodescope.exchange.formats import Peek, Progress
+from nodescope.exchange.import_formats import Peek, Progress
 from nodescope.exchange.unpacked import Torn, compression_of, read_blocks, read_head
 from nodescope.ingest.clean_text import clean_text
 from nodescope.ingest.event_rows import event_rows
@@ -19,7 +19,7 @@ from nodescope.ingest.samples import SampleRows
 from nodescope.ingest.sink import Capture, ImportNames, ImportReport, Sink
 from nodescope.records.columns import columns_of
 from nodescope.records.event import Event
-from nodescope.records.recorder import CoreRow
+from nodescope.records.recorder_tables import CoreRow
 
 IMPORT_EVENT = "import"
 ParsesEvents = Callable[[Iterable[bytes], Notes], Iterator[list[Event]]]

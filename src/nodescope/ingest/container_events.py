@@ -12,7 +12,7 @@ from nodescope.records.event_details import (
     ContainerLoopDetails,
     ContainerStartDetails,
 )
-from nodescope.records.node import ContainerRow
+from nodescope.records.node_tables import ContainerRow
 from nodescope.sources.containers.container import Container
 
 _DETAILS = (

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from nodescope.records.details import format_details
 from nodescope.records.event import Event
-from nodescope.records.recorder import EventRow
+from nodescope.records.recorder_tables import EventRow
 
 
 def event_rows(events: Iterable[Event]) -> list[EventRow]:

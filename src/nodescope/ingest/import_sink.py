@@ -24,7 +24,7 @@ from nodescope.ingest.samples import SampleRows, intern_samples
 from nodescope.ingest.sink import Capture, ImportNames, ImportReport
 from nodescope.quantities import SECOND_NS
 from nodescope.records.columns import columns_of
-from nodescope.records.recorder import Gap, HeartbeatRow
+from nodescope.records.recorder_tables import Gap, HeartbeatRow
 
 SEGMENT_NS = 120 * SECOND_NS
 GAP_NS = 100_000_000  # between captures; less is how long `perf record` takes to start

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from nodescope.quantities import SECOND_NS
 from nodescope.records.details import read_details
 from nodescope.records.event import Event, details_of_kind
-from nodescope.records.node import KernelLogRow
+from nodescope.records.node_tables import KernelLogRow
 from nodescope.sources.kernel_log.kmsg import Record
 from nodescope.sources.kernel_log.messages import KernelMessage, classify, join
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from nodescope.records.event import Event
-from nodescope.records.recorder import Gap
+from nodescope.records.recorder_tables import Gap
 from nodescope.records.table import Row, RowType
 
 

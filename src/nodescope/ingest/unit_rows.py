@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nodescope.records.node import UnitRow
+from nodescope.records.node_tables import UnitRow
 from nodescope.sources.systemd.lives import Life
 from nodescope.sources.systemd.unit import Unit
 

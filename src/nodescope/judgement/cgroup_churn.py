@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from nodescope.quantities import SECOND_NS
-from nodescope.records.node import CgroupChurnRow
+from nodescope.records.node_tables import CgroupChurnRow
 
 if TYPE_CHECKING:
     from nodescope.recording.recording import Recording

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from nodescope.judgement.loops import (
+from nodescope.judgement.loop_rules import (
     CONTAINER_WITHIN_NS,
     Loop,
     decide_container,

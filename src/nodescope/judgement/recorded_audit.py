@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 
 from nodescope.judgement.containers import audit_containers, read_happenings
-from nodescope.judgement.loops import ENDS_WITHIN_NS, OVER_AFTER_NS
+from nodescope.judgement.loop_rules import ENDS_WITHIN_NS, OVER_AFTER_NS
 from nodescope.judgement.recorded_loops import HIDDEN_KINDS, read_inside
 from nodescope.judgement.unit_insides import ChildLoop, HiddenFacts, LoggedEnds
 from nodescope.judgement.unit_use import is_asked_by_preset_alone
@@ -23,7 +23,7 @@ from nodescope.recording.recording import Recording
 from nodescope.recording.window import Window
 from nodescope.records.event import Event
 from nodescope.records.event_details import UnitLinesDetails, UnitRunDetails
-from nodescope.records.node import ContainerRow, SourceCostRow, UnitRow
+from nodescope.records.node_tables import ContainerRow, SourceCostRow, UnitRow
 from nodescope.sources.containers.container import Container
 from nodescope.sources.systemd.happenings import UnitHappening
 from nodescope.sources.systemd.lives import Lives

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from nodescope.judgement.cgroup_churn import Churn
-from nodescope.judgement.loops import (
+from nodescope.judgement.loop_rules import (
     ENDS_AFTER_NS,
     ENDS_WITHIN_NS,
     LEAST_TIMES,
@@ -30,7 +30,7 @@ from nodescope.records.event_details import (
     UnitChildDetails,
     UnitRunDetails,
 )
-from nodescope.records.node import ContainerRow, UnitRow
+from nodescope.records.node_tables import ContainerRow, UnitRow
 from nodescope.sources.cgroups.name_pattern import lies_in, name_pattern, split_path
 
 REPORTED_AFTER_NS = 120 * SECOND_NS  # a hidden loop is reported after it was watched for a while

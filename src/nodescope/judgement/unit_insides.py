@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from nodescope.judgement.loops import LINES_WITHIN_NS, Loop, decide_child, is_often
+from nodescope.judgement.loop_rules import LINES_WITHIN_NS, Loop, decide_child, is_often
 from nodescope.judgement.verdict import AuditFinding
 from nodescope.quantities import SECOND_NS, format_duration
 from nodescope.records.json import Json

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from nodescope.judgement.loops import (
+from nodescope.judgement.loop_rules import (
     LONG_RUN_NS,
     UNIT_WITHIN_NS,
     Loop,

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 
 from nodescope.judgement.verdict import AuditFinding
 from nodescope.records.json import Json
-from nodescope.records.node import UnitRow
+from nodescope.records.node_tables import UnitRow
 from nodescope.sources.systemd.survey import Survey
 from nodescope.sources.systemd.unit import Unit
 from nodescope.sources.systemd.unit_processes import UnitInside

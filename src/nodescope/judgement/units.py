@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from nodescope.judgement.loops import JUST_STARTED_NS, decide_by_counter, mean_period_ns
+from nodescope.judgement.loop_rules import JUST_STARTED_NS, decide_by_counter, mean_period_ns
 from nodescope.judgement.unit_insides import (
     HiddenFacts,
     find_child_loop,

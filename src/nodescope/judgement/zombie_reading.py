@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # a live look needs neither numpy nor Arrow
     from nodescope.recording.coverage import NotObserved
     from nodescope.recording.recording import Recording
     from nodescope.recording.window import Window
-    from nodescope.records.node import DyingParentRow, MemoryCgroupsRow
+    from nodescope.records.node_tables import DyingParentRow, MemoryCgroupsRow
     from nodescope.sources.memory_cgroups.survey import Look
 
 WALK_NS = HOUR_NS  # how long before a moment a walk still tells what one costs
@@ -65,7 +65,7 @@ def read_zombies(recording: Recording, at_ns: int) -> ZombieReading | NotObserve
     """Return the last reading up to a moment."""
     from nodescope.recording.coverage import NotObserved
     from nodescope.recording.window import Window
-    from nodescope.records.node import DyingParentRow, MemoryCgroupsRow
+    from nodescope.records.node_tables import DyingParentRow, MemoryCgroupsRow
 
     counted = recording.state(MemoryCgroupsRow, at_ns)
     if not counted:
@@ -89,7 +89,7 @@ def read_zombies(recording: Recording, at_ns: int) -> ZombieReading | NotObserve
 def read_walk(recording: Recording, at_ns: int) -> Walk | None:
     """Return the last walk that was timed up to a moment: not every count comes with one."""
     from nodescope.recording.window import Window
-    from nodescope.records.node import MemoryCgroupsRow
+    from nodescope.records.node_tables import MemoryCgroupsRow
 
     rows = recording.rows(MemoryCgroupsRow, Window(at_ns - WALK_NS, at_ns + 1))
     walks = [row for row in rows if row.walk_ns is not None]
@@ -99,7 +99,7 @@ def read_walk(recording: Recording, at_ns: int) -> Walk | None:
 
 def read_dying(recording: Recording, window: Window) -> list[tuple[int, int]]:
     """Return when zombies were counted in a window, and how many there were."""
-    from nodescope.records.node import MemoryCgroupsRow
+    from nodescope.records.node_tables import MemoryCgroupsRow
 
     rows = recording.rows(MemoryCgroupsRow, window)
     return sorted((row.time_ns, row.dying) for row in rows if row.dying is not None)

@@ -12,8 +12,8 @@ from types import FrameType
 
 from nodescope.errors import UsageError
 from nodescope.lab.ground import Ground
-from nodescope.lab.limits import check
 from nodescope.lab.processes import sleep_beside, wait_until_ready
+from nodescope.lab.refusals import check
 from nodescope.lab.scenario import Scenario, ScenarioRun, Truth
 from nodescope.lab.truth_file import require_new, write_truth
 

@@ -31,14 +31,14 @@ from nodescope.numbering import Sequences
 from nodescope.quantities import SECOND_NS
 from nodescope.records.columns import columns_by_table
 from nodescope.records.event import Event
-from nodescope.records.node import (
+from nodescope.records.node_tables import (
     DyingParentRow,
     MemoryCgroupsRow,
     MemoryRow,
     NicQueueRow,
     NicRow,
 )
-from nodescope.records.recorder import CoreRow, HeartbeatRow
+from nodescope.records.recorder_tables import CoreRow, HeartbeatRow
 from nodescope.records.table import Row
 from nodescope.sources.jobs.ray import FailedJob
 from nodescope.sources.kernel_log.kmsg import Record

@@ -26,7 +26,7 @@ from nodescope.judgement.churn_ledger import ChurnLedger
 from nodescope.judgement.container_loops import find_loops
 from nodescope.quantities import SECOND_NS
 from nodescope.records.event import Event
-from nodescope.records.node import CgroupChurnRow, ContainerRow
+from nodescope.records.node_tables import CgroupChurnRow, ContainerRow
 from nodescope.sources.cgroups.churn import ChurnEvent, Kind
 from nodescope.sources.containers.container import Container, ContainerHappening, HappeningKind
 

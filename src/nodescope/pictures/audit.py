@@ -12,7 +12,7 @@ from nodescope.wall_time import format_moment
 
 if TYPE_CHECKING:
     from nodescope.judgement.recorded_audit import RecordedAudit
-    from nodescope.records.node import UnitRow
+    from nodescope.records.node_tables import UnitRow
 
 
 def render_findings(

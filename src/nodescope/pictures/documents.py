@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,10 +21,12 @@ from nodescope.arrays import F64
 from nodescope.pictures.answer_size import LARGEST, cut, fit_list, size
 from nodescope.quantities import SECOND_NS
 from nodescope.recording.core_readings import STATES
-from nodescope.records.details import Details
-from nodescope.records.event import Event
 from nodescope.records.json import Json
 from nodescope.wall_time import format_moment
+
+if TYPE_CHECKING:
+    from nodescope.records.details import Details
+    from nodescope.records.event import Event
 
 HEATMAP_CELLS = 250_000  # of at most seven digits and a comma
 CORES_CELLS = 280_000  # cores × intervals × states, of at most six characters and a comma

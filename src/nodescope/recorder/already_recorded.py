@@ -17,13 +17,13 @@ from typing import NamedTuple
 from nodescope.archive.reader import Archive, Segment
 from nodescope.archive.schema import typed_rows
 from nodescope.errors import ArchiveError
-from nodescope.judgement.loops import is_often
+from nodescope.judgement.loop_rules import is_often
 from nodescope.records.details import DeclaredDetails, Details, parse_details
 from nodescope.records.event import details_of_kind
 from nodescope.records.event_details import KernelLineDetails, ZombieDetails
-from nodescope.records.events import EVENT_KINDS
-from nodescope.records.node import MemoryCgroupsRow
-from nodescope.records.recorder import EventRow
+from nodescope.records.event_kinds import EVENT_KINDS
+from nodescope.records.node_tables import MemoryCgroupsRow
+from nodescope.records.recorder_tables import EventRow
 from nodescope.records.table import RowType
 
 

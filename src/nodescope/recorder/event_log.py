@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 from nodescope.archive.gaps import merge_gaps
 from nodescope.ingest.event_rows import event_rows
-from nodescope.records import EVENT_KINDS
 from nodescope.records.columns import Columns, columns_by_table
 from nodescope.records.event import Event
-from nodescope.records.recorder import Gap
+from nodescope.records.event_kinds import EVENT_KINDS
+from nodescope.records.recorder_tables import Gap
 
 
 class EventLog:

@@ -15,7 +15,7 @@ from nodescope.recorder.observers import nics, softnet
 from nodescope.recording.memory import MemoryWriter
 from nodescope.recording.window import Window
 from nodescope.records.columns import columns_by_table, columns_of
-from nodescope.records.recorder import HeartbeatRow
+from nodescope.records.recorder_tables import HeartbeatRow
 from nodescope.sources.places import Places
 
 

@@ -23,9 +23,9 @@ from nodescope.ingest.observation import Observation
 from nodescope.quantities import SECOND_NS, format_duration
 from nodescope.recorder.event_log import EventLog
 from nodescope.recorder.observer import Observer
-from nodescope.records import EVENT_KINDS
 from nodescope.records.columns import Columns, columns_by_table
-from nodescope.records.node import SourceCostRow
+from nodescope.records.event_kinds import EVENT_KINDS
+from nodescope.records.node_tables import SourceCostRow
 from nodescope.records.table import Row
 
 _RETRY_NS = 300 * SECOND_NS

@@ -31,7 +31,7 @@ from nodescope.recorder.pace import ClockWatch, Pace
 from nodescope.recorder.samples.core_times import CoreTimes
 from nodescope.recorder.samples.intake import MAX_UNDECODED_BYTES, Intake
 from nodescope.records.columns import Columns, columns_of
-from nodescope.records.recorder import HeartbeatRow
+from nodescope.records.recorder_tables import HeartbeatRow
 from nodescope.sources.processes.own_cost import OwnCost, read_own_cost
 
 _DRAIN_NS = 2 * SECOND_NS  # sooner when a ring is half full

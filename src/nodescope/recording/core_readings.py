@@ -11,7 +11,7 @@ from nodescope.arrays import I64
 from nodescope.quantities import SECOND_NS
 from nodescope.recording.part import Part, Parts, overlapping
 from nodescope.recording.window import Window
-from nodescope.records.recorder import CORE_STATES
+from nodescope.records.recorder_tables import CORE_STATES
 
 STATES = CORE_STATES[:8]  # time of guests is in `user` and `nice` already
 NEIGHBOUR_NS = 10 * SECOND_NS  # a rate at the edge of a window needs the reading beyond it

@@ -15,7 +15,7 @@ from nodescope.recording.gaps import read_noted_gaps
 from nodescope.recording.part import Part, Parts, may_hold_events, surrounding
 from nodescope.recording.window import Window
 from nodescope.records import TABLES
-from nodescope.records.recorder import Gap
+from nodescope.records.recorder_tables import Gap
 
 _WITH_SAMPLES = ("samples", "frames", "stacks", "profile", "paths", "seconds")
 

@@ -9,7 +9,7 @@ from nodescope.archive.gaps import add_pause
 from nodescope.quantities import SECOND_NS
 from nodescope.recording.part import Part, Parts, overlapping, surrounding
 from nodescope.recording.window import Window
-from nodescope.records.recorder import Gap
+from nodescope.records.recorder_tables import Gap
 
 TOLD_NS = 30 * SECOND_NS  # a gap is noted with the flush after it, perhaps in the next part
 

@@ -23,7 +23,7 @@ from nodescope.recording.part import Parts
 from nodescope.recording.recording import Recording
 from nodescope.records import OPEN_TABLES, SEALED_TABLES
 from nodescope.records.columns import columns_by_table
-from nodescope.records.recorder import HeartbeatRow
+from nodescope.records.recorder_tables import HeartbeatRow
 from nodescope.records.table import Row
 
 

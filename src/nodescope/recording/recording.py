@@ -11,19 +11,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from nodescope.archive.reader import Archive
 from nodescope.recording.core_readings import CoreReadings, count_cores, read_core_readings
-from nodescope.recording.coverage import Coverage, find_coverage
-from nodescope.recording.events import read_events
 from nodescope.recording.gaps import read_gaps
 from nodescope.recording.part import Part, Parts, find_history, overlapping
 from nodescope.recording.rows import read_rows, read_state
 from nodescope.recording.sample_columns import SampleColumns
 from nodescope.recording.window import TimeExtent, Window
-from nodescope.records.event import Event
-from nodescope.records.recorder import Gap
+from nodescope.records.recorder_tables import Gap
 from nodescope.records.table import RowType
+
+if TYPE_CHECKING:
+    from nodescope.recording.coverage import Coverage
+    from nodescope.records.event import Event
 
 
 class Recording:
@@ -62,6 +64,8 @@ class Recording:
 
     def coverage(self, table: str, window: Window) -> Coverage:
         """Return in which spans of a window a table was observed."""
+        from nodescope.recording.coverage import find_coverage
+
         return find_coverage(self.parts, table, window)
 
     def gaps(self, window: Window) -> list[Gap]:
@@ -84,6 +88,9 @@ class Recording:
 
     def events(self, window: Window, *kinds: str) -> list[Event]:
         """Return what happened in a window in the order of time; of some kinds, or all."""
+        # Kinds and details of events are declared by the dozen: a view of samples needs none.
+        from nodescope.recording.events import read_events
+
         return sorted(read_events(self.parts, window, kinds), key=lambda event: event.time_ns)
 
     # -- columns -----------------------------------------------------------

@@ -3,9 +3,11 @@
 A subclass of `Declared` reads like a frozen, keyword-only dataclass, and is one to type
 checkers. It is not made by `dataclasses`, which compiles each class anew at import: the
 fifty declarations of this package would be 40 ms of every command, a third of a flame
-graph. Annotations must be evaluated, so modules of declarations do without
-`from __future__ import annotations`.
+graph. Annotations stay text until somebody asks for `fields`: modules of declarations begin
+with `from __future__ import annotations`.
 """
+
+from __future__ import annotations
 
 import inspect
 import types
@@ -67,7 +69,7 @@ class Declared(metaclass=_Declaring):
         """Return the declared fields with their types and notes."""
         annotations: dict[str, object] = {}
         for each in reversed(cls.__mro__):
-            annotations |= inspect.get_annotations(each)
+            annotations |= inspect.get_annotations(each, eval_str=True)
         return [_field(name, annotations[name]) for name in cls._defaults]
 
     def as_dict(self) -> dict[str, object]:

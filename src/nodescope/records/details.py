@@ -8,6 +8,8 @@ the declared type, and whatever was not understood is kept aside in `others`, so
 still see it.
 """
 
+from __future__ import annotations
+
 import json
 import math
 from collections.abc import Callable, Mapping

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from nodescope.records.details import NOTHING, DeclaredDetails, Details, parse_details
-from nodescope.records.events import EVENT_KINDS
+from nodescope.records.event_kinds import EVENT_KINDS
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,8 @@ A process ended in one of two ways, in the same words for units, containers and 
 the word that systemd has for it (`exited`, `killed`, `dumped`).
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from typing import Annotated
 

@@ -6,6 +6,8 @@ fields are annotated with their column (`Annotated[int, counter("…")]`): the s
 the archive's schema, the typed row that readers get and the typed row that observers write.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -135,7 +137,7 @@ class Row(Declared):
     """A typed row; a subclass names its table and what the table is."""
 
     _table: ClassVar[Table]
-    _all_but_time: ClassVar[Callable[["Row"], tuple[object, ...]]]
+    _all_but_time: ClassVar[Callable[[Row], tuple[object, ...]]]
 
     def __init_subclass__(
         cls,

@@ -1,7 +1,9 @@
-"""Every table of a recording, with unit, kind and help for each column.
+"""The tables of samples, and the list of every table of a recording.
 
-This declaration drives the archive's schema, `--json`, the API and the
-reference in `docs/archive.md`; nothing else may name a column's type.
+Units, containers, NICs and the like are in `node_tables`, core times, heartbeats, gaps and
+events in `recorder_tables`. A declaration drives the archive's
+schema, `--json`, the API and the reference in `docs/archive.md`; nothing else may name a
+column's type.
 
 Times are `CLOCK_MONOTONIC` (they never step); the `heartbeats` of a segment
 carry the clock pairs that turn them into wall times. Counters are stored raw,
@@ -10,8 +12,8 @@ as the kernel gives them; rates are derived on reading. Missing is null, never 0
 
 from __future__ import annotations
 
-from nodescope.records.node import NODE_TABLES
-from nodescope.records.recorder import CoreRow, EventRow, Gap, HeartbeatRow
+from nodescope.records.node_tables import NODE_TABLES
+from nodescope.records.recorder_tables import CoreRow, EventRow, Gap, HeartbeatRow
 from nodescope.records.table import Column, ColumnKind, Table
 
 SAMPLES = Table(

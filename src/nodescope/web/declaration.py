@@ -37,7 +37,7 @@ class Parameter:
 
 
 @dataclass(frozen=True)
-class ParameterKind:
+class AnswerKind:
     """What an answer is: a media type, and for JSON its schema."""
 
     media_type: str
@@ -51,7 +51,7 @@ class Route:
     path: str
     summary: str
     answer: Callable[[Question], Reply]
-    kinds: Sequence[ParameterKind]
+    kinds: Sequence[AnswerKind]
     parameters: Sequence[Parameter] = ()
     slow: bool = False  # may take seconds: waits in a queue of its own
     by_samples: bool = False  # reads samples, so a long window makes it slow

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import nodescope
 from nodescope.records.json import Json
 from nodescope.web import schemas
-from nodescope.web.declaration import ParameterKind, Route
+from nodescope.web.declaration import AnswerKind, Route
 
 _ERRORS = {
     "400": "a parameter makes no sense",
@@ -62,5 +62,5 @@ def _operation(route: Route) -> dict[str, Json]:
     }
 
 
-def _content(kind: ParameterKind) -> dict[str, Json]:
+def _content(kind: AnswerKind) -> dict[str, Json]:
     return {"schema": dict(kind.schema)}

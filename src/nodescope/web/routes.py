@@ -9,22 +9,22 @@ from nodescope.errors import UsageError
 from nodescope.exchange.export.catalogue import BUNDLE, SAMPLE_FORMATS
 from nodescope.web import schemas
 from nodescope.web.answers import compare, diagnosis, exports, facts, quality, samples, timeline
-from nodescope.web.declaration import Parameter, ParameterKind, Route, choice, flag, integer, text
+from nodescope.web.declaration import AnswerKind, Parameter, Route, choice, flag, integer, text
 from nodescope.web.matrix import MEDIA_TYPE
 from nodescope.web.parameters import AT, BASE, FILTERS, REVISION, WINDOW
 
-_MATRIX = (ParameterKind(MEDIA_TYPE),)
+_MATRIX = (AnswerKind(MEDIA_TYPE),)
 _VIEW = (*WINDOW, *FILTERS, REVISION)  # one that cannot use a filter does not
 
 
-def _json(schema: schemas.Schema) -> tuple[ParameterKind]:
-    return (ParameterKind("application/json", schema),)
+def _json(schema: schemas.Schema) -> tuple[AnswerKind]:
+    return (AnswerKind("application/json", schema),)
 
 
-def _download(media_type: str) -> tuple[ParameterKind]:
+def _download(media_type: str) -> tuple[AnswerKind]:
     if media_type == "application/json":
-        return (ParameterKind(media_type, {"type": "object"}),)
-    return (ParameterKind(media_type),)
+        return (AnswerKind(media_type, {"type": "object"}),)
+    return (AnswerKind(media_type),)
 
 
 def _parse_kinds(given: str) -> frozenset[str]:
@@ -89,13 +89,13 @@ ROUTES = (
     Route("/api/quality", "How far the window can be trusted", quality.quality,
           _json(schemas.QUALITY), _VIEW, slow=True),
     Route("/api/diagnosis", "What went wrong, and why", diagnosis.diagnosis,
-          (*_json(schemas.DIAGNOSIS), ParameterKind("text/event-stream")), _VIEW, slow=True),
+          (*_json(schemas.DIAGNOSIS), AnswerKind("text/event-stream")), _VIEW, slow=True),
     Route("/api/report.html", "The diagnosis with its pictures, as one file",
-          diagnosis.report_html, (ParameterKind("text/html"),), _VIEW, slow=True),
+          diagnosis.report_html, (AnswerKind("text/html"),), _VIEW, slow=True),
     Route("/api/report.md", "The diagnosis as Markdown", diagnosis.report_markdown,
-          (ParameterKind("text/markdown"),), _VIEW, slow=True),
+          (AnswerKind("text/markdown"),), _VIEW, slow=True),
     Route("/api/bundle", "Everything of the window in one file", exports.bundle,
-          (ParameterKind(BUNDLE.media_type),), _VIEW, slow=True, cached=False),
+          (AnswerKind(BUNDLE.media_type),), _VIEW, slow=True, cached=False),
     *(Route(f"/api/export/{name}", f"The window for {name}", exports.export(each),
             _download(each.media_type.partition(";")[0]), _VIEW, slow=True, cached=False)
       for each in SAMPLE_FORMATS for name in each.names),

@@ -11,7 +11,7 @@ from tests.diagnosis.made_node import NOW, SLICE, Node, churn, ends, said_by, un
 from nodescope.diagnosis.finding import Link, Root, RuledOut
 from nodescope.diagnosis.links.origins import Origin, find_origins
 from nodescope.quantities import SECOND_NS
-from nodescope.records.node import CgroupChurnRow, ContainerRow
+from nodescope.records.node_tables import CgroupChurnRow, ContainerRow
 from nodescope.records.view import View
 
 _DETAILS: dict[str, Any] = {

@@ -14,7 +14,7 @@ from nodescope.judgement.core_occupants import Occupants
 from nodescope.judgement.pegged_cores import PeggedCore
 from nodescope.recording.memory import recording_of
 from nodescope.recording.window import Window
-from nodescope.records.node import CgroupNameRow, UnitRow
+from nodescope.records.node_tables import CgroupNameRow, UnitRow
 
 _UNIT = UnitRow(
     time_ns=1, unit="builder.service", file_state="enabled", preset="enabled",

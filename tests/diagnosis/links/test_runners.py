@@ -11,7 +11,7 @@ from nodescope.diagnosis.finding import Root
 from nodescope.diagnosis.links.origins import Origin, find_origins
 from nodescope.quantities import SECOND_NS
 from nodescope.records.event import Event
-from nodescope.records.node import ContainerRow, UnitRow
+from nodescope.records.node_tables import ContainerRow, UnitRow
 
 _ID = "3f2a" * 16
 _UNITS = [unit("shop.service", main_pid=901), unit("cron.service", main_pid=902)]

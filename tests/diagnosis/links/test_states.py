@@ -10,7 +10,7 @@ from nodescope.judgement.zombie_reading import ZombieReading, read_zombies
 from nodescope.quantities import SECOND_NS
 from nodescope.recording.memory import recording_of
 from nodescope.recording.window import Window
-from nodescope.records.node import MemoryCgroupsRow, MemoryRow
+from nodescope.records.node_tables import MemoryCgroupsRow, MemoryRow
 
 _START = 50_000 * SECOND_NS
 _HELD = Window(_START + 42 * SECOND_NS, _START + 48 * SECOND_NS)

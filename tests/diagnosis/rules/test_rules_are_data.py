@@ -8,7 +8,7 @@ from pathlib import Path
 import nodescope
 from nodescope.diagnosis.rules.mechanism import load_mechanisms
 from nodescope.diagnosis.rules.suspects import THROTTLING, ZOMBIES, load_suspects
-from nodescope.records.events import EVENT_KINDS, SYMPTOM_RANKS
+from nodescope.records.event_kinds import EVENT_KINDS, SYMPTOM_RANKS
 
 SOURCE = Path(nodescope.__file__).parent
 

@@ -14,7 +14,7 @@ from nodescope.quantities import SECOND_NS
 from nodescope.recording.window import Window
 from nodescope.records.details import read_details
 from nodescope.records.event import details_of_kind
-from nodescope.records.events import SYMPTOM_RANKS
+from nodescope.records.event_kinds import SYMPTOM_RANKS
 
 DOCS = Path(__file__).parents[3] / "docs" / "diagnosis.md"
 HELD = Window(100 * SECOND_NS, 106 * SECOND_NS)

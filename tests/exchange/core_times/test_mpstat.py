@@ -13,7 +13,7 @@ from tests.exchange.text_archive import import_file, in_blocks, read_rows
 
 from nodescope.exchange.core_times.mpstat import looks_like_mpstat, parse_mpstat
 from nodescope.ingest.parsed import Notes, Reading
-from nodescope.records.recorder import CORE_STATES
+from nodescope.records.recorder_tables import CORE_STATES
 
 ZEROS = {
     "usr": 0.0, "nice": 0.0, "sys": 0.0, "iowait": 0.0, "irq": 0.0,

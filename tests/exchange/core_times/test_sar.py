@@ -10,7 +10,7 @@ from tests.exchange.text_archive import import_file, read_rows
 
 from nodescope.exchange.core_times.sar import looks_like_sar, parse_sar
 from nodescope.ingest.parsed import Notes, Reading
-from nodescope.records.recorder import CORE_STATES
+from nodescope.records.recorder_tables import CORE_STATES
 
 SAR = """\
 Linux 6.1.0-18-amd64 (node-7) \t11/16/26 \t_x86_64_\t(2 CPU)

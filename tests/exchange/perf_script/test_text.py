@@ -15,8 +15,8 @@ from tests.exchange.text_archive import Parsed, import_file, in_blocks, parsed, 
 
 from nodescope.archive.reader import Archive
 from nodescope.errors import MalformedSource
-from nodescope.exchange.formats import find_format
 from nodescope.exchange.import_files import import_files
+from nodescope.exchange.import_formats import find_format
 from nodescope.exchange.perf_script import text as perf_script
 from nodescope.exchange.perf_script.text import looks_like_perf_script, parse_perf_script
 from nodescope.ingest.parsed import UNKNOWN_FRAME, Notes, ParsedFrame

@@ -8,7 +8,7 @@ from nodescope.archive.writer import ArchiveWriter
 from nodescope.ingest.event_rows import event_rows
 from nodescope.ingest.observation import Observation
 from nodescope.records.columns import columns_by_table
-from nodescope.records.recorder import HeartbeatRow
+from nodescope.records.recorder_tables import HeartbeatRow
 
 BOOT = "0f9d3c1e-72a4-4f0b-9c55-7d1f0a2b3c4d"
 

@@ -11,7 +11,7 @@ import pytest
 from nodescope.errors import SourceError, UsageError
 from nodescope.recorder.observer import Setting
 from nodescope.recorder.observers.catalogue import CATALOGUE, NAMES, ObserverEntry, make_observers
-from nodescope.records.node import NODE_TABLES, SourceCostRow
+from nodescope.records.node_tables import NODE_TABLES, SourceCostRow
 from nodescope.records.table import Table
 from nodescope.sources.places import Places
 

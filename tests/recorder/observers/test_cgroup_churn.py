@@ -13,7 +13,7 @@ from tests.waiting import wait_for
 from nodescope.errors import SourceAbsent, SourceDenied
 from nodescope.quantities import SECOND_NS
 from nodescope.recorder.observers.cgroup_churn import ChurnObserver
-from nodescope.records.node import CgroupChurnRow
+from nodescope.records.node_tables import CgroupChurnRow
 from nodescope.sources.cgroups.churn import ChurnEvent, Kind, Watch
 from nodescope.sources.cgroups.hierarchies import read_hierarchies
 from nodescope.sources.places import Places

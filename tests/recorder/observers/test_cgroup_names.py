@@ -6,7 +6,7 @@ import pytest
 
 from nodescope.errors import SourceAbsent
 from nodescope.recorder.observers.cgroup_names import NamesObserver
-from nodescope.records.node import CgroupNameRow
+from nodescope.records.node_tables import CgroupNameRow
 from nodescope.sources.places import Places
 
 ID = "3f2a" * 16

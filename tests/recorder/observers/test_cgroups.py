@@ -16,7 +16,7 @@ from tests.waiting import wait_for
 from nodescope.errors import SourceAbsent
 from nodescope.recorder.observers import cgroups
 from nodescope.recorder.observers.cgroups import CgroupsObserver
-from nodescope.records.node import CgroupRow, PressureRow
+from nodescope.records.node_tables import CgroupRow, PressureRow
 from nodescope.sources.cgroups.hierarchies import read_hierarchies
 from nodescope.sources.places import Places
 

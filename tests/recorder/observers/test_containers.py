@@ -9,13 +9,13 @@ import pytest
 from nodescope.errors import SourceAbsent, SourceError
 from nodescope.quantities import SECOND_NS
 from nodescope.recorder.observers.containers import Containers
-from nodescope.records import EVENT_KINDS
 from nodescope.records.event_details import (
     ContainerExitDetails,
     ContainerLoopDetails,
     ContainerStartDetails,
 )
-from nodescope.records.node import ContainerRow
+from nodescope.records.event_kinds import EVENT_KINDS
+from nodescope.records.node_tables import ContainerRow
 from nodescope.sources.containers.container import Container, ContainerHappening, HappeningKind
 from nodescope.sources.containers.runtimes import Polled
 

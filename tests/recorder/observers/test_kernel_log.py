@@ -30,8 +30,8 @@ from nodescope.recorder.observers.kernel_log import MOST_LINES, KernelLogObserve
 from nodescope.records.columns import columns_by_table
 from nodescope.records.event import Event
 from nodescope.records.event_details import KernelLineDetails
-from nodescope.records.node import KernelLogRow
-from nodescope.records.recorder import HeartbeatRow
+from nodescope.records.node_tables import KernelLogRow
+from nodescope.records.recorder_tables import HeartbeatRow
 from nodescope.sources.node.identity import read_node
 from nodescope.sources.places import Places
 

@@ -7,7 +7,7 @@ from tests.kernel_files import write
 
 from nodescope.errors import SourceAbsent
 from nodescope.recorder.observers.memory import MEMINFO, VMSTAT, MemoryObserver
-from nodescope.records.node import MemoryRow
+from nodescope.records.node_tables import MemoryRow
 from nodescope.sources.node.meminfo import read_meminfo
 from nodescope.sources.node.vmstat import read_vmstat
 from nodescope.sources.places import Places

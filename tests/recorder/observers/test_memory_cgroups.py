@@ -15,7 +15,7 @@ from nodescope.recorder.observer import Setting
 from nodescope.recorder.observers import memory_cgroups
 from nodescope.recorder.observers.memory_cgroups import MemoryCgroupsObserver
 from nodescope.records.event_details import ZombieDetails
-from nodescope.records.node import DyingParentRow, MemoryCgroupsRow
+from nodescope.records.node_tables import DyingParentRow, MemoryCgroupsRow
 from nodescope.sources.memory_cgroups.residual import read_parents
 from nodescope.sources.memory_cgroups.walk import SLOW_NS, Walk
 from nodescope.sources.places import Places

@@ -21,10 +21,10 @@ from nodescope.ingest.observation import Observation
 from nodescope.quantities import SECOND_NS
 from nodescope.recorder.observer import Setting
 from nodescope.recorder.observers.nics import NicsObserver, make
-from nodescope.records import EVENT_KINDS
 from nodescope.records.event import Event
 from nodescope.records.event_details import NicDetails
-from nodescope.records.node import NicQueueRow, NicRow, NicStatisticRow
+from nodescope.records.event_kinds import EVENT_KINDS
+from nodescope.records.node_tables import NicQueueRow, NicRow, NicStatisticRow
 from nodescope.sources.network.ethtool import DriverInfo
 from nodescope.sources.network.nics import list_nics
 from nodescope.sources.places import Places

@@ -7,7 +7,7 @@ from tests.kernel_files import PSI, write
 
 from nodescope.errors import SourceAbsent
 from nodescope.recorder.observers.pressure import PressureObserver
-from nodescope.records.node import PressureRow
+from nodescope.records.node_tables import PressureRow
 from nodescope.sources.places import Places
 
 

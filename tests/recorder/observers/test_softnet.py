@@ -21,7 +21,7 @@ from nodescope.recorder.observer import Setting
 from nodescope.recorder.observers.softnet import make
 from nodescope.records.event import Event
 from nodescope.records.event_details import StarvedCoreDetails
-from nodescope.records.node import InterruptRow, SoftnetRow
+from nodescope.records.node_tables import InterruptRow, SoftnetRow
 from nodescope.sources.places import Places
 
 HERE = Path(__file__).parents[1]

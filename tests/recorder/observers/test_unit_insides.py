@@ -9,9 +9,9 @@ import pytest
 from nodescope.errors import SourceAbsent
 from nodescope.quantities import SECOND_NS
 from nodescope.recorder.observers.unit_insides import UnitInsides
-from nodescope.records import EVENT_KINDS
 from nodescope.records.event import Event
 from nodescope.records.event_details import UnitChildDetails
+from nodescope.records.event_kinds import EVENT_KINDS
 from nodescope.sources.places import Places
 from nodescope.sources.processes.exits import TaskExit
 from nodescope.sources.systemd.unit_processes import parse_process, parse_service

@@ -6,9 +6,9 @@ import pytest
 
 from nodescope.quantities import SECOND_NS
 from nodescope.recorder.observers.unit_lines import UnitLines
-from nodescope.records import EVENT_KINDS
 from nodescope.records.event import Event
 from nodescope.records.event_details import UnitLinesDetails
+from nodescope.records.event_kinds import EVENT_KINDS
 from nodescope.sources.places import Places
 from nodescope.sources.systemd.journal import JournalMessage, Wanted
 

@@ -12,7 +12,7 @@ from nodescope.quantities import SECOND_NS
 from nodescope.recorder.watches.pegged_cores import CoreWatch
 from nodescope.records.event import Event
 from nodescope.records.event_details import PeggedCoreDetails
-from nodescope.records.recorder import CORE_STATES
+from nodescope.records.recorder_tables import CORE_STATES
 
 
 class Node:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from nodescope.records import EVENT_KINDS
+from nodescope.records.event_kinds import EVENT_KINDS
 from nodescope.sources.network.driver_statistics import classify_statistic
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodescope.errors import MalformedSource, SourceAbsent, SourceError
-from nodescope.records.recorder import CORE_STATES
+from nodescope.records.recorder_tables import CORE_STATES
 from nodescope.sources.node.proc_stat import parse_cores, read_cores
 
 STAT = b"""cpu  30 0 60 90 1 0 3 0 0 0

@@ -19,7 +19,7 @@ from nodescope.diagnosis.links.loops_in_words import describe_before, describe_e
 from nodescope.diagnosis.links.owners import why_link
 from nodescope.diagnosis.links.runners import Runner, find_namesake, find_runner
 from nodescope.judgement.cgroup_churn import Churn, add_up, merge_makers
-from nodescope.judgement.loops import LEAST_TIMES
+from nodescope.judgement.loop_rules import LEAST_TIMES
 from nodescope.judgement.recorded_loops import (
     END_KINDS,
     HIDDEN_KINDS,
@@ -31,7 +31,7 @@ from nodescope.judgement.zombie_parents import ZombieParent, find_zombie_parents
 from nodescope.judgement.zombie_reading import ZombieReading
 from nodescope.quantities import SECOND_NS
 from nodescope.recording.window import Window
-from nodescope.records.node import CgroupChurnRow, ContainerRow, UnitRow
+from nodescope.records.node_tables import CgroupChurnRow, ContainerRow, UnitRow
 from nodescope.records.view import Moment, View, around
 from nodescope.sources.cgroups.name_pattern import lies_in
 

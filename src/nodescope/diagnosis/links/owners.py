@@ -10,7 +10,7 @@ from nodescope.diagnosis.finding import Link, Root
 from nodescope.diagnosis.story import Story
 from nodescope.judgement.core_occupants import IN_ONE_CGROUP
 from nodescope.judgement.unit_use import is_asked_by_preset_alone, is_enabled_by_preset
-from nodescope.records.node import CgroupNameRow, UnitRow
+from nodescope.records.node_tables import CgroupNameRow, UnitRow
 from nodescope.records.view import Moment, View
 from nodescope.sources.cgroups.owner_by_path import find_owner as read_path
 

@@ -10,7 +10,7 @@ from nodescope.errors import UsageError
 from nodescope.judgement.pegged_cores import PeggedCore
 from nodescope.quantities import parse_cpu_list
 from nodescope.records.event_details import NicDetails
-from nodescope.records.node import NicQueueRow
+from nodescope.records.node_tables import NicQueueRow
 from nodescope.records.view import Moment, View
 
 

@@ -20,7 +20,7 @@ from nodescope.quantities import SECOND_NS
 from nodescope.recording.window import Window
 from nodescope.records.event import Event
 from nodescope.records.event_details import UnitChildDetails, UnitLinesDetails
-from nodescope.records.node import UnitRow
+from nodescope.records.node_tables import UnitRow
 from nodescope.sources.cgroups.name_pattern import lies_in
 
 SHORT_ID = 12  # characters of a container's id that people and programs name it by

@@ -11,7 +11,7 @@ from nodescope.diagnosis.rules.suspects import THROTTLING, suspect_of_counter
 from nodescope.judgement.zombie_reading import ZombieReading
 from nodescope.quantities import SECOND_NS, format_duration
 from nodescope.recording.window import Window
-from nodescope.records.node import CgroupRow, MemoryRow
+from nodescope.records.node_tables import CgroupRow, MemoryRow
 from nodescope.records.sample_filter import SampleFilter
 from nodescope.records.view import Moment, View, around
 

@@ -14,7 +14,7 @@ from nodescope.quantities import SECOND_NS
 from nodescope.recording.window import Window
 from nodescope.records.event import Event
 from nodescope.records.event_details import PeggedCoreDetails
-from nodescope.records.events import EVENT_KINDS, SYMPTOM_RANKS
+from nodescope.records.event_kinds import EVENT_KINDS, SYMPTOM_RANKS
 
 LAST_RANK = 1000
 MOMENT = "moment"  # somebody asks about it; not an event

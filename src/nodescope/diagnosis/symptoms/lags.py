@@ -1,7 +1,7 @@
 """How soon what was reported follows what it is put down to: the bounds on time.
 
 A core explains a report if it was held before the report, and was still held then or
-had been free for no longer than its kind of event declares (`records/events.py`). What is
+had been free for no longer than its kind of event declares (`records/event_kinds.py`). What is
 reported of a core is seen while it is held: once it is free it serves its queues and
 schedules again, and there is nothing left to see. The seconds allow for how often somebody
 looks, and for one more: the time of a core is read once a second, so the end of a hold is
@@ -14,7 +14,7 @@ from nodescope.diagnosis.finding import Symptom
 from nodescope.quantities import SECOND_NS
 from nodescope.recording.window import Window
 from nodescope.records.event_details import NicDetails, NicTransmitDetails, StarvedCoreDetails
-from nodescope.records.events import EVENT_KINDS
+from nodescope.records.event_kinds import EVENT_KINDS
 
 LAGS = {kind.name: kind.lag for kind in EVENT_KINDS.values() if kind.lag is not None}
 

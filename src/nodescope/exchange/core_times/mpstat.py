@@ -17,7 +17,7 @@ from typing import Any
 
 from nodescope.exchange.core_times.locale_times import parse_clock, parse_date
 from nodescope.exchange.core_times.shares import MAX_CPU, Integrator, ShareClock, shares_of
-from nodescope.exchange.formats import ImportFormat, Progress
+from nodescope.exchange.import_formats import ImportFormat, Progress
 from nodescope.exchange.importer import detects, import_shares, peek_readings
 from nodescope.ingest.clean_text import clean_text
 from nodescope.ingest.parsed import Notes, Reading

@@ -15,7 +15,7 @@ from statistics import median
 
 from nodescope.ingest.parsed import Notes, Reading
 from nodescope.quantities import SECOND_NS
-from nodescope.records.recorder import CORE_STATES
+from nodescope.records.recorder_tables import CORE_STATES
 from nodescope.wall_time import compose_wall_ns
 
 MAX_CPU = 8191

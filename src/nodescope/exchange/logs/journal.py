@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from nodescope.archive.layout import MAX_TIME_NS
-from nodescope.exchange.formats import ImportFormat, Progress
+from nodescope.exchange.import_formats import ImportFormat, Progress
 from nodescope.exchange.importer import detects, import_wall_events, peek_events
 from nodescope.exchange.logs import kernel_log
 from nodescope.exchange.logs.kernel_log import KERNEL, add_kernel_line

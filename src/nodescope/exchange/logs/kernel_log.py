@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from nodescope.archive.layout import MAX_TIME_NS
 from nodescope.clock import ClockPair
-from nodescope.exchange.formats import ImportFormat, Peek, Progress
+from nodescope.exchange.import_formats import ImportFormat, Peek, Progress
 from nodescope.exchange.importer import (
     add_events,
     detects,

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from nodescope.arrays import I64
 from nodescope.errors import MalformedSource
 from nodescope.exchange.capture_names import parse_capture_name
-from nodescope.exchange.formats import ImportFormat, Peek, Progress
+from nodescope.exchange.import_formats import ImportFormat, Peek, Progress
 from nodescope.exchange.perf_data.file import find_clock, guess_start, mapped
 from nodescope.exchange.perf_data.header import MAGIC, PerfHeader, read_header
 from nodescope.exchange.perf_data.index import Index, make_index

@@ -16,7 +16,7 @@ from nodescope.archive.layout import MAX_TIME_NS
 from nodescope.clock import ClockPair
 from nodescope.errors import source_error
 from nodescope.exchange.capture_names import parse_capture_name
-from nodescope.exchange.formats import ImportFormat, Peek, Progress
+from nodescope.exchange.import_formats import ImportFormat, Peek, Progress
 from nodescope.exchange.importer import (
     add_samples,
     detects,

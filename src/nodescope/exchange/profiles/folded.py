@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from nodescope.exchange.formats import ImportFormat, Peek, Progress
+from nodescope.exchange.import_formats import ImportFormat, Peek, Progress
 from nodescope.exchange.importer import (
     detects,
     modified_ns,

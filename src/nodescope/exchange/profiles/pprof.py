@@ -14,7 +14,7 @@ from pathlib import Path
 
 from nodescope.archive.layout import MAX_TIME_NS
 from nodescope.errors import MalformedSource
-from nodescope.exchange.formats import ImportFormat, Peek, Progress
+from nodescope.exchange.import_formats import ImportFormat, Peek, Progress
 from nodescope.exchange.importer import (
     detects,
     modified_ns,

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from nodescope.errors import UsageError
 from nodescope.recorder.observer import Observer, Setting
-from nodescope.records.node import NODE_TABLES
+from nodescope.records.node_tables import NODE_TABLES
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from itertools import islice
 from nodescope.ingest.observation import Observation
 from nodescope.quantities import SECOND_NS
 from nodescope.recorder.observer import Setting
-from nodescope.records.node import CgroupNameRow
+from nodescope.records.node_tables import CgroupNameRow
 from nodescope.sources.cgroups.hierarchies import Hierarchy, read_hierarchies, walk
 from nodescope.sources.cgroups.owner_by_path import CgroupOwner, find_owner
 from nodescope.sources.containers.names_on_disk import ContainerNames, KnownNames

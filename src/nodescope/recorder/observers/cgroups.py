@@ -18,7 +18,7 @@ from nodescope.errors import SourceError
 from nodescope.ingest.observation import Observation
 from nodescope.quantities import SECOND_NS
 from nodescope.recorder.observer import Setting
-from nodescope.records.node import CgroupRow, PressureRow
+from nodescope.records.node_tables import CgroupRow, PressureRow
 from nodescope.sources.cgroups.hierarchies import LEAF_LINKS, read_hierarchies, walk
 from nodescope.sources.cgroups.name_pattern import split_path
 from nodescope.sources.cgroups.usage import Absent, UsageReader, Values

@@ -5,7 +5,7 @@ from __future__ import annotations
 from nodescope.ingest.observation import Observation
 from nodescope.quantities import SECOND_NS
 from nodescope.recorder.observer import Setting
-from nodescope.records.node import MemoryRow
+from nodescope.records.node_tables import MemoryRow
 from nodescope.sources.node.meminfo import read_meminfo
 from nodescope.sources.node.vmstat import read_vmstat
 from nodescope.sources.places import Places

@@ -21,7 +21,7 @@ from nodescope.recorder.already_recorded import read_told_walk, read_told_zombie
 from nodescope.recorder.observer import Setting
 from nodescope.records.event import Event
 from nodescope.records.event_details import ZombieDetails
-from nodescope.records.node import DyingParentRow, MemoryCgroupsRow
+from nodescope.records.node_tables import DyingParentRow, MemoryCgroupsRow
 from nodescope.sources.kernel_files import read_text
 from nodescope.sources.memory_cgroups.counts import Count, Counting
 from nodescope.sources.memory_cgroups.facts import read_memory_bytes, read_possible_cpus

@@ -16,7 +16,7 @@ from nodescope.recorder.observer import Setting
 from nodescope.recorder.watches.interrupts import read_queue_interrupts
 from nodescope.records.event import Event
 from nodescope.records.event_details import CarrierDetails, MovedInterruptDetails, NicDetails
-from nodescope.records.node import NicQueueRow, NicRow, NicStatisticRow
+from nodescope.records.node_tables import NicQueueRow, NicRow, NicStatisticRow
 from nodescope.sources.network.affinity import read_affinity
 from nodescope.sources.network.driver_statistics import Meaning, classify_statistic
 from nodescope.sources.network.ethtool import DriverInfo, Ethtool, KernelEthtool

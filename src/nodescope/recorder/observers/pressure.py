@@ -5,7 +5,7 @@ from __future__ import annotations
 from nodescope.ingest.observation import Observation
 from nodescope.quantities import SECOND_NS
 from nodescope.recorder.observer import Setting
-from nodescope.records.node import PressureRow
+from nodescope.records.node_tables import PressureRow
 from nodescope.sources.node.pressure import Pressure, read_pressure
 from nodescope.sources.places import Places
 

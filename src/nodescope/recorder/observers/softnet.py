@@ -18,8 +18,8 @@ from nodescope.recorder.watches.napi_threads import NapiWatch
 from nodescope.recorder.watches.starvation import CoreReading, Episode, StarvationWatch
 from nodescope.records.event import Event
 from nodescope.records.event_details import StarvedCoreDetails
-from nodescope.records.node import SoftnetRow
-from nodescope.records.recorder import CORE_STATES
+from nodescope.records.node_tables import SoftnetRow
+from nodescope.records.recorder_tables import CORE_STATES
 from nodescope.sources.kernel_files import KeptFile, read_text
 from nodescope.sources.network.softirqs import Softirqs, parse_softirqs
 from nodescope.sources.network.softnet_stat import SoftnetCore, parse_softnet_line

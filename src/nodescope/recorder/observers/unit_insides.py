@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Protocol
 
 from nodescope.ingest.observation import Observation
-from nodescope.judgement.loops import is_often
+from nodescope.judgement.loop_rules import is_often
 from nodescope.judgement.unit_insides import FOR_OTHERS, ChildLoop, find_child_loop, is_failure
 from nodescope.quantities import SECOND_NS
 from nodescope.recorder.observer import Setting

@@ -18,7 +18,7 @@ from typing import Protocol
 
 from nodescope.ingest.observation import Observation
 from nodescope.ingest.unit_events import unit_lines_event
-from nodescope.judgement.loops import is_often
+from nodescope.judgement.loop_rules import is_often
 from nodescope.judgement.unit_insides import FOR_OTHERS, tells_of_failure
 from nodescope.quantities import SECOND_NS
 from nodescope.recorder.observer import Setting

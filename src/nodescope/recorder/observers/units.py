@@ -22,7 +22,7 @@ from nodescope.judgement.unit_loops import UNIT_WITHIN_US, UnitLoops
 from nodescope.quantities import SECOND_NS
 from nodescope.recorder.already_recorded import read_told_loops
 from nodescope.recorder.observer import Setting
-from nodescope.records.node import UnitRow
+from nodescope.records.node_tables import UnitRow
 from nodescope.sources.kernel_files import read_text
 from nodescope.sources.systemd.control_groups import find_prefix
 from nodescope.sources.systemd.happenings import CHOSEN, UnitHappening, parse_message

@@ -11,7 +11,7 @@ from nodescope.errors import SourceError
 from nodescope.quantities import SECOND_NS, format_duration
 from nodescope.recorder.event_log import EventLog
 from nodescope.recorder.watches.pegged_cores import CoreWatch
-from nodescope.records.recorder import CoreRow
+from nodescope.records.recorder_tables import CoreRow
 from nodescope.sources.node.proc_stat import read_cores
 
 _LATE_NS = 2 * SECOND_NS  # later than that, the cores were not seen

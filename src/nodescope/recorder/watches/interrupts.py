@@ -7,7 +7,7 @@ from collections import Counter
 from nodescope.errors import MalformedSource, SourceError
 from nodescope.ingest.observation import Observation
 from nodescope.quantities import SECOND_NS
-from nodescope.records.node import InterruptRow
+from nodescope.records.node_tables import InterruptRow
 from nodescope.sources.network.interrupts import QueueInterrupt, assign, read_names
 from nodescope.sources.network.irq_counts import CountReader, open_counts, parse_counts
 from nodescope.sources.network.nics import is_threaded, list_nics, read_device

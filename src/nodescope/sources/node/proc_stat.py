@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nodescope.errors import MalformedSource, source_error
-from nodescope.records.recorder import CORE_STATES
+from nodescope.records.recorder_tables import CORE_STATES
 
 
 def read_cores(proc: Path = Path("/proc")) -> npt.NDArray[np.int64]:

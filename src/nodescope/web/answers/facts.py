@@ -12,7 +12,7 @@ from nodescope.pictures.answer_size import LARGEST, cut, keep_fitting
 from nodescope.quantities import MILLISECOND_NS, SECOND_NS, parse_cpu_list
 from nodescope.recording.window import Window
 from nodescope.records.json import Json
-from nodescope.records.node import ContainerRow, UnitRow
+from nodescope.records.node_tables import ContainerRow, UnitRow
 from nodescope.records.table import Row
 from nodescope.web.answers.replies import json_reply
 from nodescope.web.question import Question, Reply, to_ms

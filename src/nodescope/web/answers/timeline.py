@@ -19,10 +19,10 @@ from nodescope.recording.core_readings import NEIGHBOUR_NS
 from nodescope.recording.part import Part, may_hold_events
 from nodescope.recording.pending_marks import read_waiting, with_waiting
 from nodescope.recording.window import Window
-from nodescope.records import EVENT_KINDS
 from nodescope.records.event import Event
+from nodescope.records.event_kinds import EVENT_KINDS
 from nodescope.records.json import Json
-from nodescope.records.recorder import Gap
+from nodescope.records.recorder_tables import Gap
 from nodescope.web.answers.replies import json_reply
 from nodescope.web.matrix import MEDIA_TYPE, encode_matrix
 from nodescope.web.question import Question, Reply, Values, to_ms

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.sources.kernel_log.messages.formats import FORMATS, OF_NO_KIND, Format
 
-from nodescope.records import EVENT_KINDS
+from nodescope.records.event_kinds import EVENT_KINDS
 from nodescope.sources.kernel_log.messages import KernelMessage, classify, join
 from nodescope.sources.kernel_log.messages.classify import RULES
 from nodescope.sources.kernel_log.messages.message import Speaker, parse_speaker

@@ -5,6 +5,8 @@ written when they changed, and whole at the start of each segment, so that a
 segment can be understood without those before it.
 """
 
+from __future__ import annotations
+
 from typing import Annotated
 
 from nodescope.records.table import Row, Table, Time, count, counter, gauge, key, label

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nodescope.judgement.loops import (
+from nodescope.judgement.loop_rules import (
     LEAST_TIMES,
     LIVED_NS,
     OVER_AFTER_NS,

@@ -1,5 +1,7 @@
 """What every recording has beside samples: core times, heartbeats, gaps, events."""
 
+from __future__ import annotations
+
 from typing import Annotated
 
 from nodescope.records.table import Row, count, counter, gauge, key, label, time

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from nodescope.lab import small_scenarios
+from nodescope.lab import small_runs
 from nodescope.lab.catalogue import SCENARIOS
 from nodescope.lab.scenario import Scenario, Truth
 
@@ -12,7 +12,7 @@ from nodescope.lab.scenario import Scenario, Truth
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_small_is_within_the_limits(name: str) -> None:
     scenario = SCENARIOS[name]
-    assert scenario.least <= small_scenarios.small_strength(name) <= scenario.strength
+    assert scenario.least <= small_runs.small_strength(name) <= scenario.strength
 
 
 @pytest.mark.parametrize(
@@ -27,8 +27,8 @@ def test_a_run_that_did_not_come_about_is_made_again(
         path.mkdir()  # a run takes only a new folder
         return Truth(scenario.name, healthy=False, finding=True, held=next(shares))
 
-    monkeypatch.setattr(small_scenarios, "run", run)
-    truth, count = small_scenarios.run_until_it_happens("zombies", archive, say=said.append)
+    monkeypatch.setattr(small_runs, "run", run)
+    truth, count = small_runs.run_until_it_happens("zombies", archive, say=said.append)
     assert (truth.held, count) == (held[-1], attempts)
     assert archive.exists()  # that of the last
     assert len(said) == attempts - 1

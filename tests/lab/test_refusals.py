@@ -10,7 +10,7 @@ from nodescope.errors import UsageError
 from nodescope.lab import decoy_scenarios
 from nodescope.lab.catalogue import SCENARIOS
 from nodescope.lab.in_service import CONSENT
-from nodescope.lab.limits import check, count_fitting
+from nodescope.lab.refusals import check, count_fitting
 from nodescope.sources.places import Places
 
 ZOMBIES = replace(SCENARIOS["zombies"], require=lambda: None)
