@@ -214,6 +214,7 @@ def test_the_open_segment_is_shown_and_left_alone_where_it_is_not_needed(
         def forbidden(*_: object) -> None:
             raise AssertionError("the open segment was read")
 
-        monkeypatch.setattr("nodescope.archive.seal.read_opened", forbidden)
-        early = nodescope("top", "--archive", tmp_path / "a", "--to", "+10s", "--json")
+        with monkeypatch.context() as patch:
+            patch.setattr("nodescope.archive.seal.read_opened", forbidden)
+            early = nodescope("top", "--archive", tmp_path / "a", "--to", "+10s", "--json")
         assert sum(entry["samples"] for entry in json.loads(early.out)) == 5
