@@ -94,3 +94,14 @@ def test_what_was_not_recorded_is_said(
     assert "no memory cgroups were recorded" in capsys.readouterr().err
     assert main(["audit", "--at", AT, "--archive", archive]) == 2
     assert "nothing was recorded of units or containers" in capsys.readouterr().err
+
+
+def test_that_nobody_makes_cgroups_is_not_said_before_it_could_be_known(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Makers are written every ten seconds: after ten seconds none may have been."""
+    bundle = Path(__file__).parents[1] / "diagnosis" / "bundles" / "zombies.bundle"
+    assert main(["zombies", "--at", "+10s", "--archive", str(bundle)]) == 1
+    shown = capsys.readouterr().out
+    assert "Not recorded: who makes cgroups." in shown
+    assert "nobody made" not in shown

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 _MAIN_PARENTS = 5  # that advice is given for
 FORECAST_NS = 10 * MINUTE_NS  # a shorter trend is no forecast
+FIRST_TOLD_NS = 30 * SECOND_NS  # before, what is made and removed may not have been written yet
 _MANY = 100  # dying ones: fewer are on every node
 _WORTH = 0.01  # of all dying ones: a parent of fewer is not worth advice
 
@@ -86,7 +87,8 @@ def assess_recorded(recording: Recording, at_ns: int) -> Report | NotObserved:
     history = read_history(recording, hour)
     report = _assess(reading, history)
     observed = recording.coverage("cgroup_churn", hour)
-    if observed:
+    told = bool(history.churned) or observed.observed_ns >= FIRST_TOLD_NS
+    if told:
         ways = {row.way for row in history.churned}
         lost = sum(gap.lost or 0 for gap in recording.gaps(hour) if gap.source == "cgroup_churn")
         seconds = observed.observed_ns / SECOND_NS
@@ -94,7 +96,7 @@ def assess_recorded(recording: Recording, at_ns: int) -> Report | NotObserved:
         report.makers = history.churned
     report.not_observed = (
         *report.verdict.not_judged,
-        *(() if observed else ("who makes cgroups",)),
+        *(() if told else ("who makes cgroups",)),
         *(() if recording.coverage("dying_parents", hour) else ("under which parents they are",)),
     )
     return report
