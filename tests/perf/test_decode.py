@@ -3,6 +3,7 @@ from __future__ import annotations
 import struct
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.perf import perf_records as make
@@ -97,6 +98,18 @@ def test_kernel_code_that_comes_and_goes() -> None:
     assert [change.module for change in batch.code_changes[2:]] == [
         "[__builtin__ftrace]", "[__builtin__kprobes]",
     ]  # fmt: skip
+    assert batch.malformed == 0
+
+
+@pytest.mark.parametrize("length", range(1, 18))
+def test_kernel_code_that_others_are_told_of_too(length: int) -> None:
+    batch = decode_bytes(
+        make.ksymbol(7, 0xFFFFFFFFC0022000, 0x1C0, "x" * length, listeners=3)
+        + make.sample(2, 2, 9, user=[0x401000])
+    )
+    (change,) = batch.code_changes
+    assert (change.time_ns, change.name) == (7, "x" * length)
+    assert batch.samples.time_ns.tolist() == [9]
     assert batch.malformed == 0
 
 

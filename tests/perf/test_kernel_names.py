@@ -120,6 +120,20 @@ def test_what_came_stays_named_when_the_file_is_read_for_another_reason(node: No
     assert node.name(CODE + 0x10, 30) is None
 
 
+def test_what_came_and_went_stays_named_when_the_file_is_read_meanwhile(node: Node) -> None:
+    """Another address in nothing that is known has it read, of the same batch of records."""
+    node.now = 61
+    node.names.follow([came(10, "short"), went(20, "short")])
+    asked = [(CODE + 8, 15), (0xFFFFFFFFC0700000, 15), (CODE + 8, 25)]
+    assert node.all_names(*asked) == ["short", None, None]
+    assert node.all_names(*asked) == ["short", None, None]
+    node.file.write_bytes(TEXT + b"ffffffffc0022000 t later\t[module]\n")
+    node.now = 122
+    assert node.name(0xFFFFFFFFC0900000, 15) is None  # the file is read once more
+    node.names.follow([])
+    assert node.name(CODE + 8, 30) == "later"
+
+
 def test_after_lost_records_what_the_file_says_is_believed(node: Node) -> None:
     node.names.follow([came(5, "went meanwhile")])
     node.names.doubt()

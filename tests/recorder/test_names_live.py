@@ -59,22 +59,29 @@ def samples_by_leaf(archive: Path) -> dict[tuple[str, str], int]:
 
 
 def test_bpf_programs_loaded_while_it_records_have_their_own_names(tmp_path: Path) -> None:
-    """One after the other, in one place: the kernel gives each the room of the one before."""
-    archive, names = tmp_path / "archive", ("audit_one", "audit_two", "audit_three")
-    with recording(archive, "--without", "all"):
+    """One after the other, in one place: the kernel gives each the room of the one before.
+
+    Two listen: the kernel tells them in records of different lengths.
+    """
+    archives, names = [tmp_path / "1", tmp_path / "2"], ("audit_one", "audit_two", "audit_three")
+    first, second = (recording(archive, "--without", "all") for archive in archives)
+    with first, second:
         ran = subprocess.run(
             [sys.executable, "-m", "tests.recorder.hot_bpf", "1", *names],
             check=True, capture_output=True, text=True,
         )  # fmt: skip
     assert len(ran.stdout.splitlines()) == 3
-    found = samples_by_leaf(archive)
-    programs = {
-        name.split("_", 3)[3]: count for (module, name), count in found.items() if module == "[bpf]"
-    }
-    for name in names:
-        assert programs.get(name, 0) >= 10, found
-    bare = {name for module, name in found if module == "[kernel]" and name.startswith("+0x")}
-    assert bare == set()
+    for archive in archives:
+        found = samples_by_leaf(archive)
+        programs = {
+            name.split("_", 3)[3]: count
+            for (module, name), count in found.items()
+            if module == "[bpf]"
+        }
+        for name in names:
+            assert programs.get(name, 0) >= 10, found
+        bare = {name for module, name in found if module == "[kernel]" and name.startswith("+0x")}
+        assert bare == set()
 
 
 def run_jit(archive: Path, *arguments: str) -> dict[str, int]:

@@ -386,9 +386,17 @@ def _cgroup(data: Bytes, words: U64, at: int) -> tuple[int, str]:
 
 
 def _code_change(data: Bytes, words: U64, at: int, size: int, layout: RecordLayout) -> CodeChange:
-    time_ns = int(words[at + size - layout.trailer_time]) if layout.trailer_time else 0
     start, about = int(words[at + 1]), int(words[at + 2])
-    return read_code_change(time_ns, start, about, text_at(data, (at + 3) << 3))
+    name_at = (at + 3) << 3
+    name_end = data.find(b"\0", name_at, (at + size) << 3)
+    end = at + size
+    if name_end >= 0:
+        # Its sample_id follows the name, padded to a word, and need not be the last: where more
+        # than one listens, the kernel makes the record longer for each of them
+        # (perf_event_ksymbol_output does not set header.size back, v5.1 to v6.18 at the least).
+        end = min(end, (name_end >> 3) + 1 + layout.trailer)
+    time_ns = int(words[end - layout.trailer_time]) if layout.trailer_time else 0
+    return read_code_change(time_ns, start, about, text_at(data, name_at))
 
 
 def text_at(data: Bytes, at: int) -> str:

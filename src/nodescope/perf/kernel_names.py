@@ -45,11 +45,17 @@ class KernelNames:
         self._hopeless: set[int] = set()  # pages that the file does not explain
         self._hopeless_since = clock()
         self._doubtful = False
+        self._is_reread = False  # since the last batch
         self.generation = 0
 
     def follow(self, changes: Sequence[CodeChange]) -> None:
         """Take in what came and went in the batch that is looked up next."""
         self._changes = []
+        if self._is_reread:
+            self._is_reread = False
+            if GONE in self._changed.numbers:
+                self._changed.forget_gone()
+                self.generation += 1  # the file may name what is in those places now
         if not changes:
             return
         self._before = self._changed.copy()
@@ -159,7 +165,8 @@ class KernelNames:
             return False  # what was known stays true
         if self._doubtful:
             self._changed, self._changes = ChangedCode(), []
-        self._changed.forget_gone()
+        # What went is the file's to tell from now on; but samples of this batch may be older.
+        self._is_reread = True
         self._doubtful = False
         self.generation += 1
         return True
