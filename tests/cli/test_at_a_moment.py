@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import time
 from pathlib import Path
 from typing import Any
 
@@ -105,3 +107,42 @@ def test_that_nobody_makes_cgroups_is_not_said_before_it_could_be_known(
     shown = capsys.readouterr().out
     assert "Not recorded: who makes cgroups." in shown
     assert "nobody made" not in shown
+
+
+@pytest.mark.parametrize("command", ["zombies", "audit", "diagnose"])
+@pytest.mark.parametrize("at", ["2020-01-01", "+100h"])
+def test_a_moment_outside_the_recording_is_refused(
+    command: str, at: str, story: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Issue 13, point 7: `zombies --at +500s` of a recording of 40 s answered something old."""
+    assert main([command, "--at", at, "--archive", str(story)]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "nothing was recorded" in said.err
+    assert "hint: the recording covers " in said.err
+
+
+def test_a_time_that_a_view_prints_can_be_pasted_into_every_command(
+    story: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Issue 13, point 1: `cores` printed UTC without a zone, and `--at` read local time."""
+    monkeypatch.setenv("TZ", "America/New_York")
+    time.tzset()
+    archive = ("--archive", str(story))
+    try:
+        assert main(["cores", *archive]) == 0
+        shown = capsys.readouterr().out.partition("\n")[2]
+        printed = re.findall(r"\d\d:\d\d:\d\d\S*", shown)
+        assert printed
+        assert all(each.strip(",").endswith("Z") for each in printed)
+        at = printed[-1].strip(",")
+        for each in (at, at.removesuffix("Z")):
+            for command in ("cores", "top", "zombies", "audit", "diagnose"):
+                assert main([command, *archive, "--at", each]) in (0, 1), command
+            assert main(["freeze", *archive, "--from", each, "--to", "+1h"]) == 0
+            capsys.readouterr()
+            assert main(["mark", "x", *archive, "--at", each]) == 0
+            assert at.removesuffix("Z") in capsys.readouterr().out
+    finally:
+        monkeypatch.undo()
+        time.tzset()

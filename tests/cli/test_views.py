@@ -116,7 +116,7 @@ def test_cores_by_filter_interval_and_limit(tmp_path: Path, nodescope: Nodescope
     result = nodescope("cores", "--archive", path, "--interval", "10s", "--json")
     assert json.loads(result.out)["interval"] == 10
     out = nodescope("cores", "--archive", path).out
-    assert "core 1     100.0 % system at 22:13:40, mean" in out
+    assert "core 1     100.0 % system at 22:13:40Z, mean" in out
     assert "5 s above 95 %" in out
 
 

@@ -92,7 +92,7 @@ def test_a_heatmap_without_colour() -> None:
         "500 ms │          ▒▒▒▒▒                    ▒▒▒▒▒",
         "     0 │          █████                    ░░░░░",
         "       └┬────────────────────────┬────────────────────────",
-        "        12:00:00                 12:00:05",
+        "        12:00:00Z                12:00:05Z",
         "        ░ 1  █ 8 samples per cell of 1 s × 250 ms",
     ]
 
@@ -130,13 +130,13 @@ def test_cores_without_colour() -> None:
         "       2 │",
         "       3 │               ███████████████",
         "         └┬────────────────────────┬────────────────────────",
-        "          12:00:00                 12:00:05",
+        "          12:00:00Z                12:00:05Z",
         "          █ 100 %, · not read",
         "",
-        "core 3     100.0 % system at 12:00:03, mean 31.4 %, 3 s above 95 %",
-        "core 1      10.0 % system at 12:00:00, mean 10.0 %",
-        "core 0       2.0 % system at 12:00:01, mean 2.0 %",
-        "core 2       2.0 % system at 12:00:00, mean 2.0 %",
+        "core 3     100.0 % system at 12:00:03Z, mean 31.4 %, 3 s above 95 %",
+        "core 1      10.0 % system at 12:00:00Z, mean 10.0 %",
+        "core 0       2.0 % system at 12:00:01Z, mean 2.0 %",
+        "core 2       2.0 % system at 12:00:00Z, mean 2.0 %",
     ]
 
 

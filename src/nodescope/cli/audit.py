@@ -106,7 +106,7 @@ def _show_recorded(args: argparse.Namespace) -> int:
     """Judge what a recording knew at a moment; nothing of this node is looked at."""
     from dataclasses import replace
 
-    from nodescope.cli.window import open_moment
+    from nodescope.cli.moment import open_moment
     from nodescope.judgement.recorded_audit import RecordedAudit, audit_recording
     from nodescope.pictures.audit import recorded_document, render_findings, render_units
 

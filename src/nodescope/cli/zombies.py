@@ -123,7 +123,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _show_recorded(args: argparse.Namespace) -> int:
     """Judge what a recording had at a moment; nothing of this system is looked at."""
-    from nodescope.cli.window import open_moment
+    from nodescope.cli.moment import open_moment
     from nodescope.errors import UsageError
     from nodescope.judgement.zombie_report import Report, assess_recorded
     from nodescope.pictures.zombies import render_report, report_document

@@ -8,13 +8,18 @@ looked at; a window that ends before it started leaves it alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nodescope.archive.reader import Archive
-from nodescope.recording.core_readings import CoreReadings, count_cores, read_core_readings
+from nodescope.recording.core_readings import (
+    CoreReadings,
+    count_cores,
+    find_cores,
+    read_core_readings,
+)
 from nodescope.recording.gaps import read_gaps
 from nodescope.recording.part import Part, Parts, find_history, overlapping
 from nodescope.recording.rows import read_rows, read_state
@@ -102,6 +107,10 @@ class Recording:
     def count_cores(self, window: Window) -> int:
         """Return how many cores the window's first readings are of."""
         return count_cores(self.parts, window)
+
+    def find_cores(self, wanted: Set[int]) -> set[int]:
+        """Return the cores of the recording; the wanted ones, if it has them, are among them."""
+        return find_cores(self.parts, wanted)
 
     def samples(self, window: Window) -> Iterator[SampleColumns]:
         """Read the samples of a window, part by part."""
