@@ -146,3 +146,29 @@ def test_a_time_that_a_view_prints_can_be_pasted_into_every_command(
     finally:
         monkeypatch.undo()
         time.tzset()
+
+
+def test_each_reading_of_zombies_has_its_time_and_none_is_divided_by_another(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Issue 13, point 2: parents of :08 stood under the time of counts of :38, and were
+    divided by them in `diagnose`."""
+    bundle = Path("tests/diagnosis/bundles/loop-beside-leak.bundle")
+    at = ("--at", "2026-11-17T03:30:45Z", "--archive", str(bundle))
+    assert main(["zombies", *at]) == 1
+    shown = capsys.readouterr().out
+    assert "dying 4,228   (hybrid, memory on cgroup v1, as recorded at" in shown
+    assert (
+        "parents as recorded at 2026-11-17T03:30:08.144Z, 29.9 s before the counts above, "
+        "so the sums may differ\n" in shown
+    )
+    assert "≈4,007  /nodescope-lab-19987-systemd/system.slice" in shown
+    found = ask(capsys, "zombies", *at, code=1)
+    assert found["at"] == "2026-11-17T03:30:38.041Z"
+    assert {each["at"] for each in found["parents"]} == {"2026-11-17T03:30:08.144Z"}
+    assert main(["diagnose", "--archive", str(bundle)]) == 1
+    said = " ".join(capsys.readouterr().out.split())
+    assert "≈4,007 dying cgroups are below" in said
+    assert "system.slice (read at 03:30:08Z)" in said
+    assert "4,228 were removed and are still walked (read at 03:30:38Z)" in said
+    assert "of 4,228 dying" not in said

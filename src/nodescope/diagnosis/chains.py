@@ -239,7 +239,8 @@ def _with_state(case: Case, story: Story) -> list[Chain]:
         return _without_zombies(case, story, dying)
     state = zombie_link(zombies, held.to_ns)
     # They grow: a picture of the hours around it ends at another number.
-    counted = f"{state.statement} (at {format_time_of_day(held.to_ns)})"
+    read_ns = zombies.read_ns or held.to_ns
+    counted = f"{state.statement} (read at {format_time_of_day(read_ns)})"
     story.links.append(replace(state, statement=counted))
     origins, innocent = find_origins(case, held.to_ns, zombies)
     story.ruled_out += innocent

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from nodescope.judgement.verdict import VERDICTS, Audit, AuditVerdict
 from nodescope.pictures.text import visible
-from nodescope.records.json import Json
+from nodescope.records.json import Json, JsonObject
 from nodescope.wall_time import format_moment
 
 if TYPE_CHECKING:
@@ -59,12 +59,12 @@ def audit_document(audit: Audit) -> dict[str, Json]:
     """Return the document of `--json`; `healthy` is null where that is not known."""
     return {
         "healthy": audit.healthy,
-        "findings": findings_document(audit.findings),
+        "findings": [*findings_document(audit.findings)],
         "not_observed": list(audit.not_observed),
     }
 
 
-def findings_document(findings: Sequence[AuditVerdict]) -> list[Json]:
+def findings_document(findings: Sequence[AuditVerdict]) -> list[JsonObject]:
     """Return findings for `--json`."""
     return [
         {
