@@ -54,6 +54,13 @@ def format_time_of_day(moment_ns: int) -> str:
     return datetime.fromtimestamp(moment_ns // SECOND_NS, UTC).strftime("%H:%M:%SZ")
 
 
+def format_span(from_ns: int, to_ns: int) -> str:
+    """Return two moments; the second without its day where that is the same."""
+    first, last = format_moment(from_ns), format_moment(to_ns)
+    day = len("2026-05-01T")
+    return f"{first} to {last.removeprefix(first[:day])}"
+
+
 # -- in: what people write -----------------------------------------------------
 
 

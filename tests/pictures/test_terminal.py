@@ -122,6 +122,19 @@ def cores(count: int = 4, columns: int = 10) -> CoreShares:
     return CoreShares(NOON, SECOND_NS, list(range(count)), shares)
 
 
+def test_busy_time_is_shown_with_system_time_marked() -> None:
+    """Issue 13, point 11: a core pegged in user mode was blank, for only system time was shown."""
+    shares = cores()
+    shares.shares["user"][2, 6:] = 1.0
+    shares.shares["idle"][2, 6:] = 0.0
+    lines = render_cores(shares, "total", PLAIN, "heading").splitlines()
+    assert lines[3] == "       2 │" + " " * 30 + "█" * 20
+    assert lines[4] == "       3 │" + " " * 15 + "S" * 15
+    assert lines[7] == "          █ 100 %, S mostly system time, · not read"
+    assert lines[9].startswith("core 2     100.0 % total (2.0 % system) at 12:00:06Z,")
+    assert lines[10].startswith("core 3     100.0 % total (100.0 % system) at 12:00:03Z,")
+
+
 def test_cores_without_colour() -> None:
     assert render_cores(cores(), "system", PLAIN, "heading").splitlines() == [
         "heading",

@@ -181,7 +181,7 @@ def _surprise(change: Change) -> float:
 def _standing_link(case: Case, standing: Standing, held: PeggedCore) -> Link:
     """A core that did no harm that was reported: worth less than one that did."""
     if standing.found is None:
-        said = f"{held.share:.0%} in the kernel for {held.seconds:.0f} s"
+        said = held.describe()
         strength = 0.5 + min(1.5, held.seconds / 3)
     else:
         busy = case.busy_share(standing.span, held.cpu)

@@ -94,9 +94,10 @@ class Recording:
     def events(self, window: Window, *kinds: str) -> list[Event]:
         """Return what happened in a window in the order of time; of some kinds, or all."""
         # Kinds and details of events are declared by the dozen: a view of samples needs none.
-        from nodescope.recording.events import read_events
+        from nodescope.recording.events import leave_out_superseded, read_events
 
-        return sorted(read_events(self.parts, window, kinds), key=lambda event: event.time_ns)
+        found = leave_out_superseded(read_events(self.parts, window, kinds))
+        return sorted(found, key=lambda event: event.time_ns)
 
     # -- columns -----------------------------------------------------------
 
