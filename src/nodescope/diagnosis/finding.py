@@ -1,4 +1,4 @@
-"""What a diagnosis says: symptoms, chains of links, what was ruled out, what is missing.
+"""The parts of a diagnosis: symptoms, chains of links, what was ruled out, what is missing.
 
 A link's strength is a log-likelihood ratio in nats: how much likelier its evidence
 is if the link holds than by chance. A chain holds as all of its links together; what
@@ -56,7 +56,7 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """What a chain ends at."""
+    """The end of a chain."""
 
     kind: str
     name: str
@@ -68,7 +68,7 @@ class Root:
 
     @property
     def title(self) -> str:
-        """What it is, and its name."""
+        """Return the root's kind and name."""
         return self.short if self.kind == "core" else f"{self.kind} {self.name}"
 
 
@@ -88,12 +88,12 @@ class Chain:
 
     @property
     def explains(self) -> bool:
-        """Whether it goes beyond what was reported."""
+        """Return whether the chain goes beyond what was reported."""
         return self.root.kind not in ("event", "job")
 
     @property
     def support(self) -> float:
-        """As if each link were independent of the others."""
+        """Return the summed evidence, as if each link were independent of the others."""
         return math.prod(link.probability for link in self.links)
 
     @property
@@ -123,7 +123,7 @@ class RuledOut:
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """What was not recorded or not followed, and what to do about it."""
+    """A thing that was not recorded or not followed, and what to do about it."""
 
     what: str
     consequence: str

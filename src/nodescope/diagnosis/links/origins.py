@@ -75,12 +75,12 @@ class _Suspect:
 
     @property
     def loops(self) -> float:
-        """What it is worth how often it ended."""
+        """Return the evidence (in nats) of the number of exits."""
         return min(2.0, math.log(self.looper.count / LEAST_TIMES + 1))
 
     @property
     def cleared(self) -> bool:
-        """Whether all of its cgroups were released, as far as that is known."""
+        """Return whether all of its cgroups were released, as far as that is known."""
         known = all(each.unreleased == 0 for each in self.own)
         return known and any(each.clean for each in self.own)
 
@@ -175,7 +175,7 @@ def _suspect(
 
 
 def _by_root(suspects: Sequence[_Suspect]) -> list[_Suspect]:
-    """Of those that come down to one root the best: a unit, and the container that it runs."""
+    """Keep the best suspect for each root: a unit and the container it runs have the same."""
     best: dict[Root, _Suspect] = {}
     for each in suspects:
         known = best.get(each.root)
@@ -185,14 +185,14 @@ def _by_root(suspects: Sequence[_Suspect]) -> list[_Suspect]:
 
 
 def _made_by_others(place: ZombieParent, suspects: Sequence[_Suspect]) -> bool:
-    """Whether most of what is known to stay there is of nobody who loops."""
+    """Return whether most cgroups known to stay there belong to nobody who loops."""
     owned = {each for suspect in suspects for each in suspect.own}
     others = sum(each.unreleased or 0 for each in place.churned if each not in owned)
     return others >= LEAST_TIMES and others > place.unreleased / 2
 
 
 def _strength(suspect: _Suspect, rivals: Sequence[_Suspect]) -> float:
-    """What the link is worth. Those that loop in one place share it by their evidence."""
+    """Return the link's evidence; suspects that loop in one place share it by their own."""
     loops = min(each.loops for each in rivals)
     alone = 1.5 + loops + suspect.evidence
     others = sum(math.exp(each.evidence) for each in rivals if each is not suspect)
@@ -242,7 +242,7 @@ def _ids(looper: Looper) -> str:
 
 
 def _stay(suspect: _Suspect) -> str:
-    """What is known of the cgroups that are its own."""
+    """Describe the cgroups that are the suspect's own."""
     stayed = sum(each.stayed for each in suspect.own)
     settled = sum(each.settled for each in suspect.own)
     return f", where {stayed:,} of {settled:,} of its own stayed" if stayed else ""
@@ -276,7 +276,7 @@ def _rule_out(case: Case, suspect: _Suspect) -> RuledOut:
 def _arithmetic(
     dying: int, uptime_s: float | None, looper: Looper, runner: Runner | None
 ) -> tuple[str | None, float]:
-    """Whether the loops make as many zombies: those counted, else as many as the uptime holds."""
+    """Compare the loops with the zombies: those counted, else as many as the uptime allows."""
     if runner is not None and looper.kind == "unit" and looper.inside is None:
         # Ends were seen since the recorder or the journal began; systemd itself counts, too.
         failures, restarts = runner.unit.failures or 0, runner.unit.restarts or 0
@@ -296,7 +296,7 @@ def _arithmetic(
 
 
 def _fit(text: str, per_loop: float) -> tuple[str, float]:
-    """What is said of the sum, and what it is worth."""
+    """Return the sentence about that sum, and its evidence."""
     if 0.5 <= per_loop <= 2:
         return text, 1.5
     if 0.1 <= per_loop <= 10:

@@ -25,7 +25,7 @@ _PASSED_OVER = ("parent", "why")  # they say more of their neighbours in the cha
 
 
 def headline(symptom: Symptom) -> str:
-    """What went wrong, and with what, each once."""
+    """Return what went wrong, and with what, each once."""
     named = (symptom.subject, f"core {symptom.cpu}")
     if any(name in symptom.statement for name in named):
         return symptom.statement
@@ -33,7 +33,7 @@ def headline(symptom: Symptom) -> str:
 
 
 def silence(diagnosis: Diagnosis) -> str:
-    """What is said where there is no finding: worth no more than what was recorded."""
+    """Return the sentence for no finding: worth no more than what was recorded."""
     span = f"between {format_moment(diagnosis.from_ns)} and {format_moment(diagnosis.to_ns)}"
     if diagnosis.missing:
         return f"nothing was found {span}, but not everything could be seen"
@@ -41,7 +41,7 @@ def silence(diagnosis: Diagnosis) -> str:
 
 
 def sentence(text: str) -> str:
-    """As one, where a page wants it."""
+    """Return the finding as one sentence."""
     return f"{text[:1].upper()}{text[1:]}."
 
 
@@ -117,7 +117,7 @@ def _name(chain: Chain, link: Link) -> str:
 
 
 def together(ruled_out: Sequence[RuledOut]) -> list[str]:
-    """What is not it, a line for each reason."""
+    """Return the alternatives that were ruled out, a line for each reason."""
     names: dict[str, list[str]] = {}
     for each in ruled_out:
         reason = each.statement.removeprefix(each.name)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ExportedWindow:
-    """What is exported: the chosen samples of a window, and where they come from."""
+    """The exported samples of a window, and where they come from."""
 
     node: str
     filter: str  # in words; empty is none
