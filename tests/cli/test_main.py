@@ -12,7 +12,7 @@ import pytest
 
 import nodescope as package
 from nodescope.cli import doctor
-from nodescope.cli.main import COMMANDS
+from nodescope.cli.command_list import COMMANDS, GROUPS
 from nodescope.cli.reference import render_reference
 from nodescope.errors import SourceDenied
 
@@ -40,6 +40,17 @@ def test_help_shows_examples(
     result = nodescope_process("record", "--help")
     assert result.code == 0
     assert "examples:\n  nodescope record" in result.out
+
+
+def test_help_groups_the_commands_and_fits_a_screen(nodescope_process: Nodescope) -> None:
+    shown = nodescope_process("--help").out.splitlines()
+    assert len(shown) <= 40
+    assert max(map(len, shown)) <= 80
+    assert [line for line in shown if line.endswith(":") and line != "options:"] == [
+        f"{title}:" for title in GROUPS
+    ]
+    for name, summary in COMMANDS.items():
+        assert any(line.split(maxsplit=1) == [name, summary] for line in shown)
 
 
 def test_version(nodescope_process: Nodescope) -> None:

@@ -47,7 +47,6 @@ def add_parser(commands: options.Commands) -> None:
         commands,
         "export",
         run,
-        summary="a window in other tools' formats, or as an incident bundle",
         description=f"Write a window of the recording to a file. FORMAT is one of\n\n{formats}",
         examples=[
             ("nodescope export bundle --at 12:00:05 --around 60s --output incident.nodescope",

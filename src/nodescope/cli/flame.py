@@ -15,7 +15,6 @@ def add_parser(commands: options.Commands) -> None:
         commands,
         "flame",
         run,
-        summary="which paths of functions ran: a flame graph",
         description="Show samples by path of functions: as an indented tree, or with --output as\n"
         "a flame graph. An .html page zooms by click and searches. What would be narrower than\n"
         "half a pixel is left out.",

@@ -36,7 +36,6 @@ def add_command(
     name: str,
     run: Callable[[argparse.Namespace], int],
     *,
-    summary: str,
     description: str,
     examples: Sequence[tuple[str, str]],
 ) -> Parser:
@@ -45,7 +44,6 @@ def add_command(
     lines = [f"  {line:<{width}}  {meaning}" for line, meaning in examples]
     parser = commands.add_parser(
         name,
-        help=summary,
         description=description,
         epilog="examples:\n" + "\n".join(lines),
         formatter_class=argparse.RawDescriptionHelpFormatter,

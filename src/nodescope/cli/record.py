@@ -27,7 +27,6 @@ def add_parser(commands: options.Commands) -> None:
         commands,
         "record",
         run,
-        summary="keep the flight recorder running",
         description="Sample every core, read its time, and keep the last hours in an archive.\n"
         "Runs until SIGTERM or SIGINT, which seal the open segment. Without privileges it\n"
         "records what it may; `nodescope doctor` says what is missing.",
