@@ -48,6 +48,7 @@ class Link:
     strength: float
     show: View
     refute: str = ""  # what would speak against it
+    short: str = ""  # its part of the way in one line; the subject where that says enough
 
     @property
     def probability(self) -> float:

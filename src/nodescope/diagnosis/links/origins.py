@@ -37,6 +37,8 @@ from nodescope.sources.cgroups.name_pattern import lies_in
 
 MOST_PLACES = 5
 MOST_RULED_OUT = 3  # those that look worst; every timer's service may loop without harm
+NEARLY_ALL = 0.9  # of the zombies: then the way in one line need not say how many
+MOST_OTHERS = 3  # other sources that a link names
 LEAK = 1.5  # nats for cgroups of its own that stay, against it for those of others
 DECIDING = ("parent", "source")
 
@@ -100,6 +102,7 @@ def find_origins(
     origins: list[Origin] = []
     cleared: list[_Suspect] = []
     for place in places[:MOST_PLACES]:
+        others = _find_other_leaks(place, places)
         found = [
             _suspect(case, place, looper, churned, units, dying, uptime_s)
             for looper in loopers
@@ -107,11 +110,14 @@ def find_origins(
         ]
         cleared += [each for each in found if each.cleared]
         suspects = _by_root([each for each in found if not each.cleared])
-        origins += [_explain(case, each, suspects, units, dying) for each in suspects]
+        origins += [_explain(case, each, suspects, units, others, dying) for each in suspects]
         if suspects and _made_by_others(place, suspects):
-            origins.append(_place_alone(case, at_ns, place, dying))
+            origins.append(_place_alone(case, at_ns, place, others, dying))
     if not origins:
-        origins = [_place_alone(case, at_ns, place, dying) for place in places[:2]]
+        origins = [
+            _place_alone(case, at_ns, place, _find_other_leaks(place, places), dying)
+            for place in places[:2]
+        ]
     origins.sort(key=lambda each: each.score, reverse=True)
     named = {origin.root for origin in origins}
     innocent = [each for each in _by_root(cleared) if each.root not in named]
@@ -122,7 +128,20 @@ def find_origins(
 # -- places --------------------------------------------------------------------
 
 
-def _place_link(case: Case, at_ns: int, place: ZombieParent, dying: int) -> Link:
+def _find_other_leaks(place: ZombieParent, places: Sequence[ZombieParent]) -> list[ZombieParent]:
+    """Return the places elsewhere in the tree whose removed cgroups were not released."""
+    return [
+        each
+        for each in places
+        if each.unreleased >= LEAST_TIMES
+        and not lies_in(each.path, place.path)
+        and not lies_in(place.path, each.path)
+    ]
+
+
+def _place_link(
+    case: Case, at_ns: int, place: ZombieParent, others: Sequence[ZombieParent], dying: int
+) -> Link:
     parts = []
     if place.dying:
         # cgroup v1 counts them only together: by parent it is an estimate.
@@ -140,15 +159,25 @@ def _place_link(case: Case, at_ns: int, place: ZombieParent, dying: int) -> Link
         named = f"as {most.pattern}" if most.pattern != "*" else "and named by ids"
         parts.append(f"{which}made by {most.maker} {named}")
     share = (place.dying or 0) / max(1, dying)
+    partly = place.dying is not None and (bool(others) or share < NEARLY_ALL)
+    parts += [
+        f"another source: {each.unreleased:,} were removed below {each.path} and not released"
+        for each in others[:MOST_OTHERS]
+    ]
     strength = 1.0 + 3.0 * min(1.0, share) + (1.0 if place.unreleased else 0.0)
     return Link(
         "parent", place.path, "; ".join(parts) or f"dying cgroups under {place.path}", strength,
-        View("zombies", Moment(at_ns), parents=True), "dying cgroups that grow elsewhere",
+        View("zombies", Moment(at_ns), parents=True),
+        f"few dying cgroups below {place.path}, and most of them elsewhere",
+        f"about {place.dying:,} zombies below {place.path}" if partly else "",
     )  # fmt: skip
 
 
-def _place_alone(case: Case, at_ns: int, place: ZombieParent, dying: int) -> Origin:
-    return Origin((_place_link(case, at_ns, place, dying),), Root("cgroup", place.path), None)
+def _place_alone(
+    case: Case, at_ns: int, place: ZombieParent, others: Sequence[ZombieParent], dying: int
+) -> Origin:
+    link = _place_link(case, at_ns, place, others, dying)
+    return Origin((link,), Root("cgroup", place.path), None)
 
 
 # -- what loops there ------------------------------------------------------------
@@ -167,7 +196,7 @@ def _suspect(
     own = tuple(looper.own(there))
     most = next(iter(own or place.churned), None)
     runner = find_runner(case, looper, most.maker_pid if most else None, units)
-    arithmetic, fit = _arithmetic(dying, uptime_s, looper, runner)
+    arithmetic, fit = _arithmetic(case, dying, uptime_s, looper, runner)
     stays, of_own = (sum(each.unreleased or 0 for each in some) for some in (there, own))
     # A cgroup or two that linger are no leak yet.
     leak = LEAK * min(1.0, stays / LEAST_TIMES) * (2 * of_own / stays - 1) if stays else 0.0
@@ -204,6 +233,7 @@ def _explain(
     suspect: _Suspect,
     rivals: Sequence[_Suspect],
     units: Sequence[UnitRow],
+    others: Sequence[ZombieParent],
     dying: int,
 ) -> Origin:
     looper, place, runner = suspect.looper, suspect.place, suspect.runner
@@ -228,9 +258,9 @@ def _explain(
     source = Link(
         "source", looper.name, "; ".join(said), _strength(suspect, rivals),
         View("events", around(at_ns, 600), kinds=_kinds_shown(suspect)),
-        f"zombies that go on growing while {looper.name} is stopped",
+        f"zombies below {place.path} that go on growing while {looper.name} is stopped",
     )  # fmt: skip
-    links = [_place_link(case, at_ns, place, dying), source]
+    links = [_place_link(case, at_ns, place, others, dying), source]
     if runner is not None:
         runs = f"{looper.name} ({runner.because})" if runner.because else None
         links.append(why_link(runner.unit, units, at_ns, runs))
@@ -274,9 +304,10 @@ def _rule_out(case: Case, suspect: _Suspect) -> RuledOut:
 
 
 def _arithmetic(
-    dying: int, uptime_s: float | None, looper: Looper, runner: Runner | None
+    case: Case, dying: int, uptime_s: float | None, looper: Looper, runner: Runner | None
 ) -> tuple[str | None, float]:
     """Compare the loops with the zombies: those counted, else as many as the uptime allows."""
+    seen = describe_before(case, looper.at_ns)
     if runner is not None and looper.kind == "unit" and looper.inside is None:
         # Ends were seen since the recorder or the journal began; systemd itself counts, too.
         failures, restarts = runner.unit.failures or 0, runner.unit.restarts or 0
@@ -285,20 +316,23 @@ def _arithmetic(
         if failures >= restarts:
             often = f"it failed {counted:,} times since boot"
         if counted:
-            return _fit(f"{often}, against {dying:,} zombies", dying / counted)
+            return _fit(f"{often}, against {dying:,} zombies", dying / counted, seen)
     period_s = looper.period_s
     if uptime_s is None or not math.isfinite(period_s) or period_s <= 0:
         return None, 0.0
     loops = uptime_s / period_s
     up = f"{uptime_s / 86400:.1f} days" if uptime_s > 86400 else f"{uptime_s / 60:.0f} minutes"
     text = f"{up} of uptime at one every {period_s:.0f} s are {loops:,.0f}"
-    return _fit(f"{text}, against {dying:,} zombies", dying / loops)
+    return _fit(f"{text}, against {dying:,} zombies", dying / loops, seen)
 
 
-def _fit(text: str, per_loop: float) -> tuple[str, float]:
+def _fit(text: str, per_loop: float, seen: str) -> tuple[str, float]:
     """Return the sentence about that sum, and its evidence."""
     if 0.5 <= per_loop <= 2:
         return text, 1.5
     if 0.1 <= per_loop <= 10:
         return f"{text} ({per_loop:.1f} each)", 0.5
-    return f"{text}: that does not fit by itself", -1.0
+    if per_loop < 0.1:
+        return f"{text}: nearly all that it leaves behind is released", -1.0
+    why = f"the loop was seen only {seen}; the rest is older, or has another source"
+    return f"{text}: too few to explain them all ({why})", -1.0

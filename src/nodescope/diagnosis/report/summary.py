@@ -97,7 +97,8 @@ def path_of(chain: Chain) -> str:
     steps = [chain.root.short]
     task = any(link.kind == "mechanism" for link in chain.links)
     for link in reversed(chain.links):
-        if link.kind in _PASSED_OVER or (task and link.kind == "task"):
+        passed_over = link.kind in _PASSED_OVER and not link.short
+        if passed_over or (task and link.kind == "task"):
             continue
         name = _name(chain, link)
         if name.startswith(f"{steps[-1]} "):
@@ -113,7 +114,7 @@ def _name(chain: Chain, link: Link) -> str:
     if link.kind == "mechanism":
         title = next((m.title for m in load_mechanisms() if m.name == link.subject), link.subject)
         return " ".join([*(each.subject for each in chain.links if each.kind == "task"), title])
-    return link.subject
+    return link.short or link.subject
 
 
 def together(ruled_out: Sequence[RuledOut]) -> list[str]:
