@@ -29,7 +29,7 @@ from nodescope.judgement.recorded_loops import (
 )
 from nodescope.judgement.zombie_parents import ZombieParent, find_zombie_parents
 from nodescope.judgement.zombie_reading import ZombieReading
-from nodescope.quantities import SECOND_NS
+from nodescope.quantities import SECOND_NS, format_bytes
 from nodescope.recording.window import Window
 from nodescope.records.node_tables import CgroupChurnRow, ContainerRow, UnitRow
 from nodescope.records.view import Moment, View, around
@@ -148,7 +148,7 @@ def _place_link(
         parts.append(f"about {place.dying:,} of {dying:,} dying cgroups are below {place.path}")
     if place.held_bytes:
         kinds = ", ".join(dict.fromkeys(place.kinds)) or "memory"
-        parts.append(f"they hold {place.held_bytes / 1e6:,.0f} MB of {kinds}")
+        parts.append(f"they hold {format_bytes(place.held_bytes)} of {kinds}")
     if place.removed:
         # Only those removed over 15 s ago are known to have stayed.
         stayed = f", {place.stayed:,} of them not released after 15 s" if place.stayed else ""
