@@ -134,8 +134,8 @@ def test_a_time_that_a_view_prints_can_be_pasted_into_every_command(
         shown = capsys.readouterr().out.partition("\n")[2]
         printed = re.findall(r"\d\d:\d\d:\d\d\S*", shown)
         assert printed
-        assert all(each.strip(",").endswith("Z") for each in printed)
-        at = printed[-1].strip(",")
+        assert all(each.strip(",:").endswith("Z") for each in printed)
+        at = printed[-1].strip(",:")
         for each in (at, at.removesuffix("Z")):
             for command in ("cores", "top", "zombies", "audit", "diagnose"):
                 assert main([command, *archive, "--at", each]) in (0, 1), command

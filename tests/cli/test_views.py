@@ -163,7 +163,7 @@ def test_json_of_the_flame_graph(archive: Path, nodescope: Nodescope) -> None:
         (tree,) = tree["children"]
         names.append((tree["name"], tree["value"]))
     assert names == [("kubelet", 2), ("main", 2), ("read", 2), ("walk", 2)]
-    tree = json.loads(nodescope("flame", *arguments, "--inverted", "--merge", "none").out)
+    tree = json.loads(nodescope("flame", *arguments, "--inverted", "--by", "none").out)
     assert tree["children"][0]["name"] == "walk"
     tree = json.loads(nodescope("flame", *arguments, "--limit", "2").out)
     assert tree["children"][0]["children"][0]["children"] == []
@@ -302,7 +302,7 @@ def test_no_answer_is_larger_than_two_megabytes(tmp_path: Path, nodescope: Nodes
     path = write_wide(tmp_path / "wide", functions=100_000)
     for arguments in (
         ["flame"],
-        ["flame", "--inverted", "--merge", "none"],
+        ["flame", "--inverted", "--by", "none"],
         ["top", "--by", "function"],
         ["top", "--by", "comm"],
         ["heatmap"],

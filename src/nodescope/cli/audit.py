@@ -27,7 +27,6 @@ def add_parser(commands: options.Commands) -> None:
         commands,
         "audit",
         run,
-        summary="units and containers that fail, loop, hide a loop, or serve nobody",
         description="Look at systemd's units and at containers, and name those that fail, loop,\n"
         "loop inside though they are active, never succeeded since boot, are held back, or\n"
         "run for nobody; with the evidence for each. Healthy ones are not named. Needs no\n"

@@ -25,7 +25,6 @@ def add_parser(commands: options.Commands) -> None:
         commands,
         "compare",
         run,
-        summary="what is different in a window, and how surely",
         description="Compare a window with the half hour before it, or with another window: which\n"
         "processes, functions and cores have more or fewer samples, by how much, and how\n"
         "surely. Counts come in bursts, and the test knows how bursty each one is here; what\n"

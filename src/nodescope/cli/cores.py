@@ -15,7 +15,6 @@ def add_parser(commands: options.Commands) -> None:
         commands,
         "cores",
         run,
-        summary="each core's time by state, second by second",
         description="Show how each core spent its time, from /proc/stat: a line is a core, a\n"
         "column a second, the colour the share of a state. Where several cores or seconds must\n"
         "share a place, the worst of them is shown. The worst cores are named below.",

@@ -20,7 +20,6 @@ def add_parser(commands: options.Commands) -> None:
         commands,
         "diagnose",
         run,
-        summary="what went wrong, and why",
         description="Find what went wrong in a recording (resets of network devices, lockups,\n"
         "held cores, failed jobs) and follow each to its cause: the core, the process, the\n"
         "kernel mechanism, the state behind it and the service that made it. Each link\n"

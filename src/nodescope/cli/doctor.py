@@ -26,7 +26,6 @@ def add_parser(commands: options.Commands) -> None:
         commands,
         "doctor",
         run,
-        summary="which sources work here, and what allows the others",
         description="Try every source and every observer of the node for real, say whether it\n"
         "works, is degraded, denied or absent, why, and the exact command or Kubernetes manifest\n"
         "line that allows it. `nodescope record --without NAME` leaves out an observer.\n"

@@ -16,7 +16,6 @@ def add_parser(commands: options.Commands) -> None:
         commands,
         "events",
         run,
-        summary="what happened, each at its time",
         description="List recorded, marked and imported events: what the kernel's log says of\n"
         "devices, cores and memory, services, containers, jobs, the recorder's own. The latest\n"
         "stand last. What the kernel's log still had of the time before the recording is among\n"

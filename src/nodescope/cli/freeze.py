@@ -24,7 +24,6 @@ def add_parser(commands: options.Commands) -> None:
         commands,
         "freeze",
         run,
-        summary="keep a time range beyond retention",
         description="Keep every segment that overlaps a time range, whatever its age and however\n"
         "large the archive, until it is unfrozen. Works while a recorder runs. The range may\n"
         "end in the future; one in the past must hold something recorded.",

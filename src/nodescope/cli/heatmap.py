@@ -15,7 +15,6 @@ def add_parser(commands: options.Commands) -> None:
         commands,
         "heatmap",
         run,
-        summary="when it ran: sub-second offsets by seconds",
         description="Show when samples were taken: a column is a second, a row an offset within\n"
         "it, the colour how many. Patterns stand out that an average hides: a stall, a burst,\n"
         "something that happens every 250 ms. A long window is shown in wider columns.\n"

@@ -29,7 +29,6 @@ def add_parser(commands: options.Commands) -> None:
         commands,
         "import",
         run,
-        summary="bring in what other tools captured",
         description="Bring captures into an archive: perf.data, and text that perf, mpstat, the\n"
         "kernel and journald wrote. Files, and the captures in folders, become one timeline,\n"
         "each placed by its own wall clock. A file that is already there is not imported again;\n"

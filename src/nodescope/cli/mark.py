@@ -17,7 +17,6 @@ def add_parser(commands: options.Commands) -> None:
         commands,
         "mark",
         run,
-        summary="put a moment on the time axis",
         description="Mark the present moment, or another one, so that it stands among the events\n"
         "of the recording: a deployment, a test that began, a job that failed. Works while a\n"
         "recorder runs, and when none does. A failed job freezes the minutes around it.",

@@ -36,7 +36,6 @@ def add_command(
     name: str,
     run: Callable[[argparse.Namespace], int],
     *,
-    summary: str,
     description: str,
     examples: Sequence[tuple[str, str]],
 ) -> Parser:
@@ -45,7 +44,6 @@ def add_command(
     lines = [f"  {line:<{width}}  {meaning}" for line, meaning in examples]
     parser = commands.add_parser(
         name,
-        help=summary,
         description=description,
         epilog="examples:\n" + "\n".join(lines),
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -62,6 +60,19 @@ def add_archive(parser: argparse.ArgumentParser) -> None:
         metavar="PATH",
         help="archive folder, or a bundle to read "
         f"(default: $NODESCOPE_ARCHIVE, else {DEFAULT_ARCHIVE})",
+    )
+
+
+def add_old_spelling(parser: argparse._ActionsContainer, old: str, now: argparse.Action) -> None:
+    """Accept an option's former name as well, without showing it in the help."""
+    parser.add_argument(
+        old,
+        dest=now.dest,
+        type=now.type or str,
+        choices=now.choices,
+        default=argparse.SUPPRESS,
+        metavar=now.metavar,
+        help=argparse.SUPPRESS,
     )
 
 

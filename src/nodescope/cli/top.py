@@ -16,7 +16,6 @@ def add_parser(commands: options.Commands) -> None:
         commands,
         "top",
         run,
-        summary="what ran most: by process, core, cgroup or function",
         description="Rank samples by process name, core, function, cgroup or process. For\n"
         "functions, `total` counts every sample it was on the stack of, once, and `self` those\n"
         "it ran in itself.",

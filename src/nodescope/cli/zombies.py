@@ -28,7 +28,6 @@ def add_parser(commands: options.Commands) -> None:
         commands,
         "zombies",
         run,
-        summary="removed memory cgroups that are still held: how many, whose, what frees them",
         description="Count memory cgroups: tracked by the kernel, visible, and dying (removed but\n"
         "still held by tmpfs, page cache or swap); say under which parents, what they hold, what\n"
         "they cost, and what would free them on this kernel. Needs no recording, writes nothing.\n"

@@ -169,7 +169,7 @@ def _task_link(case: Case, story: Story, found: Comparison | None) -> bool:
 
 
 def _surprise(change: Change) -> float:
-    """What a change is worth: nothing unless it is flagged."""
+    """Return the evidence of a change: 0 unless it is flagged."""
     if not change.flagged or change.q is None:
         return 0.0
     return min(1.5, -math.log10(max(change.q, 1e-12)) / 4)

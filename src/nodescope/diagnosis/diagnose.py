@@ -134,7 +134,7 @@ def _key(finding: Finding) -> tuple[object, ...] | None:
 
 
 def _older(case: Case) -> list[Missing]:
-    """What the kernel's log remembers of the time before the recording; nothing else does."""
+    """Report kernel log events from before the recording: nothing else was recorded then."""
     before = case.recording.history
     if case.window.from_ns > before.to_ns:
         return []

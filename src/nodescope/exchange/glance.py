@@ -49,7 +49,7 @@ class Glance:
 
 
 def is_capture(path: Path) -> bool:
-    """Whether a path is a file that can be looked at so."""
+    """Return whether a path is a capture file that can be looked at directly."""
     try:
         with open(path, "rb") as file:
             return file.read(len(MAGIC)) == MAGIC

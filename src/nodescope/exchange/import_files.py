@@ -53,7 +53,7 @@ Shown = Callable[[Found, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """What an import of several files came to."""
+    """The outcome of importing several files."""
 
     reports: list[ImportReport]
     failures: list[SourceError]
@@ -61,7 +61,7 @@ class Imported:
 
     @property
     def is_whole(self) -> bool:
-        """Whether everything that was asked for is now in the archive."""
+        """Return whether everything asked for is now in the archive."""
         return not self.failures and all(each.stopped_at is None for each in self.reports)
 
 
@@ -138,7 +138,7 @@ def _look(path: Path, known: ImportFormat) -> Found:
 
 
 def _archive_node(archive: Path) -> dict[str, object] | None:
-    """Of which node the archive is; None if it holds nothing yet."""
+    """Return the node of the archive; None if it holds nothing yet."""
     if not (archive / ARCHIVE_FILE).exists():
         return None
     if not list_segment_names(archive / SEALED_DIRECTORY) and not list_segment_names(

@@ -25,7 +25,7 @@ HEAD_BYTES = 64 << 10
 
 @dataclass(frozen=True, slots=True)
 class Peek:
-    """What the first look at a file tells; unknown is None."""
+    """The outcome of the first look at a file; unknown is None."""
 
     node: str | None = None
     wall_from_ns: int | None = None

@@ -45,7 +45,7 @@ _SHARED = {each.name for each in fields(Unit)} & set(UnitRow.names()) - {"wanted
 
 @dataclass(frozen=True, slots=True)
 class RecordedAudit:
-    """What was wrong at a moment, as far as it was recorded."""
+    """The verdicts at a moment, as far as it was recorded."""
 
     at_ns: int
     audit: Audit

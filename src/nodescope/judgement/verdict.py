@@ -1,4 +1,4 @@
-"""What an audit finds: one verdict on one unit or container, with the evidence for it."""
+"""A verdict of the audit on one unit or container, with its evidence."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ VERDICTS = {
 
 
 class AuditVerdict(Protocol):
-    """What every finding has, whoever made it."""
+    """The parts that every verdict has."""
 
     @property
     def kind(self) -> str: ...

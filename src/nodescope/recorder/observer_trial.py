@@ -37,7 +37,7 @@ _REFUSED = tuple(os.strerror(code) for code in (errno.EPERM, errno.EACCES))
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What became of asking one observer."""
+    """The outcome of asking one observer."""
 
     said: Observation | None
     error: Exception | None
@@ -133,7 +133,7 @@ def _judge_error(
 
 
 def _allow(entry: ObserverEntry, privileges: Privileges) -> Remedy:
-    """What allows an observer that was refused."""
+    """Return the change that allows a refused observer."""
     wanted = _CAPABILITIES.get(entry.name)
     if wanted is None:
         return _AS_ROOT

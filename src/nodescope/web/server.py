@@ -79,7 +79,7 @@ def choose_safety(address: Address) -> Safety:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches it."""
+    """Return whether only this machine reaches the address."""
     if host == "localhost":
         return True
     try:
@@ -89,7 +89,7 @@ def is_loopback(host: str) -> bool:
 
 
 def _names(host: str) -> set[str]:
-    """What a request may call a host: itself, and this machine's names if it is all of it."""
+    """Return the host names that a request may use: the host's own, and this machine's."""
     plain = host.strip("[]").lower()
     names = {f"[{plain}]" if ":" in plain else plain}
     if plain in ("0.0.0.0", "::"):  # noqa: S104 - recognised, not bound

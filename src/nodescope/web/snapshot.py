@@ -42,7 +42,7 @@ class Snapshot:
 
     @cached_property
     def recording(self) -> Recording:
-        """What can be asked of it."""
+        """Return the recording that questions are asked of."""
         return Recording(self.segments, self.archive.info.node)
 
     @property
@@ -65,7 +65,7 @@ class Snapshot:
 
     @property
     def live(self) -> bool:
-        """Whether somebody records into it now."""
+        """Return whether somebody records into it now."""
         return self.archive.bundle is None and find_holder(self.archive.root) is not None
 
 

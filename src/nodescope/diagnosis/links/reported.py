@@ -151,14 +151,14 @@ def _span(incident: Incident, margin_ns: int) -> Window:
 
 
 def _longest(held: Sequence[PeggedCore], incident: Incident) -> PeggedCore | None:
-    """Of the cores that the incident names, or of all if it names none."""
+    """Return the longest-pegged of the cores that the incident names, or of all if none."""
     named = {each.cpu for each in incident.symptoms if each.cpu is not None}
     mine = [each for each in held if not named or each.cpu in named]
     return max(mine, key=lambda each: each.seconds, default=None)
 
 
 def _by_time(incident: Incident, report: Symptom | None) -> bool:
-    """Whether the reports say nothing of a core or its queues, such as of a task that hangs."""
+    """Return whether the reports name no core or queue, such as those of a hung task."""
     if report is None or report.kind in NIC_KINDS:
         return False
     return all(each.cpu is None for each in incident.symptoms if each.kind not in NOT_EVENTS)
@@ -227,6 +227,6 @@ def _lacks_core(story: Story, report: Symptom) -> None:
 
 
 def node_average(case: Case, held: PeggedCore) -> str:
-    """What an average over the cores would have shown of it."""
+    """Return the share that an average over all cores would have shown."""
     busy = case.busy_share(held.window)
     return "" if busy is None else f"; the node on average {busy:.0%} busy"

@@ -19,7 +19,7 @@ Data = dict[str, object]  # a view or an action, in its own JSON form
 
 
 class MissingDocument(TypedDict):
-    """What was not recorded."""
+    """A thing that was not recorded."""
 
     what: str
     consequence: str

@@ -56,7 +56,7 @@ class Picture:
 
 @dataclass(frozen=True, slots=True)
 class Focus:
-    """What the pictures of samples are about: a core, or all of them, for some seconds."""
+    """The subject of the pictures of samples: one core, or all of them, for some seconds."""
 
     cpu: int | None
     span: Window
@@ -127,7 +127,7 @@ def _heatmap(case: Case, window: Window, focus: Focus) -> Picture:
 
 
 def _flame(case: Case, focus: Focus) -> Iterator[Picture]:
-    """What ran in those seconds, against the half hour before or as much as there is."""
+    """Draw what ran in those seconds against the half hour before, or as much as there is."""
     now = _tree(case, focus, focus.span)
     if not now["value"]:
         return
@@ -170,7 +170,7 @@ def _tree(case: Case, focus: Focus, window: Window) -> FlameNode:
 
 
 def _gone(now: FlameNode, before: FlameNode, scale: float) -> str:
-    """What a graph as wide as now cannot show: who ran before and does not any more."""
+    """Name who ran before and no longer does: the graph of now cannot show them."""
     here = {child["name"] for child in now["children"]}
     gone = [
         f"{visible(child['name'])} ({child['value'] * scale:,.0f} samples in as long before)"
@@ -182,7 +182,7 @@ def _gone(now: FlameNode, before: FlameNode, scale: float) -> str:
 
 
 def _timeline(case: Case, window: Window, finding: Finding) -> Picture:
-    """What happened around it, a line per kind of event."""
+    """Draw the events around the incident, a line per kind."""
     near = [e for e in case.events if window.from_ns <= e.time_ns < window.to_ns]
     every = list(dict.fromkeys(event.kind for event in near))
     kinds = every[:MOST_KINDS]

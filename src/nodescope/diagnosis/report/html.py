@@ -124,14 +124,14 @@ def _steps(chain: Chain, archive: Path | None) -> Iterator[str]:
 
 def _evidence(chain: Chain, archive: Path | None) -> Iterator[str]:
     yield "<h3>Evidence</h3>"
-    yield "<table><thead><tr><th></th><th>what the recording shows</th><th>strength</th></tr>"
+    yield "<table><thead><tr><th></th><th>what the recording shows</th><th>odds</th></tr>"
     yield "</thead><tbody>"
     for link in chain.links:
         meaning = chain.meaning if link.kind == "mechanism" else ""
         yield (
             f"<tr><th>{_text(link.kind)}</th><td>{_text(link.statement)}"
             f"{f'<p>{_text(meaning)}</p>' if meaning else ''}"
-            f"{_command(link.show, archive)}</td><td>{link.strength:.1f}</td></tr>"
+            f"{_command(link.show, archive)}</td><td>{link.odds}</td></tr>"
         )
     yield "</tbody></table>"
     weakest = chain.weakest

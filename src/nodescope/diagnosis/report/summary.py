@@ -25,7 +25,7 @@ _PASSED_OVER = ("parent", "why")  # they say more of their neighbours in the cha
 
 
 def headline(symptom: Symptom) -> str:
-    """What went wrong, and with what, each once."""
+    """Return what went wrong, and with what, each once."""
     named = (symptom.subject, f"core {symptom.cpu}")
     if any(name in symptom.statement for name in named):
         return symptom.statement
@@ -40,7 +40,7 @@ def when(symptom: Symptom) -> str:
 
 
 def silence(diagnosis: Diagnosis) -> str:
-    """What is said where there is no finding: worth no more than what was recorded."""
+    """Return the sentence for no finding: worth no more than what was recorded."""
     span = f"between {format_moment(diagnosis.from_ns)} and {format_moment(diagnosis.to_ns)}"
     if diagnosis.missing:
         return f"nothing was found {span}, but not everything could be seen"
@@ -48,7 +48,7 @@ def silence(diagnosis: Diagnosis) -> str:
 
 
 def sentence(text: str) -> str:
-    """As one, where a page wants it."""
+    """Return the finding as one sentence."""
     return f"{text[:1].upper()}{text[1:]}."
 
 
@@ -104,7 +104,8 @@ def path_of(chain: Chain) -> str:
     steps = [chain.root.short]
     task = any(link.kind == "mechanism" for link in chain.links)
     for link in reversed(chain.links):
-        if link.kind in _PASSED_OVER or (task and link.kind == "task"):
+        passed_over = link.kind in _PASSED_OVER and not link.short
+        if passed_over or (task and link.kind == "task"):
             continue
         name = _name(chain, link)
         if name.startswith(f"{steps[-1]} "):
@@ -120,11 +121,11 @@ def _name(chain: Chain, link: Link) -> str:
     if link.kind == "mechanism":
         title = next((m.title for m in load_mechanisms() if m.name == link.subject), link.subject)
         return " ".join([*(each.subject for each in chain.links if each.kind == "task"), title])
-    return link.subject
+    return link.short or link.subject
 
 
 def together(ruled_out: Sequence[RuledOut]) -> list[str]:
-    """What is not it, a line for each reason."""
+    """Return the alternatives that were ruled out, a line for each reason."""
     names: dict[str, list[str]] = {}
     for each in ruled_out:
         reason = each.statement.removeprefix(each.name)

@@ -1,4 +1,4 @@
-"""What went wrong, found without being told: symptoms, and which of them are one incident."""
+"""Find symptoms unasked, and group those that belong to one incident."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def _belongs(incident: Incident, symptom: Symptom) -> bool:
 
 
 def _in_time(incident: Incident, symptom: Symptom) -> bool:
-    """Whether one may be why the other was reported: what comes after it is not."""
+    """Return whether the first may explain the second: a cause does not come later."""
     reports = [each for each in incident.symptoms if each.kind not in NOT_EVENTS]
     if symptom.kind == PEGGED_CORE:
         # A core that was held before may be held on, with a pause.

@@ -43,7 +43,7 @@ def since_free_s(held: Window, report: Symptom) -> float:
 
 
 def explains(held: Window, report: Symptom) -> bool:
-    """Whether a core that was held then may be why that was reported."""
+    """Return whether a core pegged then may explain that report."""
     begun = held.from_ns < told_ns(report)
     return begun and since_free_s(held, report) <= most_s(report)
 

@@ -43,13 +43,13 @@ _BOOT_MARK = re.compile(r"-- .* --$|-- (?:Journal|Logs) begin")
 
 
 def looks_like_journal_json(head: bytes) -> bool:
-    """Whether a file's first line is a journal entry."""
+    """Return whether a file's first line is a journal entry."""
     first = head.lstrip(b"\x1e \t\r\n").split(b"\n", 1)[0]
     return first.startswith(b"{") and b'"__REALTIME_TIMESTAMP"' in head
 
 
 def looks_like_journal_text(head: bytes) -> bool:
-    """Whether most of a file's first lines are such."""
+    """Return whether most of a file's first lines are journal text."""
     lines = [line for line in head.decode("utf-8", "replace").splitlines()[:200] if line.strip()]
     lines = [line for line in lines if not _BOOT_MARK.match(line) and not line.startswith(" ")]
     found = sum(_parse_short(line[:4096]) is not None for line in lines)

@@ -114,7 +114,7 @@ def subject_of(message: str, facility: str) -> str:
 
 
 def looks_like_kernel_log(head: bytes) -> bool:
-    """Whether a file's first bytes are such a log."""
+    """Return whether a file begins like a kernel log."""
     lines = [line for line in head.decode("utf-8", "replace").splitlines()[:-1] if line.strip()]
     if not lines and head:
         lines = [head.decode("utf-8", "replace")]

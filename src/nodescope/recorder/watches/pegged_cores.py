@@ -108,7 +108,7 @@ class CoreWatch:
         return None if main is None or comm is None else (main.key, comm, round(main.share, 3))
 
     def end(self) -> None:
-        """What runs is over as far as we can tell."""
+        """End the spans that are still open, as far as they were observed."""
         self._close(self._stream.end())
 
     def forget(self) -> None:

@@ -48,14 +48,14 @@ def list_nics(sys: Path) -> list[str]:
 
 
 def read_device(sys: Path, nic: str) -> Device:
-    """What ties interrupts to it."""
+    """Read the names that tie interrupts to a network device."""
     device = f"{sys}/class/net/{nic}/device"
     name = os.path.basename(os.path.realpath(device))
     return Device(nic, _bus(device, name), name, read_owned(device))
 
 
 def is_threaded(sys: Path, nic: str) -> bool:
-    """Whether threads serve its packets (5.12 and later)."""
+    """Return whether threads serve its packets (5.12 and later)."""
     return read_number(f"{sys}/class/net/{nic}/threaded") not in (None, 0)
 
 

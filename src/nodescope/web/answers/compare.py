@@ -39,7 +39,7 @@ def choose_baseline(question: Question) -> Window:
 
 
 def compare(question: Question) -> Reply:
-    """As `nodescope compare --json`, and what it was compared with."""
+    """Answer as `nodescope compare --json` does, with the window it was compared with."""
     window, against = question.window, choose_baseline(question)
 
     def parts(of: Window) -> list[functools.partial[SampleColumns]]:

@@ -20,7 +20,7 @@ from nodescope.web.question import Question, Reply, to_ms
 
 
 def diagnosis(question: Question) -> Reply:
-    """As `nodescope diagnose --json`, with times in milliseconds and a place for every link."""
+    """Answer as `nodescope diagnose --json` does, in milliseconds, a place for each link."""
     found = _diagnose(question)
     reply = json_reply(_document(found))
     while len(reply.body) > LARGEST and found.findings:

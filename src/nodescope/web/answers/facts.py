@@ -26,7 +26,7 @@ _SHARE = LARGEST // 4 - 1000  # of an answer, for each list
 
 
 def facts(question: Question) -> Reply:
-    """What was last known before the moment; each part is null or empty if not recorded."""
+    """Return the last known facts before the moment; null or empty where not recorded."""
     asked = question.moment("at")
     known = question.snapshot.window
     at_ns = known.to_ns if asked is None else min(max(asked, known.from_ns), known.to_ns)
