@@ -35,7 +35,7 @@ from nodescope.recording.window import Window
 from nodescope.wall_time import format_time_of_day
 
 AROUND_NS = 60 * SECOND_NS
-BEFORE_NS = 5 * SECOND_NS  # what of a moment no core was held for is looked at
+BEFORE_NS = 5 * SECOND_NS  # what of a moment no core was pegged for is looked at
 LEAST_BASELINE_NS = 3 * SECOND_NS
 MISSED = 0.05  # of what ran now: so much must be gone to be missed
 TREND_NS = 12 * HOUR_NS
@@ -84,7 +84,7 @@ def draw_evidence(case: Case, finding: Finding) -> Iterator[Picture]:
 
 
 def _find_focus(case: Case, window: Window, finding: Finding) -> Focus:
-    """The core that was held and when; else all of them, just before the symptom."""
+    """The core that was pegged and when; else all of them, just before the symptom."""
     cpu = _held_cpu(finding)
     held = [each for each in case.pegged_cores(window, BRIEF_NS) if each.cpu == cpu]
     if held:
@@ -236,7 +236,7 @@ def _zombies(case: Case, at_ns: int) -> Iterator[Picture]:
     cut = f" The axis begins at {floor:,}, not at 0." if floor else ""
     yield Picture(
         _trend(times, values, floor, at_ns, f"Zombie memory cgroups: {first}, {last}"),
-        f"Zombie trend: memory cgroups that were removed and are still held, over {over}: "
+        f"Zombie trend: removed memory cgroups that the kernel still keeps, over {over}: "
         f"{first}, {last}; the red line is the symptom.{cut}",
     )
 
