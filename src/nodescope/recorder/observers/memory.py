@@ -16,8 +16,8 @@ MEMINFO = frozenset(
      "PageTables", "Percpu", "Mlocked", "HugePages_Total", "HugePages_Free")
 )  # fmt: skip
 VMSTAT = frozenset(
-    ("pgfault", "pgmajfault", "pswpin", "pswpout", "compact_stall", "compact_fail",
-     "thp_fault_alloc", "thp_fault_fallback", "oom_kill", "slabs_scanned", "drop_pagecache",
+    ("pgpgin", "pgpgout", "pgfault", "pgmajfault", "pswpin", "pswpout", "compact_stall",
+     "compact_fail", "thp_fault_alloc", "thp_fault_fallback", "oom_kill", "slabs_scanned", "drop_pagecache",
      "drop_slab", "workingset_refault_file", "workingset_refault_anon", "pgscan_kswapd",
      "pgscan_direct", "pgsteal_kswapd", "pgsteal_direct")
 )  # fmt: skip
