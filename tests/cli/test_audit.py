@@ -7,6 +7,10 @@ import pytest
 from tests.sources.systemd import journal_files
 
 from nodescope.cli.main import main
+from nodescope.errors import SourceAbsent
+from nodescope.sources.containers.runtimes import Runtimes
+from nodescope.sources.places import Places
+from nodescope.sources.systemd.survey import read_survey
 
 _SERVICE = "[Service]\nExecStart=/bin/agent\n[Install]\nWantedBy=multi-user.target\n"
 _ETC, _USR = "etc/systemd/system", "usr/lib/systemd/system"
@@ -36,7 +40,7 @@ def image(tmp_path: Path) -> Path:
 
 def _audit(capsys: pytest.CaptureFixture[str], *options: str) -> tuple[int, dict[str, str]]:
     code = main(["audit", "--json", *options])
-    findings = json.loads(capsys.readouterr().out)
+    findings = json.loads(capsys.readouterr().out)["findings"]
     assert all(list(each) == ["kind", "name", "verdict", "reason", "evidence"] for each in findings)
     return code, {each["name"]: each["verdict"] for each in findings}
 
@@ -60,7 +64,7 @@ def test_the_journal_of_an_image_tells_how_its_units_fared(
     _enable(image, "held.service", f"[Unit]\nRequires=base.service\n{_SERVICE}")
     journal_files.write(image / "var/log/journal/0123456789abcdef0123456789abcdef", "regular")
     assert main(["audit", "--json", "--root", str(image)]) == 1
-    found = {each["name"]: each for each in json.loads(capsys.readouterr().out)}
+    found = {each["name"]: each for each in json.loads(capsys.readouterr().out)["findings"]}
     assert {name: each["verdict"] for name, each in found.items()} == {
         "crash.service": "looping",
         "limit.service": "failing",
@@ -160,7 +164,7 @@ def test_a_circle_of_units_is_told_of_each(image: Path, capsys: pytest.CaptureFi
         f"[Unit]\nAfter=third.target\nBefore=second.service\n{_SERVICE}"
     )
     main(["audit", "--json", "--root", str(image)])
-    told = {each["name"]: each for each in json.loads(capsys.readouterr().out)}
+    told = {each["name"]: each for each in json.loads(capsys.readouterr().out)["findings"]}
     assert {name: each["verdict"] for name, each in told.items()} == {
         "first.service": "held_back",
         "second.service": "held_back",
@@ -180,8 +184,33 @@ def test_a_socket_makes_a_unit_used(image: Path, capsys: pytest.CaptureFixture[s
 def test_what_could_not_be_seen_is_said(image: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["audit", "--root", str(image)]) == 1
     said = capsys.readouterr()
-    assert "no journal here" in said.err
     assert "preset.service" in said.out
+    assert "Not seen: " in said.out
+    assert "no journal here" in said.out
+
+
+def test_what_cannot_be_seen_is_not_called_healthy(
+    image: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Issue 13, point 5: without bus and journal the audit said that all is well, and exited 0."""
+    (image / _USR / "preset.socket").write_text("[Socket]\nListenStream=80\n")
+    survey = read_survey(Places(image))
+    monkeypatch.setattr("nodescope.sources.systemd.survey.read_survey", lambda places: survey)
+    monkeypatch.setattr("nodescope.sources.containers.runtimes.Runtimes", _no_runtimes)
+    assert main(["audit", "--watch", "1ms"]) == 2
+    said = capsys.readouterr().out
+    assert said.startswith("UNKNOWN: nothing was found, but this could not be judged: states of")
+    assert "Not seen: " in said
+    assert "no journal here" in said
+    assert "no container runtime" in said
+    assert main(["audit", "--watch", "1ms", "--json"]) == 2
+    document = json.loads(capsys.readouterr().out)
+    assert (document["healthy"], document["findings"]) == (None, [])
+    assert any("no journal here" in each for each in document["not_observed"])
+
+
+def _no_runtimes(places: Places) -> Runtimes:
+    raise SourceAbsent("containers", "no container runtime here")
 
 
 def test_a_place_without_anything_is_no_good_health(
