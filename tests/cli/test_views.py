@@ -115,9 +115,26 @@ def test_cores_by_filter_interval_and_limit(tmp_path: Path, nodescope: Nodescope
     assert made["cpus"] == [1]
     result = nodescope("cores", "--archive", path, "--interval", "10s", "--json")
     assert json.loads(result.out)["interval"] == 10
-    out = nodescope("cores", "--archive", path).out
-    assert "core 1     100.0 % system at 22:13:40, mean" in out
-    assert "5 s above 95 %" in out
+    out = nodescope("cores", "--archive", path, "--by", "system").out
+    assert "core 1     100.0 % system at 22:13:40Z, mean" in out
+
+
+def test_a_pegged_core_has_one_span_and_one_figure_everywhere(
+    tmp_path: Path, nodescope: Nodescope
+) -> None:
+    """Issue 13, point 6: `diagnose` gave its end, `events` its start, `cores` other figures."""
+    path = write_cores(tmp_path / "a")
+    span = "2023-11-14T22:13:39.500Z to 22:13:44.500Z"
+    said = "100% in the kernel for 5 s"
+    cores = nodescope("cores", "--archive", path)
+    assert f"  pegged   {span}: {said}\n" in cores.out
+    assert "above 95 %" not in cores.out
+    diagnosed = nodescope("diagnose", "--archive", path)
+    assert diagnosed.out.startswith(f"1. {span}  core 1 was {said}\n")
+    assert f"core 1 was {said}; the node" in diagnosed.out
+    document = json.loads(nodescope("diagnose", "--archive", path, "--json").out)
+    symptom = document["findings"][0]["symptom"]
+    assert symptom["time_ns"] - symptom["from_ns"] == 5 * SECOND_NS
 
 
 def test_json_of_top(archive: Path, nodescope: Nodescope) -> None:

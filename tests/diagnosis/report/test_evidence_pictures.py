@@ -49,9 +49,9 @@ def test_a_report_has_all_its_pictures(story: Path, tmp_path: Path) -> None:
     assert "framed are the 6 s" in said[2]
     assert "from the 16m 34s before" in said[3]
     assert "Not there any more: python3" in said[3]
-    assert "68,393 at 20:06:40, 68,443 at 20:24:20; the red line" in said[4]
+    assert "68,393 at 20:06:40Z, 68,443 at 20:24:20Z; the red line" in said[4]
     assert "The axis begins at 67,538, not at 0." in said[4]
-    assert "Zombie memory cgroups: 68,393 at 20:06:40, 68,443 at 20:24:20" in page
+    assert "Zombie memory cgroups: 68,393 at 20:06:40Z, 68,443 at 20:24:20Z" in page
     assert "from 67,538, not from 0" in page
 
 

@@ -120,7 +120,7 @@ def add_core(case: Case, story: Story, incident: Incident, report: Symptom | Non
     story.links.append(
         Link(
             "core", f"cpu{chosen.cpu}",
-            f"core {chosen.cpu} was {chosen.share:.0%} in the kernel for {chosen.seconds:.0f} s"
+            f"core {chosen.cpu} was {chosen.describe()}"
             f"{said}{node_average(case, chosen)}",
             strength,
             view_cores(chosen.from_ns, chosen.to_ns),

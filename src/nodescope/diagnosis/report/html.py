@@ -20,6 +20,7 @@ from nodescope.diagnosis.report.summary import (
     sentence,
     silence,
     steps_of,
+    when,
 )
 from nodescope.pictures.html import report_page
 from nodescope.pictures.svg import render_svg
@@ -79,7 +80,7 @@ def _finding(number: int, finding: Finding, archive: Path | None) -> Iterator[st
     symptom = finding.symptom
     yield f"<h2>{number}. {_text(headline(symptom))}</h2>"
     said = again(finding, len(finding.repeats))
-    yield f"<p>At {format_moment(symptom.time_ns)}{f'; {_text(said)}' if said else ''}.</p>"
+    yield f"<p>At {when(symptom)}{f'; {_text(said)}' if said else ''}.</p>"
     best = finding.chains[0] if finding.chains else None
     if best is None or not best.explains:
         further = "" if finding.ends is None else _missing(finding.ends, archive)

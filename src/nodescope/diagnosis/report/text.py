@@ -25,6 +25,7 @@ from nodescope.diagnosis.report.summary import (
     steps_of,
     together,
     verdict,
+    when,
 )
 from nodescope.pictures.text import visible
 from nodescope.records.view import View
@@ -75,9 +76,7 @@ def _overview(diagnosis: Diagnosis, width: int) -> Iterator[str]:
 
 def _text_finding(number: int, finding: Finding, width: int, archive: Path | None) -> Iterator[str]:
     symptom = finding.symptom
-    yield from _wrapped(
-        f"{number}. {format_moment(symptom.time_ns)}  {headline(symptom)}", width, ""
-    )
+    yield from _wrapped(f"{number}. {when(symptom)}  {headline(symptom)}", width, "")
     if said := again(finding, MOST_TIMES):
         yield from _wrapped(said, width, "   ")
     yield from _wrapped(f"cause: {verdict(finding)}", width, "   ")
@@ -177,7 +176,7 @@ def _markdown_finding(number: int, finding: Finding, archive: Path | None) -> It
     symptom = finding.symptom
     yield from (f"## {number}. {_plain(headline(symptom))}", "")
     said = again(finding, len(finding.repeats))
-    yield from (f"At {format_moment(symptom.time_ns)}{f'; {said}' if said else ''}.", "")
+    yield from (f"At {when(symptom)}{f'; {said}' if said else ''}.", "")
     best = finding.chains[0] if finding.chains else None
     if best is None or not best.explains:
         further = "" if finding.ends is None else _markdown_missing(finding.ends, archive)

@@ -94,7 +94,7 @@ def _from_held(case: Case, held: PeggedCore) -> Symptom | None:
         PEGGED_CORE,
         held.to_ns,
         f"cpu{held.cpu}",
-        f"core {held.cpu} was in the kernel for {held.seconds:.0f} s",
+        f"core {held.cpu} was {held.describe()}",
         held.cpu,
         held.from_ns,
         details,
