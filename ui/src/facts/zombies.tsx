@@ -2,12 +2,14 @@
 import { count, visible } from '../flame/words'
 import { Card } from './card'
 import type { Zombies } from './document'
+import { firstAndMarked, row, rowAttributes } from './marked'
 import { formatBytes } from './order'
 
 const SHOWN = 12
 
 export function ZombieFacts({ zombies }: { zombies: Zombies }) {
   const parents = [...(zombies.parents ?? [])].sort((a, b) => (b.dying ?? 0) - (a.dying ?? 0))
+  const shown = firstAndMarked(parents, SHOWN, (each) => each.path, row.value)
   const most = Math.max(1, ...parents.map((each) => each.dying ?? 0))
   return (
     <Card title="Memory cgroups">
@@ -23,12 +25,12 @@ export function ZombieFacts({ zombies }: { zombies: Zombies }) {
             <tr>
               <th scope="col">Parent</th>
               <th scope="col">Dying</th>
-              <th scope="col">Held</th>
+              <th scope="col">Pinned</th>
             </tr>
           </thead>
           <tbody>
-            {parents.slice(0, SHOWN).map((each) => (
-              <tr key={`${each.path} ${each.kind}`}>
+            {shown.map((each) => (
+              <tr key={`${each.path} ${each.kind}`} {...rowAttributes(each.path)}>
                 <th scope="row" class="mono">
                   {visible(each.path)}
                   <span class="share" style={{ width: `${(100 * (each.dying ?? 0)) / most}%` }} />
@@ -43,7 +45,9 @@ export function ZombieFacts({ zombies }: { zombies: Zombies }) {
           </tbody>
         </table>
       )}
-      {parents.length > SHOWN && <p class="muted">and {parents.length - SHOWN} parents more</p>}
+      {parents.length > shown.length && (
+        <p class="muted">and {parents.length - shown.length} parents more</p>
+      )}
     </Card>
   )
 }
