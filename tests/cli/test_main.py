@@ -13,6 +13,7 @@ import pytest
 import nodescope as package
 from nodescope.cli import doctor
 from nodescope.cli.command_list import COMMANDS, GROUPS
+from nodescope.cli.main import build_parser
 from nodescope.cli.reference import render_reference
 from nodescope.errors import SourceDenied
 
@@ -76,8 +77,8 @@ def test_help_and_version_import_nothing_heavy(nodescope_process: Nodescope) -> 
         (["record", "--duration", "3x"], "argument --duration: not a duration: '3x'"),
         (["record", "--duration", "0s"], "argument --duration: must be longer than zero"),
         (["record", "--ring-size", "big"], "argument --ring-size: not a size"),
-        (["record", "--cpus", "5-1"], "argument --cpus: not a list of CPUs"),
-        (["record", "--cpus", ""], "argument --cpus: no CPU named"),
+        (["record", "--cpu", "5-1"], "argument --cpu: not a list of CPUs"),
+        (["record", "--cpu", ""], "argument --cpu: no CPU named"),
         (["record", "--budget-cpu", "1"], "argument --budget-cpu: not a percentage"),
         (["record", "--budget-cpu", "nan%"], "argument --budget-cpu: not a percentage"),
         (["record", "--frequency", "0"], "argument --frequency: not a whole number above zero"),
@@ -139,3 +140,14 @@ def test_a_reader_that_goes_away_is_no_traceback() -> None:
 
 def test_the_reference_is_current() -> None:
     assert (DOCS / "commands.md").read_text() == render_reference(), "run `make docs`"
+
+
+def test_former_spellings_are_still_accepted() -> None:
+    """Issue 13, point 17: one name for one thing; scripts with the old ones go on."""
+    record = build_parser(["record"])
+    assert record.parse_args(["record", "--cpus", "0-1"]).cpu == [0, 1]
+    assert record.parse_args(["record", "--cpu", "0-1"]).cpu == [0, 1]
+    flame = build_parser(["flame"])
+    assert flame.parse_args(["flame", "--merge", "cgroup"]).by == "cgroup"
+    assert flame.parse_args(["flame"]).by == "comm"
+    assert "--merge" not in flame.format_help()

@@ -115,9 +115,26 @@ def test_cores_by_filter_interval_and_limit(tmp_path: Path, nodescope: Nodescope
     assert made["cpus"] == [1]
     result = nodescope("cores", "--archive", path, "--interval", "10s", "--json")
     assert json.loads(result.out)["interval"] == 10
-    out = nodescope("cores", "--archive", path).out
-    assert "core 1     100.0 % system at 22:13:40, mean" in out
-    assert "5 s above 95 %" in out
+    out = nodescope("cores", "--archive", path, "--by", "system").out
+    assert "core 1     100.0 % system at 22:13:40Z, mean" in out
+
+
+def test_a_pegged_core_has_one_span_and_one_figure_everywhere(
+    tmp_path: Path, nodescope: Nodescope
+) -> None:
+    """Issue 13, point 6: `diagnose` gave its end, `events` its start, `cores` other figures."""
+    path = write_cores(tmp_path / "a")
+    span = "2023-11-14T22:13:39.500Z to 22:13:44.500Z"
+    said = "100% in the kernel for 5 s"
+    cores = nodescope("cores", "--archive", path)
+    assert f"  pegged   {span}: {said}\n" in cores.out
+    assert "above 95 %" not in cores.out
+    diagnosed = nodescope("diagnose", "--archive", path)
+    assert diagnosed.out.startswith(f"1. {span}  core 1 was {said}\n")
+    assert f"core 1 was {said}; the node" in diagnosed.out
+    document = json.loads(nodescope("diagnose", "--archive", path, "--json").out)
+    symptom = document["findings"][0]["symptom"]
+    assert symptom["time_ns"] - symptom["from_ns"] == 5 * SECOND_NS
 
 
 def test_json_of_top(archive: Path, nodescope: Nodescope) -> None:
@@ -146,7 +163,7 @@ def test_json_of_the_flame_graph(archive: Path, nodescope: Nodescope) -> None:
         (tree,) = tree["children"]
         names.append((tree["name"], tree["value"]))
     assert names == [("kubelet", 2), ("main", 2), ("read", 2), ("walk", 2)]
-    tree = json.loads(nodescope("flame", *arguments, "--inverted", "--merge", "none").out)
+    tree = json.loads(nodescope("flame", *arguments, "--inverted", "--by", "none").out)
     assert tree["children"][0]["name"] == "walk"
     tree = json.loads(nodescope("flame", *arguments, "--limit", "2").out)
     assert tree["children"][0]["children"][0]["children"] == []
@@ -285,7 +302,7 @@ def test_no_answer_is_larger_than_two_megabytes(tmp_path: Path, nodescope: Nodes
     path = write_wide(tmp_path / "wide", functions=100_000)
     for arguments in (
         ["flame"],
-        ["flame", "--inverted", "--merge", "none"],
+        ["flame", "--inverted", "--by", "none"],
         ["top", "--by", "function"],
         ["top", "--by", "comm"],
         ["heatmap"],

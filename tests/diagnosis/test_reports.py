@@ -149,11 +149,11 @@ def test_a_backtick_without_a_partner_is_text() -> None:
 
 
 def test_a_report_by_itself_is_no_cause() -> None:
-    ends = Missing("a held core", "no core was held", "look at the device")
+    ends = Missing("a pegged core", "no core was pegged", "look at the device")
     found = made(reset(event(), ends=ends), missing=(ends,))
     for report in told(found):
         assert "ause: not shown by this recording" in report
-        assert "no core was held; look at the device" in report
+        assert "no core was pegged; look at the device" in report
         assert "event eth0" not in report
         assert "confidence" not in report
     assert render_text(found).count("look at the device") == 1
@@ -183,7 +183,7 @@ def test_several_findings_are_summed_up_first() -> None:
 
 
 def test_silence_is_worth_what_was_recorded() -> None:
-    blind = Missing("per-core time", "a core that is held would not be seen", show=View("doctor"))
+    blind = Missing("per-core time", "a core that is pegged would not be seen", show=View("doctor"))
     for report in told(made(missing=(blind,))):
         assert "othing was found between 2026-05-28T20:26:40.000Z" in report.replace("\\", "")
         assert "went wrong" not in report

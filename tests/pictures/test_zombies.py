@@ -10,7 +10,8 @@ from tests.sources.memory_cgroups.trees import PAGE, V1Tree
 from nodescope.judgement.cgroup_churn import Churn
 from nodescope.judgement.zombie_history import History
 from nodescope.judgement.zombie_report import Report, assess
-from nodescope.pictures.zombies import group_files, render_report, report_document
+from nodescope.pictures.zombie_document import report_document
+from nodescope.pictures.zombies import group_files, render_report
 from nodescope.quantities import MINUTE_NS
 from nodescope.sources.cgroups.watch import Heard
 from nodescope.sources.memory_cgroups.hierarchy import find_memory_hierarchy

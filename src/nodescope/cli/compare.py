@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from nodescope.cli import options
 from nodescope.cli import window as windows
+from nodescope.cli.moment import parse_time_ns
 from nodescope.errors import UsageError
 
 if TYPE_CHECKING:
@@ -108,8 +109,8 @@ def _against(args: argparse.Namespace, window: Window, extent: TimeExtent) -> Wi
         )
     now_ns = time.time_ns()
     other = Window(
-        windows.parse_time_ns(args.against_from, extent, now_ns),
-        windows.parse_time_ns(args.against_to, extent, now_ns),
+        parse_time_ns(args.against_from, extent, now_ns),
+        parse_time_ns(args.against_to, extent, now_ns),
     )
     if other.to_ns <= other.from_ns:
         raise UsageError(

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nodescope.cli import options, window
+from nodescope.cli import moment, options, window
 
 if TYPE_CHECKING:
     from nodescope.diagnosis.finding import Diagnosis
@@ -55,7 +55,9 @@ def run(args: argparse.Namespace) -> int:
     view = window.open_view(args)
     at_ns = None
     if args.at is not None:
-        at_ns = window.parse_time_ns(args.at, view.recording.extent, time.time_ns())
+        now_ns = time.time_ns()
+        at_ns = moment.parse_time_ns(args.at, view.recording.extent, now_ns)
+        moment.check_recorded(at_ns, view.recording.extent, now_ns)
     diagnosis = diagnose(view.recording, view.window, at_ns)
     diagnosis.archive = options.named_archive(args)
     if args.json:

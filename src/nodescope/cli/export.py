@@ -95,9 +95,9 @@ def add_parser(commands: options.Commands) -> None:
     parser.add_argument(
         "--by",
         choices=_BY,
-        default="function",
+        default="comm",
         metavar="WHAT",
-        help=f"of the view top: {', '.join(_BY)} (default: function)",
+        help=f"of the view top: {', '.join(_BY)} (default: comm)",
     )
     parser.add_argument(
         "--split",

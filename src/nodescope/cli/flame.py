@@ -21,19 +21,20 @@ def add_parser(commands: options.Commands) -> None:
         examples=[
             ("nodescope flame --at 12:00:05 --around 2.5s", "five seconds"),
             ("nodescope flame --cpu 39 --inverted", "one core, from the innermost function out"),
-            ("nodescope flame --merge cgroup --output node.html", "by cgroup, to zoom and search"),
+            ("nodescope flame --by cgroup --output node.html", "by cgroup, to zoom and search"),
             ("nodescope flame --last 12h --json", "for scripts"),
         ],
     )
     window.add_window(parser)
     window.add_filters(parser)
-    parser.add_argument(
-        "--merge",
+    by = parser.add_argument(
+        "--by",
         choices=_GROUPS,
         default="comm",
-        metavar="BY",
+        metavar="WHAT",
         help="what stands at the root: comm, cpu, cgroup, pod, pid or none (default: comm)",
     )
+    options.add_old_spelling(parser, "--merge", by)
     parser.add_argument(
         "--inverted", action="store_true", help="from the innermost function to its callers"
     )
@@ -55,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
         chosen,
         names,
         inverted=args.inverted,
-        group=args.merge,
+        group=args.by,
         count=len(view.recording.overlapping(view.window)),
     )
     if args.limit and (args.json or args.output):

@@ -63,6 +63,19 @@ def add_archive(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_old_spelling(parser: argparse._ActionsContainer, old: str, now: argparse.Action) -> None:
+    """Accept an option's former name as well, without showing it in the help."""
+    parser.add_argument(
+        old,
+        dest=now.dest,
+        type=now.type or str,
+        choices=now.choices,
+        default=argparse.SUPPRESS,
+        metavar=now.metavar,
+        help=argparse.SUPPRESS,
+    )
+
+
 def add_json(parser: argparse.ArgumentParser) -> None:
     """`--json`."""
     parser.add_argument("--json", action="store_true", help="print JSON instead of text")

@@ -95,7 +95,8 @@ def run(args: argparse.Namespace) -> int:
     if args.at is not None:
         return _show_recorded(args)
     from nodescope.judgement.zombie_report import assess
-    from nodescope.pictures.zombies import render_report, report_document
+    from nodescope.pictures.zombie_document import report_document
+    from nodescope.pictures.zombies import render_report
     from nodescope.sources.memory_cgroups.counts import Counting
     from nodescope.sources.memory_cgroups.hierarchy import find_memory_hierarchy
     from nodescope.sources.memory_cgroups.survey import take_look
@@ -122,10 +123,11 @@ def run(args: argparse.Namespace) -> int:
 
 def _show_recorded(args: argparse.Namespace) -> int:
     """Judge what a recording had at a moment; nothing of this system is looked at."""
-    from nodescope.cli.window import open_moment
+    from nodescope.cli.moment import open_moment
     from nodescope.errors import UsageError
     from nodescope.judgement.zombie_report import Report, assess_recorded
-    from nodescope.pictures.zombies import render_report, report_document
+    from nodescope.pictures.zombie_document import report_document
+    from nodescope.pictures.zombies import render_report
 
     if args.trend or args.watch is not None or args.files is not None or args.pages is not None:
         raise UsageError(

@@ -55,6 +55,12 @@ class Link:
     def probability(self) -> float:
         return 1 / (1 + math.exp(-min(self.strength, SURE)))
 
+    @property
+    def odds(self) -> str:
+        """Return the strength as people bet: `66 : 1` for the link, `1 : 2` against it."""
+        ratio = math.exp(max(-SURE, min(self.strength, SURE)))
+        return f"{ratio:.0f} : 1" if ratio >= 1 else f"1 : {1 / ratio:.0f}"
+
 
 @dataclass(frozen=True, slots=True)
 class Root:

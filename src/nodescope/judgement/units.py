@@ -274,4 +274,5 @@ def _state_of(unit: Unit | None) -> str | None:
         return None
     if unit.load in ("not-found", "masked"):
         return unit.load
-    return f"{unit.active} ({unit.why_not_started})"
+    known = (unit.active, f"({unit.why_not_started})" if unit.why_not_started else None)
+    return " ".join(each for each in known if each is not None) or None

@@ -159,6 +159,8 @@ class NicRow(
     tx_timeouts: Annotated[int | None, counter("transmit timeouts of all queues")] = None
     rx_packets: Annotated[int | None, counter("packets received")] = None
     tx_packets: Annotated[int | None, counter("packets sent")] = None
+    rx_bytes: Annotated[int | None, counter("bytes received", "bytes")] = None
+    tx_bytes: Annotated[int | None, counter("bytes sent", "bytes")] = None
     rx_dropped: Annotated[int | None, counter("packets dropped on receiving")] = None
     tx_errors: Annotated[int | None, counter("errors on sending")] = None
 

@@ -14,7 +14,7 @@ from nodescope.diagnosis.story import Story
 from nodescope.recording.window import Window
 from nodescope.records.view import View
 
-LEAST_SHARE = 0.3  # of a held core's samples, for a mechanism to be the reason
+LEAST_SHARE = 0.3  # of a pegged core's samples, for a mechanism to be the reason
 
 
 def add_mechanism(case: Case, story: Story) -> bool:

@@ -29,11 +29,12 @@ from nodescope.judgement.recorded_loops import (
 )
 from nodescope.judgement.zombie_parents import ZombieParent, find_zombie_parents
 from nodescope.judgement.zombie_reading import ZombieReading
-from nodescope.quantities import SECOND_NS
+from nodescope.quantities import SECOND_NS, format_bytes
 from nodescope.recording.window import Window
 from nodescope.records.node_tables import CgroupChurnRow, ContainerRow, UnitRow
 from nodescope.records.view import Moment, View, around
 from nodescope.sources.cgroups.name_pattern import lies_in
+from nodescope.wall_time import format_time_of_day
 
 MOST_PLACES = 5
 MOST_RULED_OUT = 3  # those that look worst; every timer's service may loop without harm
@@ -110,12 +111,12 @@ def find_origins(
         ]
         cleared += [each for each in found if each.cleared]
         suspects = _by_root([each for each in found if not each.cleared])
-        origins += [_explain(case, each, suspects, units, others, dying) for each in suspects]
+        origins += [_explain(case, each, suspects, units, others) for each in suspects]
         if suspects and _made_by_others(place, suspects):
-            origins.append(_place_alone(case, at_ns, place, others, dying))
+            origins.append(_place_alone(case, at_ns, place, others))
     if not origins:
         origins = [
-            _place_alone(case, at_ns, place, _find_other_leaks(place, places), dying)
+            _place_alone(case, at_ns, place, _find_other_leaks(place, places))
             for place in places[:2]
         ]
     origins.sort(key=lambda each: each.score, reverse=True)
@@ -140,15 +141,16 @@ def _find_other_leaks(place: ZombieParent, places: Sequence[ZombieParent]) -> li
 
 
 def _place_link(
-    case: Case, at_ns: int, place: ZombieParent, others: Sequence[ZombieParent], dying: int
+    case: Case, at_ns: int, place: ZombieParent, others: Sequence[ZombieParent]
 ) -> Link:
     parts = []
     if place.dying:
-        # cgroup v1 counts them only together: by parent it is an estimate.
-        parts.append(f"about {place.dying:,} of {dying:,} dying cgroups are below {place.path}")
+        # Parents are read more seldom than the total: two readings are not compared.
+        read = f" (read at {format_time_of_day(place.read_ns)})" if place.read_ns else ""
+        parts.append(f"{place.describe_count()} dying cgroups are below {place.path}{read}")
     if place.held_bytes:
         kinds = ", ".join(dict.fromkeys(place.kinds)) or "memory"
-        parts.append(f"they hold {place.held_bytes / 1e6:,.0f} MB of {kinds}")
+        parts.append(f"they hold {format_bytes(place.held_bytes)} of {kinds}")
     if place.removed:
         # Only those removed over 15 s ago are known to have stayed.
         stayed = f", {place.stayed:,} of them not released after 15 s" if place.stayed else ""
@@ -158,13 +160,12 @@ def _place_link(
         which = "most of what stays was " if place.unreleased and len(place.churned) > 1 else ""
         named = f"as {most.pattern}" if most.pattern != "*" else "and named by ids"
         parts.append(f"{which}made by {most.maker} {named}")
-    share = (place.dying or 0) / max(1, dying)
-    partly = place.dying is not None and (bool(others) or share < NEARLY_ALL)
+    partly = place.dying is not None and (bool(others) or place.share < NEARLY_ALL)
     parts += [
         f"another source: {each.unreleased:,} were removed below {each.path} and not released"
         for each in others[:MOST_OTHERS]
     ]
-    strength = 1.0 + 3.0 * min(1.0, share) + (1.0 if place.unreleased else 0.0)
+    strength = 1.0 + 3.0 * place.share + (1.0 if place.unreleased else 0.0)
     return Link(
         "parent", place.path, "; ".join(parts) or f"dying cgroups under {place.path}", strength,
         View("zombies", Moment(at_ns), parents=True),
@@ -174,9 +175,9 @@ def _place_link(
 
 
 def _place_alone(
-    case: Case, at_ns: int, place: ZombieParent, others: Sequence[ZombieParent], dying: int
+    case: Case, at_ns: int, place: ZombieParent, others: Sequence[ZombieParent]
 ) -> Origin:
-    link = _place_link(case, at_ns, place, others, dying)
+    link = _place_link(case, at_ns, place, others)
     return Origin((link,), Root("cgroup", place.path), None)
 
 
@@ -234,7 +235,6 @@ def _explain(
     rivals: Sequence[_Suspect],
     units: Sequence[UnitRow],
     others: Sequence[ZombieParent],
-    dying: int,
 ) -> Origin:
     looper, place, runner = suspect.looper, suspect.place, suspect.runner
     at_ns = looper.at_ns
@@ -260,7 +260,7 @@ def _explain(
         View("events", around(at_ns, 600), kinds=_kinds_shown(suspect)),
         f"zombies below {place.path} that go on growing while {looper.name} is stopped",
     )  # fmt: skip
-    links = [_place_link(case, at_ns, place, others, dying), source]
+    links = [_place_link(case, at_ns, place, others), source]
     if runner is not None:
         runs = f"{looper.name} ({runner.because})" if runner.because else None
         links.append(why_link(runner.unit, units, at_ns, runs))

@@ -247,7 +247,7 @@ def _zombies(case: Case, at_ns: int) -> Iterator[Picture]:
     cut = f" The axis begins at {floor:,}, not at 0." if floor else ""
     yield Picture(
         _trend(times, values, floor, at_ns, f"Zombie memory cgroups: {first}, {last}"),
-        f"Zombie trend: memory cgroups that were removed and are still held, over {over}: "
+        f"Zombie trend: removed memory cgroups that the kernel still keeps, over {over}: "
         f"{first}, {last}; the red line is the symptom.{cut}",
     )
 

@@ -21,6 +21,7 @@ from nodescope.diagnosis.report.summary import (
     silence,
     split_code,
     steps_of,
+    when,
 )
 from nodescope.pictures.html import report_page
 from nodescope.pictures.svg import render_svg
@@ -87,7 +88,7 @@ def _finding(number: int, finding: Finding, archive: Path | None) -> Iterator[st
     symptom = finding.symptom
     yield f"<h2>{number}. {_text(headline(symptom))}</h2>"
     said = again(finding, len(finding.repeats))
-    yield f"<p>At {format_moment(symptom.time_ns)}{f'; {_text(said)}' if said else ''}.</p>"
+    yield f"<p>At {when(symptom)}{f'; {_text(said)}' if said else ''}.</p>"
     best = finding.chains[0] if finding.chains else None
     if best is None or not best.explains:
         further = "" if finding.ends is None else _missing(finding.ends, archive)
@@ -133,14 +134,14 @@ def _steps(chain: Chain, archive: Path | None) -> Iterator[str]:
 
 def _evidence(chain: Chain, archive: Path | None) -> Iterator[str]:
     yield "<h3>Evidence</h3>"
-    yield "<table><thead><tr><th></th><th>what the recording shows</th><th>strength</th></tr>"
+    yield "<table><thead><tr><th></th><th>what the recording shows</th><th>odds</th></tr>"
     yield "</thead><tbody>"
     for link in chain.links:
         meaning = chain.meaning if link.kind == "mechanism" else ""
         yield (
             f"<tr><th>{_text(link.kind)}</th><td>{_prose(link.statement)}"
             f"{f'<p>{_prose(meaning)}</p>' if meaning else ''}"
-            f"{_command(link.show, archive)}</td><td>{link.strength:.1f}</td></tr>"
+            f"{_command(link.show, archive)}</td><td>{link.odds}</td></tr>"
         )
     yield "</tbody></table>"
     weakest = chain.weakest

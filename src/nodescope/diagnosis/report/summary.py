@@ -18,7 +18,7 @@ from nodescope.diagnosis.finding import (
 from nodescope.diagnosis.rules.mechanism import load_mechanisms
 from nodescope.records.action_words import Step, describe_step
 from nodescope.records.view_forms import render_command
-from nodescope.wall_time import format_moment
+from nodescope.wall_time import format_moment, format_span
 
 UNKNOWN = "not shown by this recording"
 PROPOSED = "proposed; nothing of it was done"
@@ -31,6 +31,13 @@ def headline(symptom: Symptom) -> str:
     if any(name in symptom.statement for name in named):
         return symptom.statement
     return f"{symptom.subject}: {symptom.statement}"
+
+
+def when(symptom: Symptom) -> str:
+    """Return the moment of a symptom, or from when to when it lasted."""
+    if symptom.from_ns is None:
+        return format_moment(symptom.time_ns)
+    return format_span(symptom.from_ns, symptom.time_ns)
 
 
 def silence(diagnosis: Diagnosis) -> str:

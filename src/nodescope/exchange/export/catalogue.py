@@ -136,8 +136,8 @@ SAMPLE_FORMATS = (
         write=_write_speedscope,
     ),
     SampleFormat(
-        name="chrome",
-        aliases=("perfetto",),
+        name="perfetto",
+        aliases=("chrome",),
         meaning="Chrome's trace format: ui.perfetto.dev, chrome://tracing",
         suffix="trace.json",
         media_type="application/json",

@@ -110,7 +110,7 @@ class Intake:
         """Cores that were asked for by name and are not there."""
         absent = sorted(set(self._options.cpus or ()) - set(online))
         if absent:
-            message = f"not online, and sampled once they are: {_cores(absent)} of --cpus"
+            message = f"not online, and sampled once they are: {_cores(absent)} of --cpu"
             self._log.event(now_ns, "source_degraded", "samples", message, loud=True)
 
     def follow_cpus(self, now_ns: int, *, starting: bool = False) -> bool:

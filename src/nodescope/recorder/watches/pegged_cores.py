@@ -15,7 +15,7 @@ import numpy.typing as npt
 from nodescope.judgement.core_occupants import MOST_OF_IT, Occupants
 from nodescope.judgement.pegged_cores import PeggedCore, PeggedCoreStream, PeggedRun
 from nodescope.perf.decode import RingSamples
-from nodescope.quantities import SECOND_NS, format_duration
+from nodescope.quantities import SECOND_NS
 from nodescope.recording.core_readings import STATES
 from nodescope.records.event import Event
 from nodescope.records.event_details import PeggedCoreDetails
@@ -118,6 +118,4 @@ class CoreWatch:
 
 
 def _describe(core: PeggedCore, *, over: bool) -> str:
-    onward = "" if over else ", and on"
-    length = format_duration(core.to_ns - core.from_ns)
-    return f"in the kernel for {length}{onward}, {core.share:.0%} of it"
+    return core.describe() if over else f"{core.describe()}, and on"

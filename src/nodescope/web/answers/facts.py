@@ -58,11 +58,14 @@ def _zombies(question: Question, at_ns: int) -> dict[str, Json] | None:
     if not isinstance(reading, ZombieReading):
         return None
     parents = [
-        {"path": cut(parent.path), "dying": parent.dying, "kind": kind, "held_bytes": amount}
+        {"path": cut(parent.path), "dying": parent.dying, "exact": parent.exact,
+         "kind": kind, "held_bytes": amount}
         for parent in reading.parents
         for kind, amount in (*parent.held.items(), *(() if parent.held else ((None, None),)))
-    ]
+    ]  # fmt: skip
+    times = {"read_ms": reading.read_ns, "parents_read_ms": reading.parents_read_ns}
     return {
+        **{name: None if ns is None else ns / MILLISECOND_NS for name, ns in times.items()},
         **{name: getattr(reading, name) for name in ("tracked", "visible", "dying", "version")},
         "walk_ms": None if reading.walk is None else reading.walk.took_ns / MILLISECOND_NS,
         "parents": keep_fitting(parents, _SHARE),
