@@ -43,6 +43,7 @@ class ImportFormat:
     detect: Callable[[bytes, Path], bool]  # by the file's first `HEAD_BYTES`, and its name
     peek: Callable[[Path], Peek]  # cheap: to put files in order before any is imported
     import_: Callable[[Path, Sink, Progress], ImportReport]
+    has_sample_times: bool = False  # whether it says of each sample when it was taken
 
 
 def all_formats() -> tuple[ImportFormat, ...]:
