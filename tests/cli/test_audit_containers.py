@@ -48,7 +48,7 @@ def record_loop(path: Path, name: str, ends: int) -> None:
 
 
 def containers(result: Any) -> dict[str, Any]:
-    found = json.loads(result.out)["findings"]
+    found = json.loads(result.out)
     return {each["name"]: each for each in found if each["kind"] == "container"}
 
 

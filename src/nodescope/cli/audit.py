@@ -80,7 +80,7 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("--unit needs --at", hint="an audit names what is wrong by itself")
     from nodescope.errors import SourceAbsent
     from nodescope.judgement.verdict import Audit, sort_findings
-    from nodescope.pictures.audit import audit_document, render_audit
+    from nodescope.pictures.audit import findings_document, render_audit
 
     places = options.places(args)
     seen: list[Audit] = []
@@ -99,7 +99,9 @@ def run(args: argparse.Namespace) -> int:
         tuple(each for part in seen for each in part.unjudged),
     )
     if args.json:
-        options.print_json(audit_document(audit))
+        options.print_json(findings_document(audit.findings))
+        for missing in audit.not_observed:
+            print(f"nodescope: not seen: {missing}", file=sys.stderr)
     else:
         print(render_audit(audit))
     return _exit_code(audit)

@@ -26,7 +26,7 @@ MOST_INCIDENTS = 40  # that are followed: each takes a tenth of a second
 AROUND_NS = 120 * SECOND_NS  # of a moment: an incident near it, whole
 _UNSEEN = {
     "kernel log": "resets and lockups would not be seen",
-    "per-core time": "a core that is held would not be seen",
+    "per-core time": "a core that is pegged would not be seen",
     "samples": "processes cannot be named",
     "packet work": "cores that starve their packets would not be seen",
 }

@@ -277,7 +277,7 @@ def audit(host: ContainerHost, *options: str) -> dict[str, Any]:
     command = [NODESCOPE, "audit", f"--root={host.places.root}", "--json", "--watch=1s", *options]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 1, done.stderr
-    found = json.loads(done.stdout)["findings"]
+    found = json.loads(done.stdout)
     return {each["name"]: each for each in found if each["kind"] == "container"}
 
 

@@ -14,7 +14,7 @@ from nodescope.diagnosis.story import Story
 from nodescope.recording.window import Window
 from nodescope.records.view import View
 
-LEAST_SHARE = 0.3  # of a held core's samples, for a mechanism to be the reason
+LEAST_SHARE = 0.3  # of a pegged core's samples, for a mechanism to be the reason
 
 
 def add_mechanism(case: Case, story: Story) -> bool:
@@ -88,4 +88,5 @@ def _named(story: Story, mechanism: Mechanism, share: float, leaf: str) -> Link:
         1.0 + 4.0 * share,
         view_kernel_flame(held),
         "another family of functions in those seconds",
+        frame=leaf,
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Whose the process on a held core is: the unit, container or pod that its cgroup is of."""
+"""Whose the process on a pegged core is: the unit, container or pod that its cgroup is of."""
 
 from __future__ import annotations
 

@@ -131,7 +131,7 @@ def _in_time(incident: Incident, symptom: Symptom) -> bool:
     """Return whether the first may explain the second: a cause does not come later."""
     reports = [each for each in incident.symptoms if each.kind not in NOT_EVENTS]
     if symptom.kind == PEGGED_CORE:
-        # A core that was held before may be held on, with a pause.
+        # A core that was pegged before may be pegged on, with a pause.
         cores = {each.cpu for each in incident.of(PEGGED_CORE)}
         return not reports or symptom.cpu in cores or _explains_any(symptom, reports)
     if not reports:

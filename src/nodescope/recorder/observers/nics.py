@@ -130,6 +130,8 @@ class NicsObserver:
             tx_timeouts=sum(nic.tx_timeouts.values()) if nic.tx_timeouts else None,
             rx_packets=nic.rx_packets,
             tx_packets=nic.tx_packets,
+            rx_bytes=nic.rx_bytes,
+            tx_bytes=nic.tx_bytes,
             rx_dropped=nic.rx_dropped,
             tx_errors=nic.tx_errors,
         )
