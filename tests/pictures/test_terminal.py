@@ -245,6 +245,11 @@ def test_a_table_without_colour() -> None:
         "      500  25.0 %  python3  ██████████▋",
         "… 3 more: --limit 0 shows all",
     ]
+    entries = [TopEntry("812", 1500, 0.75)]
+    assert render_top(entries, "pid", PLAIN, 0, 0.01, {"812": "kubelet"}).splitlines() == [
+        "  samples  CPU time   share  pid",
+        "    1,500      15 s  75.0 %  812 kubelet  ██████████████████",
+    ]
     entries = [TopEntry("walk", 1500, 0.75, own=1400, module="[kernel]")]
     assert render_top(entries, "function", PLAIN).splitlines() == [
         "    total     self   share  function  module",

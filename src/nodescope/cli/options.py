@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -145,6 +146,11 @@ def status_command(args: argparse.Namespace) -> str:
     from nodescope.records.view import View
 
     return command_of(View("status"), args)
+
+
+def terminal_width() -> int:
+    """Return how wide the terminal is; 0 if stdout is none: other programs want whole lines."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
 
 
 def print_json(document: Any) -> None:

@@ -117,7 +117,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         options.print_json(report_document(report))
     else:
-        print(render_report(report, all_parents=args.parents))
+        print(render_report(report, all_parents=args.parents, width=options.terminal_width()))
     return _EXIT_CODES[report.verdict.level]
 
 
@@ -144,7 +144,7 @@ def _show_recorded(args: argparse.Namespace) -> int:
     if args.json:
         options.print_json(report_document(report))
     else:
-        print(render_report(report, all_parents=args.parents))
+        print(render_report(report, all_parents=args.parents, width=options.terminal_width()))
     return _EXIT_CODES[report.verdict.level]
 
 
