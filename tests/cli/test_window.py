@@ -190,6 +190,8 @@ def test_a_window_outside_says_what_is_covered(
         (["--cpu", "5-1"], "argument --cpu: not a list of CPUs"),
         (["--mode", "guest"], "argument --mode: not a mode: 'guest'"),
         (["--last", "2 weeks"], "argument --last: not a duration"),
+        (["--at", "+5x"], "not a time: '+5x'"),
+        (["--at", "25:99"], "not a time of day: '25:99'"),
         (["--output", "x.gif"], "not a kind of picture"),
         (["--output", "/nowhere/x.svg"], "/nowhere/x.svg: No such file or directory"),
     ],
@@ -202,6 +204,8 @@ def test_options_that_cannot_be(
     assert (result.code, result.out) == (2, "")
     assert message in result.err
     assert result.err.splitlines()[-1].startswith("hint: ")
+    if "--at" in arguments:
+        assert "+60s" in result.err.splitlines()[-1]
 
 
 def test_progress_is_shown_on_a_terminal_after_two_seconds(

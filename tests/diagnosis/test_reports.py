@@ -89,11 +89,11 @@ def test_so_do_the_others(
     stop = "systemctl disable --now ecs.service"
     markdown = write(story, tmp_path / "report.md").replace("\\", "")
     assert f"What this means: {walking.meaning}" in markdown
-    assert f"1. check, on the node: `{render_command(walking.check[0])}`" in markdown
+    assert f"\n\nCheck, on the node: `{render_command(walking.check[0])}`\n" in markdown
     assert f": `{stop}`" in markdown
     page = html.unescape(write(story, tmp_path / "report.html"))
     assert f"<p>{walking.meaning}</p>" in page
-    assert f"<li>check, on the node: <code>{render_command(walking.check[0])}</code></li>" in page
+    assert f"<p>Check, on the node: <code>{render_command(walking.check[0])}</code></p>" in page
     assert page.index(f"<code>{stop}</code>") < page.index("<h3>Evidence</h3>")
     capsys.readouterr()
     assert main(["diagnose", "--archive", str(story), "--json"]) == 1
@@ -128,6 +128,24 @@ def told(diagnosis: Diagnosis) -> list[str]:
     """As text, as Markdown, and as a page."""
     page = render_page(diagnosis, Case(Recording([]), Window(AT, AT + 10**9)), "node")
     return [render_text(diagnosis), render_markdown(diagnosis), html.unescape(page)]
+
+
+def test_what_stands_between_backticks_is_code() -> None:
+    stop = Action("stop_unit", target=Target("unit", "a.service", within="/lab"))
+    chain = Chain(event().links, Root("unit", "a.service"), steps=(stop,))
+    text, markdown, page = told(made(reset(chain)))
+    command = "systemctl disable --now a.service"
+    assert f"`{command}`" in text
+    assert f"by `{command}` where" in markdown
+    assert f"by <code>{command}</code> where" in page
+    assert "`" not in page
+
+
+def test_a_backtick_without_a_partner_is_text() -> None:
+    ends = Missing("a ` name", "it is called a ` name <b>", "look")
+    _, markdown, page = told(made(reset(event(), ends=ends)))
+    assert "it is called a \\` name" in markdown
+    assert "it is called a ` name <b>; look" in page
 
 
 def test_a_report_by_itself_is_no_cause() -> None:

@@ -40,7 +40,11 @@ def parse_time_ns(text: str, extent: TimeExtent | None, now_ns: int) -> int:
                 f"{text!r:.80} counts from the start of a recording, and nothing is recorded",
                 hint=_HINT,
             )
-        return checked_ns(extent.from_ns + parse_duration_ns(stripped[1:]), text)
+        try:
+            after_ns = parse_duration_ns(stripped[1:])
+        except UsageError as error:  # it names what nobody wrote: a duration without its plus
+            raise UsageError(f"not a time: {text!r:.80}", hint=_HINT) from error
+        return checked_ns(extent.from_ns + after_ns, text, _HINT)
     of_day = _TIME_OF_DAY.fullmatch(stripped)
     if of_day is None:
         return parse_moment_ns(stripped, now_ns, _HINT)

@@ -49,6 +49,7 @@ class Link:
     show: View
     refute: str = ""  # what would speak against it
     short: str = ""  # its part of the way in one line; the subject where that says enough
+    frame: str = ""  # the function with most samples, for a flame graph to highlight
 
     @property
     def probability(self) -> float:

@@ -45,6 +45,7 @@ class ImportFormat:
     import_: Callable[[Path, Sink, Progress], ImportReport]
     # how many of a file's first lines have its form, and of how many: for what is refused
     resembles: Callable[[bytes], tuple[int, int]] | None = None
+    has_sample_times: bool = False  # whether it says of each sample when it was taken
 
 
 def all_formats() -> tuple[ImportFormat, ...]:

@@ -91,6 +91,26 @@ def test_without_a_before_the_flame_graph_is_plain_and_says_so(story: Path, tmp_
     ]
 
 
+def test_the_axis_is_that_of_what_was_recorded(story: Path, tmp_path: Path) -> None:
+    cut = tmp_path / "cut.bundle"
+    reset_s = SHAPE.resets[0]
+    window = ["--from", f"+{reset_s - 10}s", "--to", f"+{reset_s + 12}s"]
+    export = ["export", "bundle", "--archive", str(story), "--output", str(cut)]
+    assert main([*export, *window]) == 0
+    page = report(cut, tmp_path)
+    assert re.match(r"Timeline: the events of those 2\d\S* ?s by kind", captions(page)[0])
+    times = set(re.findall(r">(20:\d\d:\d\dZ)</text>", page))
+    assert times
+    assert "20:22:30Z" not in times  # a minute before the reset, nothing of which was recorded
+
+
+def test_drawings_of_a_report_follow_the_dark_theme(story: Path, tmp_path: Path) -> None:
+    page = report(story, tmp_path)
+    dark = page.partition("prefers-color-scheme: dark")[2].partition("</style>")[0]
+    assert "svg { filter: invert(1)" in dark
+    assert '<rect width="100%"' not in page  # the page is the paper
+
+
 @pytest.mark.parametrize(
     ("values", "floor"),
     [

@@ -88,4 +88,5 @@ def _named(story: Story, mechanism: Mechanism, share: float, leaf: str) -> Link:
         1.0 + 4.0 * share,
         view_kernel_flame(held),
         "another family of functions in those seconds",
+        frame=leaf,
     )  # fmt: skip

@@ -35,7 +35,7 @@ from nodescope.recording.window import Window
 from nodescope.wall_time import format_time_of_day
 
 AROUND_NS = 60 * SECOND_NS
-BEFORE_NS = 5 * SECOND_NS  # what of a moment no core was pegged for is looked at
+BEFORE_NS = 5 * SECOND_NS  # before a moment at which no core was pegged
 LEAST_BASELINE_NS = 3 * SECOND_NS
 MISSED = 0.05  # of what ran now: so much must be gone to be missed
 TREND_NS = 12 * HOUR_NS
@@ -73,7 +73,7 @@ class Focus:
 def draw_evidence(case: Case, finding: Finding) -> Iterator[Picture]:
     """The pictures of one finding."""
     at_ns = finding.symptom.time_ns
-    window = Window(at_ns - AROUND_NS, at_ns + AROUND_NS // 2)
+    window = _recorded_around(case, at_ns)
     yield _timeline(case, window, finding)
     yield from _core_strip(case, window)
     if case.recorded("samples"):
@@ -83,8 +83,18 @@ def draw_evidence(case: Case, finding: Finding) -> Iterator[Picture]:
     yield from _zombies(case, at_ns)
 
 
+def _recorded_around(case: Case, at_ns: int) -> Window:
+    """Return what was recorded of the minute before a moment and the half minute after it."""
+    from_ns, to_ns = at_ns - AROUND_NS, at_ns + AROUND_NS // 2
+    if case.recording.parts:
+        extent = case.recording.extent
+        from_ns = max(from_ns, min(extent.from_ns, at_ns - SECOND_NS))
+        to_ns = min(to_ns, max(extent.to_ns, at_ns + SECOND_NS))
+    return Window(from_ns, to_ns)
+
+
 def _find_focus(case: Case, window: Window, finding: Finding) -> Focus:
-    """The core that was pegged and when; else all of them, just before the symptom."""
+    """Return the pegged core and when it was pegged; else all of them, just before the symptom."""
     cpu = _held_cpu(finding)
     held = [each for each in case.pegged_cores(window, BRIEF_NS) if each.cpu == cpu]
     if held:
@@ -213,7 +223,8 @@ def _timeline(case: Case, window: Window, finding: Finding) -> Picture:
     add_time_axis(drawing, _LEFT + 170, y, _WIDTH - 170, window.from_ns, window.to_ns)
     return Picture(
         drawing,
-        f"Timeline: the events of that minute and a half by kind; the red line is the symptom."
+        f"Timeline: the events of those {format_duration(window.length_ns)} by kind; the red "
+        f"line is the symptom."
         f"{_left_off(every[MOST_KINDS:])}",
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -50,6 +51,16 @@ def silence(diagnosis: Diagnosis) -> str:
 def sentence(text: str) -> str:
     """Return the finding as one sentence."""
     return f"{text[:1].upper()}{text[1:]}."
+
+
+def split_code(text: str) -> list[tuple[str, bool]]:
+    """Return the pieces of a sentence, each with whether it stands between backticks.
+
+    A backtick without a partner is text.
+    """
+    # re.split puts what the group matched at the odd places
+    pieces = enumerate(re.split(r"`([^`]+)`", text))
+    return [(piece, place % 2 == 1) for place, piece in pieces if piece]
 
 
 def again(finding: Finding, most: int) -> str:

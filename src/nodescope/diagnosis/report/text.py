@@ -22,6 +22,7 @@ from nodescope.diagnosis.report.summary import (
     path_of,
     sentence,
     silence,
+    split_code,
     steps_of,
     together,
     verdict,
@@ -168,7 +169,7 @@ def render_markdown(diagnosis: Diagnosis) -> str:
 
 
 def _markdown_missing(missing: Missing, archive: Path | None) -> str:
-    said = _plain(describe_missing(missing))
+    said = _prose(describe_missing(missing))
     return said if missing.show is None else f"{said}: {_command(missing.show, archive)}"
 
 
@@ -209,10 +210,10 @@ def _markdown_steps(chain: Chain, archive: Path | None) -> Iterator[str]:
         return
     yield from (f"What helps ({PROPOSED}):", "")
     for step in steps_of(chain, archive):
-        yield f"1. {_plain(step.statement)}" + (f": {_code(step.command)}" if step.command else "")
-    for where, command in checks_of(chain, archive):
-        yield f"1. {where}: {_code(command)}"
+        yield f"1. {_prose(step.statement)}" + (f": {_code(step.command)}" if step.command else "")
     yield ""
+    for where, command in checks_of(chain, archive):
+        yield from (f"{where[:1].upper()}{where[1:]}: {_code(command)}", "")
 
 
 def _markdown_evidence(chain: Chain, archive: Path | None) -> Iterator[str]:
@@ -235,6 +236,11 @@ def _plain(text: str) -> str:
     for mark in "\\`*_[]<>|#":
         shown = shown.replace(mark, f"\\{mark}")
     return shown
+
+
+def _prose(text: str) -> str:
+    """Return a sentence as Markdown; what stands between backticks is code."""
+    return "".join(_code(piece) if code else _plain(piece) for piece, code in split_code(text))
 
 
 def _command(view: View, archive: Path | None) -> str:

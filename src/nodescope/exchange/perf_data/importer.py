@@ -262,4 +262,4 @@ class _Importer:
             )
 
 
-FORMAT = ImportFormat(NAME, _detect, _peek, _import)
+FORMAT = ImportFormat(NAME, _detect, _peek, _import, has_sample_times=True)
