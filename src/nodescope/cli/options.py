@@ -89,7 +89,7 @@ def add_places(parser: argparse._ActionsContainer, *, root: bool = False) -> Non
             "--root",
             type=Path,
             metavar="DIR",
-            help="look at the system mounted here instead of this one",
+            help="read the system mounted here instead of this one",
         )
     parser.add_argument(
         "--systemd-bus",
