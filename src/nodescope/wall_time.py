@@ -31,7 +31,7 @@ _ISO = re.compile(
 _CTIME = re.compile(
     r"[A-Z][a-z]{2} ([A-Z][a-z]{2}) {1,2}(\d{1,2}) (\d\d):(\d\d):(\d\d) (\d{4})", re.ASCII
 )
-_MONTHS = {
+MONTHS = {
     name: number
     for number, name in enumerate(
         ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"), 1
@@ -142,10 +142,10 @@ def parse_ctime(text: str) -> int | None:
     It is in this machine's zone.
     """
     match = _CTIME.match(text)
-    if match is None or match[1] not in _MONTHS:
+    if match is None or match[1] not in MONTHS:
         return None
     day, hour, minute, second, year = (int(match[group]) for group in range(2, 7))
-    return compose_wall_ns(year, _MONTHS[match[1]], day, hour, minute, second, None)
+    return compose_wall_ns(year, MONTHS[match[1]], day, hour, minute, second, None)
 
 
 def compose_wall_ns(

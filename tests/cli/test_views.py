@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 import struct
 import subprocess
 import sys
@@ -137,15 +138,37 @@ def test_a_pegged_core_has_one_span_and_one_figure_everywhere(
     assert symptom["time_ns"] - symptom["from_ns"] == 5 * SECOND_NS
 
 
+def test_top_says_what_its_shares_are_of_and_names_processes(nodescope: Nodescope) -> None:
+    """Issue 13, point 12: no window, no node, no CPU time, and pids without names."""
+    bundle = ("--archive", Path("tests/diagnosis/bundles/busy.bundle"))
+    lines = nodescope("top", *bundle, "--limit", "3").out.splitlines()
+    assert re.fullmatch(
+        r"top of \S+ · 2026-11-17T03:33:15.927Z \+ 9.83 s · [\d,]+ samples", lines[0]
+    )
+    assert re.fullmatch(
+        r"shares are of the busy time of all cores; the cores were [\d.]+ % idle", lines[1]
+    )
+    assert lines[2].split() == ["samples", "CPU", "time", "share", "comm"]
+    chosen = nodescope("top", *bundle, "--cpu", "1", "--by", "pid", "--limit", "1").out.splitlines()
+    assert chosen[0].endswith(" · cpu 1")
+    assert chosen[1].startswith("shares are of the chosen samples; ")
+    pid = json.loads(nodescope("top", *bundle, "--cpu", "1", "--by", "pid", "--json").out)[0]
+    assert f"  {pid['name']} {pid['comm']}" in chosen[3]
+    by_core = json.loads(nodescope("top", *bundle, "--by", "cpu", "--json").out)
+    assert all(0 < each["cpu_s"] < 11 for each in by_core)  # of at most ten seconds
+
+
 def test_json_of_top(archive: Path, nodescope: Nodescope) -> None:
     for by, first in (("comm", "app"), ("cpu", "0"), ("pid", "10"), ("cgroup", "/")):
         made = json.loads(nodescope("top", "--archive", archive, "--by", by, "--json").out)
-        assert list(made[0]) == ["name", "samples", "share"]
+        comm = ["comm"] if by == "pid" else []
+        assert list(made[0]) == ["name", "samples", "share", "cpu_s", *comm]
         assert made[0]["name"] == first
         assert sum(entry["samples"] for entry in made) == 8
     made = json.loads(nodescope("top", "--archive", archive, "--by", "function", "--json").out)
     assert made[0] == {
-        "name": "main", "samples": 7, "share": 0.875, "self": 0, "total": 7, "module": "/bin/app",
+        "name": "main", "samples": 7, "share": 0.875, "cpu_s": 0.072,
+        "self": 0, "total": 7, "module": "/bin/app",
     }  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import time
 from dataclasses import asdict
 from pathlib import Path
@@ -49,10 +50,10 @@ def add_parser(commands: options.Commands) -> None:
         help="start of the range: a wall time (UTC unless a zone is given), 12:00:05 of the "
         "recording's day, or +60s from its start; see --to",
     )
-    what.add_argument("--list", action="store_true", help="show what is frozen")
-    what.add_argument("--remove", metavar="ID", help="unfreeze a range")
+    what.add_argument("--list", action="store_true", help="list the frozen ranges")
+    what.add_argument("--remove", metavar="ID", help="unfreeze the range with this id")
     parser.add_argument("--to", dest="end", metavar="WHEN", help="end of the range (default: now)")
-    parser.add_argument("--reason", default="", metavar="TEXT", help="why, for whoever lists it")
+    parser.add_argument("--reason", default="", metavar="TEXT", help="reason, shown by --list")
     options.add_json(parser)
 
 
@@ -81,6 +82,12 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
+def _keep_command(args: argparse.Namespace) -> str:
+    archive = options.named_archive(args)
+    where = [] if archive is None else ["--archive", str(archive)]
+    return shlex.join(["nodescope", "freeze", "--from", "now", "--to", "WHEN", *where])
+
+
 def _range(args: argparse.Namespace, now_ns: int) -> tuple[int, int]:
     """Return the range to freeze; one that can hold nothing is refused."""
     from nodescope.recording.recording import Recording
@@ -92,7 +99,7 @@ def _range(args: argparse.Namespace, now_ns: int) -> tuple[int, int]:
         if extent is None:
             raise UsageError(
                 "nothing is recorded yet, so --last names no time",
-                hint="`nodescope freeze --from now --to WHEN` keeps what will be recorded",
+                hint=f"`{_keep_command(args)}` keeps what will be recorded",
             )
         return extent.to_ns - args.last, extent.to_ns
     start = parse_time_ns(args.start, extent, now_ns)

@@ -29,10 +29,10 @@ def add_parser(commands: options.Commands) -> None:
         commands,
         "import",
         run,
-        description="Bring captures into an archive: perf.data, and text that perf, mpstat, the\n"
+        description="Import captures into an archive: perf.data, and text that perf, mpstat, the\n"
         "kernel and journald wrote. Files, and the captures in folders, become one timeline,\n"
         "each placed by its own wall clock. A file that is already there is not imported again;\n"
-        "of one that is damaged, what is whole is imported, and the exit code is 1.",
+        "intact parts of damaged files are imported, and the exit code is 1.",
         examples=[
             ("nodescope import perf.data --archive incident", "one capture"),
             ("nodescope import captures/ --archive incident", "a folder of rolling captures"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -88,7 +89,7 @@ def add_places(parser: argparse._ActionsContainer, *, root: bool = False) -> Non
             "--root",
             type=Path,
             metavar="DIR",
-            help="look at the system mounted here instead of this one",
+            help="read the system mounted here instead of this one",
         )
     parser.add_argument(
         "--systemd-bus",
@@ -145,6 +146,11 @@ def status_command(args: argparse.Namespace) -> str:
     from nodescope.records.view import View
 
     return command_of(View("status"), args)
+
+
+def terminal_width() -> int:
+    """Return how wide the terminal is; 0 if stdout is none: other programs want whole lines."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
 
 
 def print_json(document: Any) -> None:

@@ -53,7 +53,9 @@ def add_window(parser: argparse.ArgumentParser) -> None:
         "UTC unless a zone is given",
     )
     parser.add_argument("--to", dest="end", metavar="WHEN", help="end (default: the recording's)")
-    parser.add_argument("--at", metavar="WHEN", help="the time around this moment; see --around")
+    parser.add_argument(
+        "--at", metavar="WHEN", help="show the time around this moment; see --around"
+    )
     parser.add_argument(
         "--around",
         type=options.duration,
@@ -61,7 +63,7 @@ def add_window(parser: argparse.ArgumentParser) -> None:
         help="with --at: this much before and after (default: 5s)",
     )
     parser.add_argument(
-        "--last", type=options.duration, metavar="TIME", help="the end of the recording, this much"
+        "--last", type=options.duration, metavar="TIME", help="the last TIME of the recording"
     )
 
 

@@ -128,7 +128,7 @@ def peek_events(parse: ParsesEvents) -> Callable[[Path], Peek]:
     """`Format.peek` of a log on the wall clock."""
 
     def peek(path: Path) -> Peek:
-        notes = Notes()
+        notes = Notes(written_ns=modified_ns(path))
         first = next((batch for batch in parse([read_head(path)], notes) if batch), None)
         return Peek(notes.facts.get("nodename"), first[0].time_ns if first else None)
 
@@ -143,7 +143,7 @@ def import_wall_events(
     parse: ParsesEvents,
 ) -> ImportReport:
     """Import a log whose times are wall times."""
-    notes = Notes()
+    notes = Notes(written_ns=modified_ns(path))
     begun = False
     for events in parse(whole_blocks(path, notes, progress), notes):
         if events and not begun:

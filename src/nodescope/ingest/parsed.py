@@ -112,6 +112,7 @@ class Notes:
     """The remarks of a parser beside its rows."""
 
     offset: int = 0  # how far the input was read, in bytes of its unpacked text
+    written_ns: int | None = None  # the file's last change; None where it is not known
     stopped: str | None = None  # why it was not read to its end
     skipped: Counter[str] = field(default_factory=Counter)  # what was left out, by reason
     remarks: list[str] = field(default_factory=list)  # what was assumed

@@ -5,6 +5,7 @@ Imports neither numpy nor Arrow: the command answers in less time than they take
 
 from __future__ import annotations
 
+import textwrap
 from typing import TYPE_CHECKING
 
 from nodescope.pictures.text import columns_of, fit_end, pad, visible
@@ -24,24 +25,39 @@ _RATE_NS = MINUTE_NS  # of a shorter time a rate per hour says nothing
 _MANY = 40
 _NAMED_FILES = 3  # of a folder
 _PATH_WIDTH = 56
+_BESIDE_PATH = 45  # columns: how many, and what they hold
+_HANG = len("trend   ")
 
 
 # -- text ------------------------------------------------------------------
 
 
-def render_report(report: Report, *, all_parents: bool = False) -> str:
-    """The verdict first, then the numbers, then who, then what to do."""
+def render_report(report: Report, *, all_parents: bool = False, width: int = 0) -> str:
+    """Return the verdict, the numbers, who and what to do; `width` 0 does not wrap."""
     sections = [
         [_headline(report)],
         _numbers(report),
-        _parents(report, all_parents),
+        _parents(report, all_parents, width),
         _makers(report),
         _files(report),
         _pages(report),
         _advice(report),
         _not_observed(report),
     ]
-    return "\n\n".join("\n".join(lines) for lines in sections if lines)
+    parts = ((wrapped for line in lines for wrapped in _wrapped(line, width))
+             for lines in sections if lines)  # fmt: skip
+    return "\n\n".join("\n".join(lines) for lines in parts)
+
+
+def _wrapped(line: str, width: int) -> list[str]:
+    """Return a line in the width of a terminal; a command to be copied stays in one."""
+    if not width or columns_of(line) <= width or line.lstrip().startswith("$ "):
+        return [line]
+    hang = _HANG if line.startswith(("trend", "cost")) else len(line) - len(line.lstrip()) + 2
+    text = line.lstrip()
+    indent = line[: len(line) - len(text)]
+    return textwrap.wrap(text, width, initial_indent=indent, subsequent_indent=" " * hang,
+                         break_long_words=False, break_on_hyphens=False)  # fmt: skip
 
 
 def _headline(report: Report) -> str:
@@ -121,12 +137,13 @@ def _cost(report: Report) -> str:
     return "; ".join(parts) or ("not recorded" if report.not_observed else "nothing")
 
 
-def _parents(report: Report, every: bool) -> list[str]:
+def _parents(report: Report, every: bool, terminal: int) -> list[str]:
     parents = report.reading.parents
     if not parents:
         return []
     shown = parents if every else parents[:_FEW]
-    width = min(max(columns_of(visible(each.path)) for each in shown), _PATH_WIDTH)
+    most = max(terminal - _BESIDE_PATH, 20) if terminal else _PATH_WIDTH
+    width = min(max(columns_of(visible(each.path)) for each in shown), _PATH_WIDTH, most)
     lines = [*_parents_read(report.reading), f"{'dying':>9}  {pad('parent', width)}  held by them"]
     for parent in shown:
         name = pad(fit_end(visible(parent.path), width), width)
@@ -285,14 +302,12 @@ def _pages(report: Report) -> list[str]:
 
 
 def _advice(report: Report) -> list[str]:
-    if not report.advice:
+    if not report.advice or report.verdict.level == "healthy":
         return []
     lines = ["What frees them on this kernel, in this order:"]
-    lines += [f"  {_sentence(each)}" for each in report.advice if each.helps]
-    useless = [each for each in report.advice if not each.helps]
-    if useless:
-        lines += ["What does not:", *(f"  {_sentence(each)}" for each in useless)]
-    return lines
+    lines += [line for each in report.advice if each.helps for line in _sentence(each)]
+    useless = [line for each in report.advice if not each.helps for line in _sentence(each)]
+    return [*lines, "What does not:", *useless] if useless else lines
 
 
 def _not_observed(report: Report) -> list[str]:
@@ -300,7 +315,7 @@ def _not_observed(report: Report) -> list[str]:
     return [f"Not recorded: {', '.join(report.not_observed)}."] if report.not_observed else []
 
 
-def _sentence(advice: Advice) -> str:
+def _sentence(advice: Advice) -> list[str]:
     where = f"{visible(advice.parent)}: " if advice.parent else ""
-    command = f":  {visible(advice.command)}" if advice.command else ""
-    return f"- {where}{advice.text}{command}"
+    command = [f"    $ {visible(advice.command)}"] if advice.command else []
+    return [f"  - {where}{advice.text}", *command]
