@@ -177,7 +177,7 @@ def _containers(places: Places, args: argparse.Namespace) -> Audit:
 
 
 def _recorded(args: argparse.Namespace, now_ns: int) -> list[ContainerHappening]:
-    """What a recording of this node has of its containers: not every runtime remembers."""
+    """Read container events from a recording of this node: not every runtime keeps them."""
     if args.root is not None and args.archive is None:
         return []  # another system's
     path = options.archive_path(args)

@@ -22,7 +22,7 @@ def add_parser(commands: options.Commands) -> None:
         run,
         description="List recorded, marked and imported events: kernel log messages about\n"
         "devices, cores and memory; services, containers, jobs; the recorder's own. The latest\n"
-        "stand last. What logs remembered of the time before the recording is counted below, and\n"
+        "come last. Events that logs had from before the recording are counted below, and\n"
         "listed with --from or --to. docs/events.md lists the kinds.",
         examples=[
             ("nodescope events --last 1h", "the last hour"),

@@ -244,7 +244,7 @@ def _rows(args: argparse.Namespace, view: windows.OpenedView) -> ViewRows:
 
 
 def _where(texts: Sequence[str], table: records.Table) -> dict[str, str]:
-    """What columns of a table must be."""
+    """Return the values that columns of a table must have."""
     pairs = [text.partition("=") for text in texts]
     names = [column.name for column in table.columns]
     for name, sign, _ in pairs:

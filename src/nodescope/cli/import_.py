@@ -137,7 +137,7 @@ def _share(part: int, whole: int) -> str:
 
 
 def render_report(report: ImportReport) -> str:
-    """What was imported, and of what quality it is."""
+    """Return the report of an import: its contents and their quality."""
     lines = [f"{report.path}: {_render_origin(report)}"]
     tables = {name: count for name, count in report.rows.items() if name != "samples"}
     if report.samples:
@@ -201,5 +201,5 @@ def _ratio(part: int, whole: int) -> float | None:
 
 
 def failure_to_json(error: SourceError) -> dict[str, object]:
-    """What could not be imported, and why."""
+    """Return a file that could not be imported, and why."""
     return {"path": error.path, "reason": error.reason}

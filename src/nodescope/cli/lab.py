@@ -15,7 +15,7 @@ def add_parser(commands: options.Commands) -> None:
         commands,
         "lab",
         run,
-        description="Run scenarios that are real on this kernel (the few simulated parts are named in\n"
+        description="Run scenarios that are real on this kernel (simulated parts are named in\n"
         "the truth beside the archive), each with a healthy twin; `synthetic` writes the\n"
         "story of a 96-core node by a script. Every change is written down first and\n"
         "undone at the end; `clean` undoes what killed runs left.",

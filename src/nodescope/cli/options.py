@@ -1,4 +1,4 @@
-"""What commands share: the parser, `--archive`, `--json`, and typed quantities."""
+"""Parts that commands share: the parser, `--archive`, `--json`, and typed quantities."""
 
 from __future__ import annotations
 

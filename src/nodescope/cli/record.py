@@ -77,7 +77,7 @@ def add_parser(commands: options.Commands) -> None:
         action="append",
         default=[],
         metavar="NAME",
-        help="leave out this observer, e.g. containers; `all` leaves samples and cores; "
+        help="leave out this observer, e.g. containers; `all` for samples and cores alone; "
         "repeatable (`nodescope doctor` lists them)",
     )
     options.add_places(node)
@@ -131,7 +131,7 @@ def add_parser(commands: options.Commands) -> None:
 
 
 def recorder_options(args: argparse.Namespace) -> RecorderOptions:
-    """What was asked for, as the recorder takes it."""
+    """Convert the command line into the recorder's options."""
     from nodescope.recorder.options import RecorderOptions
 
     return RecorderOptions(
@@ -169,7 +169,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 class Console:
-    """What a person sees of a recorder: a line that changes on a terminal, else log lines."""
+    """The recorder's output: a line that changes on a terminal, else log lines."""
 
     def __init__(self, stream: TextIO, *, quiet: bool = False, verbose: bool = False) -> None:
         self._stream = stream
@@ -181,7 +181,7 @@ class Console:
 
     @property
     def shows_progress(self) -> bool:
-        """Whether `update` has anywhere to go: computing it costs the recorder."""
+        """Return whether `update` has anywhere to go: computing it costs the recorder."""
         return self._live or self._verbose
 
     def say(self, message: str) -> None:

@@ -1,4 +1,4 @@
-"""What every view takes: a window of time, filters, `--limit`; and the recording they choose."""
+"""Options of every view: a window of time, filters, `--limit`; and the recording they choose."""
 
 from __future__ import annotations
 
@@ -206,11 +206,11 @@ class OpenedView:
 
     @property
     def node(self) -> str:
-        """What the node is called."""
+        """Return the name of the node."""
         return self.recording.node_name
 
     def heading(self, what: str, samples: int | None = None) -> str:
-        """What is shown, of which node, when, and of what."""
+        """Return the heading: what is shown, of which node, when, and by which filter."""
         from nodescope.pictures.text import visible
         from nodescope.wall_time import format_moment
 
@@ -312,7 +312,7 @@ def print_document(document: Any) -> None:
 
 
 def note(text: str | None) -> None:
-    """What a reader must know about an answer, beside it."""
+    """Print a remark about an answer beside it."""
     if text:
         print(f"nodescope: {text}", file=sys.stderr)
 
