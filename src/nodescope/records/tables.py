@@ -43,6 +43,27 @@ SAMPLES = Table(
     order=("cpu", "tick"),
 )
 
+THREADS = Table(
+    "threads",
+    "The threads that were sampled, in the order of their first samples: of a segment with fewer "
+    "than 200,000 samples, which are stored by thread. One whose comm or cgroup changed stands "
+    "there again.",
+    (
+        Column("pid", "int32", ColumnKind.KEY, "process id, in the recorder's pid namespace"),
+        Column(
+            "thread", "int32", ColumnKind.KEY, "thread id minus process id: 0 is the main thread"
+        ),
+        Column("comm", "text", ColumnKind.LABEL, "the thread's name (`comm`) at that time"),
+        Column(
+            "cgroup",
+            "text",
+            ColumnKind.LABEL,
+            "cgroup path; null if the kernel does not tell",
+            nullable=True,
+        ),
+    ),
+)
+
 FRAMES = Table(
     "frames",
     "The functions that occur in stacks. A frame's id is a hash of its row.",
@@ -196,6 +217,7 @@ TABLES: dict[str, Table] = {
     table.name: table
     for table in (
         SAMPLES,
+        THREADS,
         FRAMES,
         CALLS,
         STACKS,
@@ -228,6 +250,7 @@ OPEN_TABLES = (
 # What a sealed segment may hold; a table without rows has no file.
 SEALED_TABLES = (
     "samples",
+    "threads",
     "profile",
     "stacks",
     "frames",
