@@ -84,6 +84,9 @@ def _write_sealed(target: Path, start: Start, tables: Mapping[str, ArrowTable]) 
             )
             for each in encode_tables(tables)
         }
+        # Once all are written: the first sync then takes along most of what the others need.
+        for name in extents:
+            _sync_file(temporary / f"{name}.parquet")
         description = describe(start, tables, extents)
         write_json(temporary / SEGMENT_FILE, description_to_json(description))
         with translated(target):
@@ -101,7 +104,15 @@ def _write_file(path: Path, data: Any) -> int:
         descriptor = open_private(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
         try:
             write_all(descriptor, memoryview(data))
-            os.fsync(descriptor)
         finally:
             os.close(descriptor)
     return len(data)
+
+
+def _sync_file(path: Path) -> None:
+    with translated(path):
+        descriptor = open_private(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
