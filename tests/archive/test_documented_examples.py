@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +54,7 @@ def test_python_names_what_there_is(segment: Path) -> None:
         assert column in tables[table].column_names
     columns = [tables[name].column_names for name in ("samples", "threads", "profile")]
     used = set(re.findall(r'samples\["(\w+)"\]', PYTHON)) - {"time"}  # which it makes
-    assert used <= {name for names in columns for name in names}
+    assert used - {"pid"} <= {name for names in columns for name in names}
     # Joining needs no suffixes, and merging has no columns in common but those it is on.
     samples, threads, profile = map(set, columns)
     assert not samples & threads
@@ -72,19 +73,23 @@ def test_samples_refer_as_the_example_follows_them(segment: Path) -> None:
     for row, back in enumerate(tables["samples"].column("back").to_pylist()):
         thread.append(thread[row - back] if back else seen)
         seen += back == 0
-    found = tables["threads"].take(thread)
+    threads = tables["threads"].to_pydict()
     comms = tables["profile"].column("comm").to_pylist()
+    different = list(dict.fromkeys(comms))
+    pids = list(accumulate((step // 2) ^ -(step % 2) for step in threads["step"]))
     ranked = {}
     for row, comm in enumerate(comms):
         ranked[comm, comms[:row].count(comm)] = row
-    of_comm = zip(
-        found.column("comm").to_pylist(), tables["samples"].column("rank").to_pylist(), strict=True
-    )
+    ranks = tables["samples"].column("rank").to_pylist()
+    of_comm = [
+        (different[threads["comm"][row]], rank) for row, rank in zip(thread, ranks, strict=True)
+    ]
     (sealed,) = Archive.open(segment.parents[1]).segments()
     samples = sealed.read("samples")
     assert [ranked[each] for each in of_comm] == samples.column("profile").to_pylist()
-    for name in ("pid", "thread", "cgroup"):
-        assert found.column(name).to_pylist() == samples.column(name).to_pylist()
+    assert [pids[row] for row in thread] == samples.column("pid").to_pylist()
+    for name in ("thread", "cgroup"):
+        assert [threads[name][row] for row in thread] == samples.column(name).to_pylist()
 
 
 def test_rows_refer_as_the_examples_follow_them(segment: Path) -> None:

@@ -85,9 +85,9 @@ def test_a_thread_stands_once_until_its_name_or_cgroup_changes() -> None:
     rows = [(7, 0, "/a", 0), (7, 0, "/a", 2), (7, 0, "/a", 1), (7, 0, "/b", 1), (7, 0, "/a", 4)]
     stored, threads = write_by_thread(make_samples(rows), PROFILE)
     assert threads.to_pylist() == [
-        {"pid": 7, "thread": 0, "comm": "bash", "cgroup": "/a"},
-        {"pid": 7, "thread": 0, "comm": "cc1", "cgroup": "/a"},
-        {"pid": 7, "thread": 0, "comm": "cc1", "cgroup": "/b"},
+        {"step": 14, "thread": 0, "comm": 0, "cgroup": "/a"},
+        {"step": 0, "thread": 0, "comm": 1, "cgroup": "/a"},
+        {"step": 0, "thread": 0, "comm": 1, "cgroup": "/b"},
     ]
     assert stored.column("back").to_pylist() == [0, 1, 0, 0, 3]
     assert stored.column("rank").to_pylist() == [0, 1, 0, 0, 2]
@@ -114,6 +114,13 @@ def test_what_refers_to_nothing_is_damage(column: str, values: list[int]) -> Non
 
 def test_a_comm_that_profile_does_not_have_is_damage() -> None:
     stored, threads = write_by_thread(make_samples([(7, 0, None, 1)]), PROFILE)
-    other = threads.set_column(2, "comm", pa.array(["zsh"]).dictionary_encode())
-    with pytest.raises(CorruptSegment, match="profile does not have"):
-        read(stored, other)
+    for number in (3, -1):
+        other = threads.set_column(2, "comm", pa.array([number], pa.int32()))
+        with pytest.raises(CorruptSegment, match="comms that profile does not have"):
+            read(stored, other)
+
+
+def test_process_ids_are_kept_as_small_steps() -> None:
+    rows = [(pid, 0, None, 0) for pid in (100, 103, 102, 2**22, 1)]
+    _, threads = write_by_thread(make_samples(rows), PROFILE)
+    assert threads.column("step").to_pylist()[:3] == [200, 6, 1]

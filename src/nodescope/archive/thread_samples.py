@@ -4,8 +4,9 @@ Process ids and rows of `profile` are what samples take room for, and both follo
 thread: a core mostly runs the few threads it ran just before, and a thread runs the stacks of
 its program. So `samples.parquet` names no thread; `back` says how many rows above the same
 thread was sampled last, and 0 stands for the next row of `threads`. And `rank` counts only the
-rows of `profile` with the thread's comm, in their order. Of 23,128 samples of 4,932 processes
-`pid`, `thread` and `profile` take 58 kB as numbers, and 42 kB this way, `threads` included.
+rows of `profile` with the thread's comm, in their order. New process ids are a little above
+those before, so `threads` has their differences, and small numbers for the comms of `profile`.
+Of 14,996 samples of 6,200 short processes this takes 31.9 kB, and plain numbers 38.2 kB.
 
 A large segment keeps plain numbers: its columns compress better anyway, and reading millions
 of rows has to be quick.
@@ -36,17 +37,16 @@ _OF_THREAD = ("pid", "thread", "cgroup")
 def write_by_thread(samples: ArrowTable, profile: ArrowTable) -> tuple[ArrowTable, ArrowTable]:
     """Return `samples` as they are stored, and the table `threads` they refer to."""
     row = samples.column("profile").to_numpy()
-    texts = combine(profile.column("comm"))
-    comm = text_indices(texts)
+    comm = text_indices(combine(profile.column("comm")))
     cgroups = combine(samples.column("cgroup"))
     pid, thread = (samples.column(name).to_numpy() for name in ("pid", "thread"))
     cgroup = text_indices(cgroups)
     back = _rows_back([cgroup, comm[row], thread, pid])
     first = np.flatnonzero(back == 0)
     threads = [
-        make_numbers(pid[first]),
+        make_numbers(_steps(pid[first])),
         make_numbers(thread[first]),
-        make_text(comm[row[first]], texts.dictionary),
+        make_numbers(_number_comms(comm)[comm[row[first]]]),
         make_text(cgroup[first], cgroups.dictionary),
     ]
     stored = pa.table(
@@ -85,16 +85,19 @@ def read_by_thread(
     columns = {name: stored.column(name) for name in ("cpu", "tick") if name in names}
     if BACK in stored.column_names:
         of_thread = [name for name in _OF_THREAD if name in names]
-        wanted = [*of_thread, *(["comm"] if "profile" in names else [])]
-        threads = read("threads", wanted)
+        wanted = ["step" if name == "pid" else name for name in of_thread]
+        threads = read("threads", [*wanted, *(["comm"] if "profile" in names else [])])
         row = _thread_rows(combine(stored.column(BACK)).to_numpy(), len(threads), path)
-        for name in of_thread:
-            columns[name] = _spread(combine(threads.column(name)), row)
+        for name, kept in zip(of_thread, wanted, strict=True):
+            column = combine(threads.column(kept))
+            if name == "pid":
+                column = make_numbers(_add_up(column.to_numpy()))
+            columns[name] = _spread(column, row)
         if "profile" in names:
-            comms = combine(threads.column("comm"))
-            profile = combine(read("profile", ["comm"]).column("comm"))
+            comm = text_indices(combine(read("profile", ["comm"]).column("comm")))
+            numbers = combine(threads.column("comm")).to_numpy()[row]
             rank = combine(stored.column(RANK)).to_numpy()
-            columns["profile"] = make_numbers(_profile_rows(comms, row, rank, profile, path))
+            columns["profile"] = make_numbers(_profile_rows(numbers, rank, comm, path))
     schema = pa.schema([arrow_schema("samples").field(name) for name in names])
     return pa.Table.from_arrays([columns[name] for name in names], schema=schema)
 
@@ -139,22 +142,41 @@ def _thread_rows(back: I32, threads: int, path: str) -> I64:
     return row
 
 
-def _profile_rows(comms: object, row: I64, rank: I32, profile: object, path: str) -> I32:
+def _profile_rows(numbers: I32, rank: I32, comm: I32, path: str) -> I32:
     """Return the row of `profile` of each sample, by its thread's comm and its rank there."""
-    codes = {text: code for code, text in enumerate(_values(profile))}
-    code_of = np.array([codes.get(text, -1) for text in _values(comms)], np.int64)
-    comm = code_of[text_indices(comms)][row]
-    order, start = _by_comm(text_indices(profile))
-    known = (comm >= 0) & (comm < len(start) - 1) & (rank >= 0)
-    place = start[np.where(known, comm, 0)] + rank
-    if not (known & (place < start[np.where(known, comm, 0) + 1])).all():
+    number_of = _number_comms(comm)
+    code_of = np.argsort(number_of[number_of >= 0])  # of each number; all of them are there
+    codes = np.flatnonzero(number_of >= 0)[code_of]
+    order, start = _by_comm(comm)
+    known = (numbers >= 0) & (numbers < len(codes)) & (rank >= 0)
+    if not known.all():
+        raise CorruptSegment(path, "its samples refer to comms that profile does not have")
+    code = codes[numbers]
+    place = start[code] + rank
+    if not (place < start[code + 1]).all():
         raise CorruptSegment(path, "its samples refer to rows that profile does not have")
     found: I32 = order[place].astype(np.int32)
     return found
 
 
-def _values(texts: object) -> list[str]:
-    return texts.dictionary.to_pylist()  # type: ignore[attr-defined, no-any-return]
+def _number_comms(comm: I32) -> I32:
+    """Return a number for each comm, in the order they come in `profile`; -1 if one does not."""
+    codes, first = np.unique(comm, return_index=True)
+    number = np.full(int(comm.max(initial=0)) + 1, -1, np.int32)
+    number[codes[np.argsort(first)]] = np.arange(len(codes), dtype=np.int32)
+    return number
+
+
+def _steps(values: I32) -> I32:
+    """Return the differences of each value to the one above, zigzag: 0, -1, 1, -2 as 0, 1, 2, 3."""
+    step = np.diff(values, prepend=np.int32(0))
+    return (step << 1) ^ (step >> 31)
+
+
+def _add_up(steps: I32) -> I32:
+    """Return the values whose `_steps` these are."""
+    values: I32 = np.cumsum((steps >> 1) ^ -(steps & 1), dtype=np.int32)
+    return values
 
 
 def _spread(column: object, row: I64) -> object:

@@ -53,11 +53,21 @@ THREADS = Table(
     "than 200,000 samples, which are stored by thread. One whose comm or cgroup changed stands "
     "there again.",
     (
-        Column("pid", "int32", ColumnKind.KEY, "process id, in the recorder's pid namespace"),
+        Column(
+            "step",
+            "int32",
+            ColumnKind.KEY,
+            "process id minus that of the row above, zigzag: 0, -1, 1, -2, … are 0, 1, 2, 3, …",
+        ),
         Column(
             "thread", "int32", ColumnKind.KEY, "thread id minus process id: 0 is the main thread"
         ),
-        Column("comm", "text", ColumnKind.LABEL, "the thread's name (`comm`) at that time"),
+        Column(
+            "comm",
+            "int32",
+            ColumnKind.REFERENCE,
+            "which of the different comms of `profile`, in the order they come there",
+        ),
         Column(
             "cgroup",
             "text",
