@@ -1,4 +1,4 @@
-"""The samples of a small segment as they lie on disk: by thread, which takes a third less.
+"""The samples of a small segment as they lie on disk: by thread, which takes a sixth less.
 
 Process ids and rows of `profile` are what samples take room for, and both follow from the
 thread: a core mostly runs the few threads it ran just before, and a thread runs the stacks of
