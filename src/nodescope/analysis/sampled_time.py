@@ -17,10 +17,19 @@ from nodescope.records.recorder_tables import HeartbeatRow
 def derive_sample_seconds(recording: Recording, window: Window) -> float | None:
     """Return the CPU time that one sample stands for, in seconds; None if no rate is known.
 
-    The recorder may lower its rate meanwhile: this is the mean of what was in force.
+    The recorder may lower its rate meanwhile: this is the mean of what was in force. A window
+    between two heartbeats has the rate of its segments.
     """
-    rates = [row.frequency_hz for row in recording.rows(HeartbeatRow, window) if row.frequency_hz]
+    rates = _read_rates(recording, window)
+    parts = recording.overlapping(window)
+    if not rates and parts:
+        first, last = parts[0].wall_from_ns, parts[-1].wall_to_ns + 1
+        rates = _read_rates(recording, Window(first, last))
     return len(rates) / sum(rates) if rates else None
+
+
+def _read_rates(recording: Recording, window: Window) -> list[int]:
+    return [row.frequency_hz for row in recording.rows(HeartbeatRow, window) if row.frequency_hz]
 
 
 def derive_idle_share(recording: Recording, window: Window) -> float | None:
