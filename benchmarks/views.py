@@ -41,12 +41,11 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 
 import nodescope
-from benchmarks.measured import Measured, read_busy_seconds, run_measured
+from benchmarks.measured import Measured, compiled_modules, read_busy_seconds, run_measured
 from benchmarks.readers import check_exports
 from benchmarks.results import Bar, Grid, Options, Result
 
@@ -101,7 +100,9 @@ def run(options: Options) -> Result:
         data = captures.prepare(
             cache, VARIANTS, cpus=cpus, seconds=seconds, capture_s=6 if options.quick else 30
         )
-        stack.enter_context(_compiled(data.truth, folder / "first"))
+        first = ("import", str(data.truth)), ("heatmap", "--json"), ("flame", "--json")
+        commands = [[*_NODESCOPE, *each, "--archive", str(folder / "first")] for each in first]
+        stack.enter_context(compiled_modules(*commands))
         twelve = _twelve_hours(cache, data.large, seconds)
         busy, began = read_busy_seconds()[0], time.monotonic()
         measure = _Measure(rows)
@@ -196,20 +197,6 @@ def _import_file(measure: _Measure, bars: list[Bar], path: Path, folder: Path) -
         _bar("1: first heatmap straight from the file, CPU", 2.5, first.cpu_s),
     ]
     return archive
-
-
-@contextmanager
-def _compiled(capture: Path, folder: Path) -> Iterator[None]:
-    """Let Python keep its modules compiled, and have it compile them now."""
-    said = os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-    try:
-        for command in ("import", str(capture)), ("heatmap", "--json"), ("flame", "--json"):
-            whole = [*_NODESCOPE, *command, "--archive", str(folder)]
-            subprocess.run(whole, check=True, stdout=subprocess.DEVNULL)
-        yield
-    finally:
-        if said is not None:
-            os.environ["PYTHONDONTWRITEBYTECODE"] = said
 
 
 def _twelve_hours(cache: Path, captures: list[Path], seconds: int) -> Path:

@@ -73,6 +73,7 @@ def derive_sealed(opened: dict[str, Any], tick_ns: int) -> dict[str, Any]:
     cgroup = make_text(samples["cgroup"], opened.pop("cgroups"))
     columns = {**samples, "cgroup": cgroup}
     sealed["samples"] = _make("samples", [columns[each.name] for each in TABLES["samples"].columns])
+    sealed["threads"] = empty_table("threads")  # made where samples are stored by thread
     return {name: sealed[name] for name in SEALED_TABLES}
 
 

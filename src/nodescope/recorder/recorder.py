@@ -154,7 +154,8 @@ class Recorder:
         self._log.event(now, "recorder_started", "recorder", self._intake.describe())
         self._tell_retention(now)
         self._observing.align(self._core_pace.due_ns)
-        footprint.let_go(self._options.places.proc, collect=True)
+        footprint.settle()
+        footprint.let_go(self._options.places.proc)
         self._notifier.ready(self._intake.describe())
         self._notifier.alive()
 

@@ -47,6 +47,37 @@ SAMPLES = Table(
     order=("cpu", "tick"),
 )
 
+THREADS = Table(
+    "threads",
+    "The threads that were sampled, in the order of their first samples: of a segment with fewer "
+    "than 200,000 samples, which are stored by thread. One whose comm or cgroup changed stands "
+    "there again.",
+    (
+        Column(
+            "step",
+            "int32",
+            ColumnKind.KEY,
+            "process id minus that of the row above, zigzag: 0, -1, 1, -2, … are 0, 1, 2, 3, …",
+        ),
+        Column(
+            "thread", "int32", ColumnKind.KEY, "thread id minus process id: 0 is the main thread"
+        ),
+        Column(
+            "comm",
+            "int32",
+            ColumnKind.REFERENCE,
+            "which of the different comms of `profile`, in the order they come there",
+        ),
+        Column(
+            "cgroup",
+            "text",
+            ColumnKind.LABEL,
+            "cgroup path; null if the kernel does not tell",
+            nullable=True,
+        ),
+    ),
+)
+
 FRAMES = Table(
     "frames",
     "The functions that occur in stacks. A frame's id is a hash of its row.",
@@ -197,6 +228,7 @@ TABLES: dict[str, Table] = {
     table.name: table
     for table in (
         SAMPLES,
+        THREADS,
         FRAMES,
         CALLS,
         STACKS,
@@ -229,6 +261,7 @@ OPEN_TABLES = (
 # What a sealed segment may hold; a table without rows has no file.
 SEALED_TABLES = (
     "samples",
+    "threads",
     "profile",
     "stacks",
     "frames",
