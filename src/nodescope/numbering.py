@@ -91,7 +91,7 @@ class Numbers:
         if len(missing):
             unique, first, inverse = group(keys[missing])
             made = make(missing[first])
-            self._put(unique, made)
+            self.put(unique, made)
             numbers[missing] = made[inverse]
         return numbers
 
@@ -121,12 +121,12 @@ class Numbers:
         self._keys = np.zeros(1 << bits, np.uint64)
         self._numbers = np.zeros(1 << bits, np.int32)
 
-    def _put(self, keys: U64, numbers: I64) -> None:
+    def put(self, keys: U64, numbers: I64) -> None:
         """Remember keys that are not known, each once."""
         self._count += len(keys)
         if self._count * 5 > len(self._keys) * 3:
             old_keys, old_numbers = self._keys, self._numbers
-            self._make_table((self._count * 3).bit_length())
+            self._make_table((self._count * 2).bit_length())
             used = np.flatnonzero(old_keys != _FREE)
             self._place_all(old_keys[used], old_numbers[used])
         self._place_all(np.where(keys == _FREE, _FOR_ZERO, keys), numbers.astype(np.int32))

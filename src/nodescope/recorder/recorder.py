@@ -299,6 +299,7 @@ class Recorder:
             written_bytes=self._written,
             samples=self._intake.samples,
             lost=self._intake.lost,
+            folded=self._intake.folded,
             late_ns=self._core_times.take_late_ns(),
             frequency_hz=self._intake.frequency_hz,
             unresolved=self._intake.unresolved(),
@@ -316,7 +317,7 @@ class Recorder:
             self._pause(now, error)
             return
         self._readers.forget()
-        self._intake.begin_segment()
+        self._intake.begin_segment(now)
         self._observing.begin_segment()
         self._tell_retention(now)
         footprint.let_go(self._options.places.proc, collect=True)
@@ -378,12 +379,16 @@ class Recorder:
             cost = self._read_cost()
             self._flat_bytes = cost.rss_bytes
         rate = self._intake.frequency_hz
-        decision = self._budget.decide(now, cost.cpu_ns, cost.rss_bytes, rate)
+        decision = self._budget.decide(
+            now, cost.cpu_ns, cost.rss_bytes, rate, diverse=self._intake.is_diverse
+        )
         if decision is None:
             return
         self._log.event(now, decision.kind, "recorder", decision.message, loud=decision.loud)
-        self._intake.set_frequency(now, decision.frequency_hz)
-        self._watch_rings()
+        self._intake.fold(decision.folding)
+        if decision.frequency_hz != rate:
+            self._intake.set_frequency(now, decision.frequency_hz)
+            self._watch_rings()
         self._append_heartbeat()
 
     def _show_progress(self, now: int) -> None:

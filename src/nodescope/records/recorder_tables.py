@@ -51,6 +51,10 @@ class HeartbeatRow(
     written_bytes: Annotated[int | None, counter("bytes handed to the archive", "bytes")] = None
     samples: Annotated[int | None, counter("samples taken since the recorder started")] = None
     lost: Annotated[int | None, counter("records lost in the rings since it started")] = None
+    folded: Annotated[
+        int | None,
+        counter("samples whose stack was folded since it started; null in earlier versions"),
+    ] = None
     late_ns: Annotated[
         int | None, gauge("how late the latest reading of the sources was at worst", "ns")
     ] = None

@@ -18,6 +18,7 @@ from nodescope.records.table import Column, ColumnKind, Table
 
 NARROW = 1 / 8000  # of a segment's samples: paths with fewer are not rolled up
 TRUNK_SAMPLES = 8  # the least a row of `trunk` has
+FOLDED = "[folded]"  # module and name of the frame that stands for functions left out
 
 SAMPLES = Table(
     "samples",
@@ -51,7 +52,8 @@ FRAMES = Table(
             "module",
             "text",
             ColumnKind.LABEL,
-            "binary as the process saw it, `[kernel]`, or a kernel module as `[name]`",
+            "binary as the process saw it, `[kernel]`, or a kernel module as `[name]`; `[folded]` "
+            "for the functions that the recorder left out of a rare stack, to keep its budget",
         ),
         Column(
             "name",
@@ -188,6 +190,14 @@ SECONDS = Table(
         Column("second", "int64", ColumnKind.TIME, "monotonic second the samples fell in", "s"),
         Column("user", "int32", ColumnKind.COUNT, "samples in user mode"),
         Column("kernel", "int32", ColumnKind.COUNT, "samples in kernel mode"),
+        Column(
+            "folded",
+            "int32",
+            ColumnKind.COUNT,
+            "samples, of both modes, whose stack lacks its middle: it has the frame `[folded]`; "
+            "null where an earlier version recorded, which folded nothing",
+            nullable=True,
+        ),
     ),
     order=("cpu", "second"),
 )
