@@ -240,9 +240,9 @@ class Stacks:
         self, lengths: I64, samples: I64, keys: U64 | None, make: _MakesPaths
     ) -> tuple[I64, Bool]:
         """The paths of new chains, and which of them are whole; with `keys` they are remembered."""
-        before = (
-            np.full(len(lengths), -1, np.int64) if keys is None else self._folded_paths.get(keys)
-        )
+        before = np.full(len(lengths), -1, np.int64)
+        if keys is not None and len(self._folded_paths):
+            before = self._folded_paths.get(keys)
         choice = Choice.all_whole(len(lengths))
         if self._choosing is not None:
             choice = self._choosing.choose(NewChains(lengths, samples, before >= 0))
@@ -327,13 +327,13 @@ class Stacks:
 
     def _number_paths(self, frames: I64, chains: Chains) -> I64:
         """The numbers of paths given as frames, chain after chain."""
-        owner = np.repeat(np.arange(len(chains.lengths)), chains.lengths)
+        kept, lengths = frames, chains.lengths
         # Without frame pointers a walk strays into data: one unknown says as much as ten.
-        repeated = np.zeros(len(frames), bool)
-        repeated[1:] = (frames[1:] == self._unknown) & (frames[:-1] == self._unknown)
-        repeated[1:] &= owner[1:] == owner[:-1]
-        kept = frames[~repeated]
-        lengths = np.bincount(owner[~repeated], minlength=len(chains.lengths))
+        repeated = self._find_repeated(frames, chains)
+        if len(repeated):
+            kept = np.delete(frames, repeated)
+            owner = np.searchsorted(np.cumsum(lengths), repeated, "right")
+            lengths = lengths - np.bincount(owner, minlength=len(lengths))
         ends = np.cumsum(lengths)
         # Frame 0 must count as well: a zero at the end of a chain adds nothing to its hash.
         tidy = Chains(kept.astype(np.uint64) + np.uint64(1), ends - lengths, lengths)
@@ -355,11 +355,24 @@ class Stacks:
         numbers[some] = self._path_numbers.find(keys, lambda rows: make(some[rows]))
         return numbers
 
+    def _find_repeated(self, frames: I64, chains: Chains) -> Rows:
+        """Where an unknown frame follows another of the same chain; the chains are packed."""
+        unknown = frames == self._unknown
+        repeated = np.flatnonzero(unknown[1:] & unknown[:-1]) + 1
+        if len(repeated):
+            begins = np.zeros(len(frames), np.bool_)
+            begins[chains.starts[chains.lengths > 0]] = True
+            repeated = repeated[~begins[repeated]]
+        return repeated
+
 
 def _hash(chains: Chains) -> U64:
     """A 64-bit hash of each chain; that of an empty one is 0."""
-    place = np.arange(len(chains.addresses)) - np.repeat(chains.starts, chains.lengths)
-    mixed = chains.addresses * ((place.astype(np.uint64) * _GOLDEN) | np.uint64(1))
+    mixed = np.arange(len(chains.addresses), dtype=np.uint64)  # at first the place in its chain
+    mixed -= np.repeat(chains.starts.astype(np.uint64), chains.lengths)
+    mixed *= _GOLDEN
+    mixed |= np.uint64(1)
+    mixed *= chains.addresses
     mixed ^= mixed >> _29
     mixed *= _FINISH
     running = np.zeros(len(mixed) + 1, np.uint64)
