@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from nodescope.recorder.heap_growth import GROWTH_BYTES, HeapGrowth
+from nodescope.recorder.heap_growth import GROWTH_BYTES, LOOKS, HeapGrowth
 
 MB = 1 << 20
 LIMIT = 150 * MB
@@ -39,6 +39,18 @@ def test_growth_beyond_what_every_flush_uses_is_returned() -> None:
     assert not look(heap, 120 * MB, 80 * MB)
 
 
-def test_over_the_budget_what_is_free_is_always_returned_before_it_is_blamed() -> None:
+def test_over_the_budget_what_is_free_is_returned_now_and_then_and_never_blamed() -> None:
     heap = HeapGrowth(LIMIT)
-    assert [look(heap, LIMIT + MB, LIMIT - MB) for _ in range(5)] == [True] * 5
+    assert look(heap, LIMIT + MB, LIMIT - MB)
+    looks = []
+    for _ in range(3 * (LOOKS + 1)):
+        looks.append(look(heap, LIMIT + MB, LIMIT - MB))
+        assert heap.estimate_needed(LIMIT + MB) == LIMIT - MB
+    assert looks.count(True) == 3
+    assert heap.estimate_needed(LIMIT - 5) == LIMIT - 5
+
+
+def test_what_is_not_free_is_blamed() -> None:
+    heap = HeapGrowth(LIMIT)
+    assert look(heap, LIMIT + 9 * MB, LIMIT + 8 * MB)
+    assert heap.estimate_needed(LIMIT + 9 * MB) == LIMIT + 8 * MB

@@ -380,8 +380,9 @@ class Recorder:
             cost = self._read_cost()
             self._heap.note_returned(cost.rss_bytes)
         rate = self._intake.frequency_hz
+        needed = self._heap.estimate_needed(cost.rss_bytes)
         decision = self._budget.decide(
-            now, cost.cpu_ns, cost.rss_bytes, rate, diverse=self._intake.is_diverse
+            now, cost.cpu_ns, needed, rate, diverse=self._intake.is_diverse
         )
         if decision is None:
             return
