@@ -55,6 +55,15 @@ def _kinds(nodescope: Nodescope, *arguments: Any) -> list[str]:
     return [event["kind"] for event in document]
 
 
+def test_an_unknown_kind_is_refused(archive: Path, nodescope: Nodescope) -> None:
+    """Issue 13, point 7: `--kind foo` answered "no events", with exit code 0."""
+    result = nodescope("events", "--archive", archive, "--kind", "oom_kill,foo")
+    assert (result.code, result.out) == (2, "")
+    assert "no such kind of event: foo" in result.err
+    assert "recorded here: nic_reset, nic_tx_timeout, oom_kill, recorder_started" in result.err
+    assert nodescope("events", "--archive", archive, "--kind", "soft_lockup").code == 0
+
+
 def test_kinds_may_be_named_in_one_or_several(archive: Path, nodescope: Nodescope) -> None:
     where = ("--archive", archive)
     assert len(_kinds(nodescope, *where)) == len(EVENTS)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from nodescope.cli import options
 from nodescope.cli import window as windows
+from nodescope.cli.moment import parse_time_ns
 from nodescope.errors import UsageError
 
 if TYPE_CHECKING:
@@ -24,7 +25,6 @@ def add_parser(commands: options.Commands) -> None:
         commands,
         "compare",
         run,
-        summary="what is different in a window, and how surely",
         description="Compare a window with the half hour before it, or with another window: which\n"
         "processes, functions and cores have more or fewer samples, by how much, and how\n"
         "surely. Counts come in bursts, and the test knows how bursty each one is here; what\n"
@@ -109,8 +109,8 @@ def _against(args: argparse.Namespace, window: Window, extent: TimeExtent) -> Wi
         )
     now_ns = time.time_ns()
     other = Window(
-        windows.parse_time_ns(args.against_from, extent, now_ns),
-        windows.parse_time_ns(args.against_to, extent, now_ns),
+        parse_time_ns(args.against_from, extent, now_ns),
+        parse_time_ns(args.against_to, extent, now_ns),
     )
     if other.to_ns <= other.from_ns:
         raise UsageError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from nodescope.cli import options, window
+from nodescope.errors import UsageError
 
 _LINES = 100
 
@@ -15,7 +16,6 @@ def add_parser(commands: options.Commands) -> None:
         commands,
         "events",
         run,
-        summary="what happened, each at its time",
         description="List recorded, marked and imported events: what the kernel's log says of\n"
         "devices, cores and memory, services, containers, jobs, the recorder's own. The latest\n"
         "stand last. What the kernel's log still had of the time before the recording is among\n"
@@ -52,7 +52,6 @@ def run(args: argparse.Namespace) -> int:
 
     view = window.open_view(args, history=True)
     limit = (0 if args.json else _LINES) if args.limit is None else args.limit
-    kinds = _kinds(args)
     every = with_waiting(
         # a segment may tell of what was before the one before it
         sorted(view.recording.events(view.window), key=lambda event: event.time_ns),
@@ -60,6 +59,7 @@ def run(args: argparse.Namespace) -> int:
         view.window,
         to_now=args.end is None and args.at is None,
     )
+    kinds = _kinds(args, {event.kind for event in every})
     events = [event for event in every if kinds is None or event.kind in kinds]
     shown = events[-limit:]
     if args.json:
@@ -72,11 +72,17 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _kinds(args: argparse.Namespace) -> set[str] | None:
-    """The kinds asked for; None for all. An imported log may have kinds that are not declared."""
+def _kinds(args: argparse.Namespace, recorded: set[str]) -> set[str] | None:
+    """Return the kinds asked for; None for all. An imported log may have undeclared ones."""
     from nodescope.records.event_kinds import EVENT_KINDS
 
     named = {name.strip() for text in args.kind for name in text.split(",") if name.strip()}
+    if unknown := sorted(named - EVENT_KINDS.keys() - recorded):
+        here = ", ".join(sorted(recorded)) or "none in this window"
+        raise UsageError(
+            f"no such kind of event: {', '.join(unknown)}",
+            hint=f"recorded here: {here}; docs/events.md lists all kinds",
+        )
     if not args.serious:
         return named or None
     serious = {kind.name for kind in EVENT_KINDS.values() if kind.serious}

@@ -47,7 +47,6 @@ def add_parser(commands: options.Commands) -> None:
         commands,
         "export",
         run,
-        summary="a window in other tools' formats, or as an incident bundle",
         description=f"Write a window of the recording to a file. FORMAT is one of\n\n{formats}",
         examples=[
             ("nodescope export bundle --at 12:00:05 --around 60s --output incident.nodescope",
@@ -96,9 +95,9 @@ def add_parser(commands: options.Commands) -> None:
     parser.add_argument(
         "--by",
         choices=_BY,
-        default="function",
+        default="comm",
         metavar="WHAT",
-        help=f"of the view top: {', '.join(_BY)} (default: function)",
+        help=f"of the view top: {', '.join(_BY)} (default: comm)",
     )
     parser.add_argument(
         "--split",

@@ -15,7 +15,6 @@ def add_parser(commands: options.Commands) -> None:
         commands,
         "lab",
         run,
-        summary="reproduce an incident for real, and clean up",
         description="Scenarios that are real on this kernel (the few simulated parts are named in\n"
         "the truth beside the archive), each with a healthy twin; `synthetic` writes the\n"
         "story of a 96-core node by a script. Everything made is written down first and\n"

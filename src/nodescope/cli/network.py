@@ -20,7 +20,6 @@ def add_parser(commands: options.Commands) -> None:
         commands,
         "network",
         run,
-        summary="network devices, the cores that serve them, and cores that starve",
         description="Show each network device with its driver, its queues, their interrupts and\n"
         "the cores those came to; resets, timeouts and what else the driver counted; and for\n"
         "each core its packet work and for how long it was starved: packets waited for it and\n"

@@ -27,7 +27,6 @@ def add_parser(commands: options.Commands) -> None:
         commands,
         "quality",
         run,
-        summary="how far a window can be trusted: lost, unnamed, cut off, not seen",
         description="Show what a window lacks: samples lost in the rings, functions without a\n"
         "name and why, stacks cut off at the kernel's limit, stacks that the recorder folded\n"
         "to keep its budget, throttling, steps of the wall clock, gaps with their reasons; and\n"

@@ -27,14 +27,13 @@ def add_parser(commands: options.Commands) -> None:
         commands,
         "record",
         run,
-        summary="keep the flight recorder running",
         description="Sample every core, read its time, and keep the last hours in an archive.\n"
         "Runs until SIGTERM or SIGINT, which seal the open segment. Without privileges it\n"
         "records what it may; `nodescope doctor` says what is missing.",
         examples=[
             ("nodescope record", "until stopped, 12 hours or 4 GiB"),
             ("nodescope record --archive /data/rec --duration 30s", "half a minute, for a script"),
-            ("nodescope record --cpus 0-5,39 --core-interval 100ms", "some cores, in more detail"),
+            ("nodescope record --cpu 0-5,39 --core-interval 100ms", "some cores, in more detail"),
         ],
     )
     options.add_archive(parser)
@@ -58,12 +57,13 @@ def add_parser(commands: options.Commands) -> None:
         metavar="SIZE",
         help="memory shared with the kernel, per core (default: 1MiB, 512KiB above 16 cores)",
     )
-    sampling.add_argument(
-        "--cpus",
+    cpu = sampling.add_argument(
+        "--cpu",
         type=options.cpus,
         metavar="LIST",
         help="cores to sample, e.g. 0-5,39 (default: all that are online)",
     )
+    options.add_old_spelling(sampling, "--cpus", cpu)
     sampling.add_argument(
         "--core-interval",
         type=options.duration,
@@ -139,7 +139,7 @@ def recorder_options(args: argparse.Namespace) -> RecorderOptions:
         duration_ns=args.duration,
         frequency_hz=args.frequency,
         ring_bytes=args.ring_size,
-        cpus=None if args.cpus is None else tuple(args.cpus),
+        cpus=None if args.cpu is None else tuple(args.cpu),
         core_interval_ns=args.core_interval,
         segment_ns=args.segment,
         flush_ns=args.flush,

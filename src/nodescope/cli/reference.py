@@ -10,7 +10,8 @@ import argparse
 import sys
 from pathlib import Path
 
-from nodescope.cli.main import COMMANDS, build_parser
+from nodescope.cli.command_list import COMMANDS
+from nodescope.cli.main import build_parser
 
 _HEAD = """\
 # Commands

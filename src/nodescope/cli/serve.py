@@ -16,7 +16,6 @@ def add_parser(commands: options.Commands) -> None:
         commands,
         "serve",
         run,
-        summary="the page: travel through a recording, look, select, compare",
         description="Serve the page of a recording, and its API, until it is interrupted. Follows\n"
         "a recording that grows. Only this machine can reach it unless --host says otherwise,\n"
         "which needs a token or client certificates. Nothing is ever written to the archive.",

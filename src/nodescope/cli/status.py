@@ -29,7 +29,6 @@ def add_parser(commands: options.Commands) -> None:
         commands,
         "status",
         run,
-        summary="what is recorded, and at what cost",
         description="Show which node and time an archive holds, its tables, bytes per sample,\n"
         "gaps with their reasons, what is frozen, what the recorder and each observer of the node\n"
         "cost, and whether one is writing now. Exits 1 if a segment is damaged.",

@@ -28,7 +28,6 @@ def add_parser(commands: options.Commands) -> None:
         commands,
         "zombies",
         run,
-        summary="removed memory cgroups that are still held: how many, whose, what frees them",
         description="Count memory cgroups: tracked by the kernel, visible, and dying (removed but\n"
         "still held by tmpfs, page cache or swap); say under which parents, what they hold, what\n"
         "they cost, and what would free them on this kernel. Needs no recording, writes nothing.\n"
@@ -96,7 +95,8 @@ def run(args: argparse.Namespace) -> int:
     if args.at is not None:
         return _show_recorded(args)
     from nodescope.judgement.zombie_report import assess
-    from nodescope.pictures.zombies import render_report, report_document
+    from nodescope.pictures.zombie_document import report_document
+    from nodescope.pictures.zombies import render_report
     from nodescope.sources.memory_cgroups.counts import Counting
     from nodescope.sources.memory_cgroups.hierarchy import find_memory_hierarchy
     from nodescope.sources.memory_cgroups.survey import take_look
@@ -117,16 +117,17 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         options.print_json(report_document(report))
     else:
-        print(render_report(report, all_parents=args.parents))
+        print(render_report(report, all_parents=args.parents, width=options.terminal_width()))
     return _EXIT_CODES[report.verdict.level]
 
 
 def _show_recorded(args: argparse.Namespace) -> int:
     """Judge what a recording had at a moment; nothing of this system is looked at."""
-    from nodescope.cli.window import open_moment
+    from nodescope.cli.moment import open_moment
     from nodescope.errors import UsageError
     from nodescope.judgement.zombie_report import Report, assess_recorded
-    from nodescope.pictures.zombies import render_report, report_document
+    from nodescope.pictures.zombie_document import report_document
+    from nodescope.pictures.zombies import render_report
 
     if args.trend or args.watch is not None or args.files is not None or args.pages is not None:
         raise UsageError(
@@ -143,7 +144,7 @@ def _show_recorded(args: argparse.Namespace) -> int:
     if args.json:
         options.print_json(report_document(report))
     else:
-        print(render_report(report, all_parents=args.parents))
+        print(render_report(report, all_parents=args.parents, width=options.terminal_width()))
     return _EXIT_CODES[report.verdict.level]
 
 

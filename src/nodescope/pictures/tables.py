@@ -3,23 +3,36 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from nodescope.analysis.top import TopEntry
 from nodescope.pictures.colour import NIGHT, one
 from nodescope.pictures.terminal import Terminal, bar
 from nodescope.pictures.text import columns_of, fit, fit_end, pad, percent, visible
+from nodescope.quantities import SECOND_NS, format_duration
 from nodescope.records.event import Event
 from nodescope.wall_time import format_moment
 
 
-def render_top(entries: Sequence[TopEntry], by: str, terminal: Terminal, left: int = 0) -> str:
-    """Most samples first; the bar is the share of all samples."""
+def render_top(
+    entries: Sequence[TopEntry],
+    by: str,
+    terminal: Terminal,
+    left: int = 0,
+    sample_s: float | None = None,
+    comms: Mapping[str, str] | None = None,
+) -> str:
+    """Most samples first, with the CPU time they stand for; the bar is the share.
+
+    `sample_s` is the CPU time of one sample, `comms` are names of processes.
+    """
     if not entries:
         return "no samples"
     functions = by == "function"
-    names = [visible(entry.name) for entry in entries]
-    head = "    total     self   share" if functions else "  samples   share"
+    named = comms or {}
+    names = [visible(f"{entry.name} {named.get(entry.name, '')}".rstrip()) for entry in entries]
+    cpu = "  CPU time" if sample_s is not None else ""
+    head = f"    total     self{cpu}   share" if functions else f"  samples{cpu}   share"
     fixed = len(head) + 2
     title = "function" if functions else by
     widest = max(columns_of(name) for name in [title, *names])
@@ -30,7 +43,9 @@ def render_top(entries: Sequence[TopEntry], by: str, terminal: Terminal, left: i
     most = max(entry.share for entry in entries) or 1.0
     for entry, name in zip(entries, names, strict=True):
         own = f"{entry.own:>9,}" if functions else ""
-        numbers = f"{entry.samples:>9,}{own}{percent(entry.share):>8}"
+        time_ns = None if sample_s is None else round(entry.samples * sample_s * SECOND_NS)
+        spent = "" if time_ns is None else f"{format_duration(time_ns):>10}"
+        numbers = f"{entry.samples:>9,}{own}{spent}{percent(entry.share):>8}"
         if functions:
             end = terminal.faint(fit_end(visible(entry.module or ""), room))
         else:

@@ -88,6 +88,11 @@ class TimeExtent:
         self._sealed = [part for part in parts if not part.is_open]
         self._open = [part for part in parts if part.is_open]
 
+    @property
+    def grows(self) -> bool:
+        """Whether a part of it is open: its last seconds may not be on disk yet."""
+        return bool(self._open)
+
     @cached_property
     def from_ns(self) -> int:
         """When it starts."""

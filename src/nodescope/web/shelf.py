@@ -1,4 +1,4 @@
-"""What is kept of sealed segments, reduced: core strips, tracks, events.
+"""Reduced forms of sealed segments, kept: core strips, tracks, events.
 
 Sealed segments never change, so each is reduced once; the open one is reduced again
 with every snapshot. A thread fills the shelf at the start, the newest first.
@@ -38,7 +38,7 @@ class Reduced:
 
     @property
     def bytes(self) -> int:
-        """What it takes in memory, about."""
+        """Estimate the memory it takes."""
         numbers = sum(each.bytes for each in self.tracks.values())
         return self.strip.bytes + numbers + _EVENT_BYTES * len(self.events)
 
@@ -74,7 +74,7 @@ class Shelf:
                 self._of = identity
 
     def has(self, segment: Part) -> bool:
-        """Whether it is there already."""
+        """Return whether it is there already."""
         return segment.name in self._sealed
 
     def take(self, segment: Part) -> Reduced:
