@@ -1,4 +1,4 @@
-"""What time it is, as a protocol, so that tests can own it.
+"""The clock as a protocol, so that tests can control the time.
 
 All recorded times are `CLOCK_MONOTONIC` nanoseconds: they never step. A pair
 of readings (monotonic, wall) taken together places them on the wall clock;

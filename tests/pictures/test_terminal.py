@@ -15,10 +15,11 @@ from nodescope.pictures.cores import find_hottest, render_cores, worst_of
 from nodescope.pictures.documents import cores_document
 from nodescope.pictures.flame import draw_flame, render_flame
 from nodescope.pictures.heatmap import render_heatmap
-from nodescope.pictures.tables import render_top
+from nodescope.pictures.tables import render_events, render_top
 from nodescope.pictures.terminal import Terminal, bar, detect_terminal
 from nodescope.quantities import SECOND_NS
 from nodescope.recording.core_readings import STATES
+from nodescope.records.event import Event
 
 NOON = 1_777_636_800 * SECOND_NS
 PLAIN = Terminal(width=60, height=20)
@@ -255,3 +256,28 @@ def test_a_table_without_colour() -> None:
         "    total     self   share  function  module",
         "    1,500    1,400  75.0 %  walk      [kernel]",
     ]
+
+
+def test_events_on_a_terminal_have_short_times_and_whole_messages() -> None:
+    """Issue 13, point 13: at 100 columns messages were cut at 20 characters."""
+    long = "ena 0000:20:03.0 ens5: TX q 11 is paused for too long, threshold is reached"
+    events = [
+        Event(NOON, "nic_tx_timeout", "ens5", long, cpu=37),
+        Event(NOON + 86_400 * SECOND_NS, "nic_reset", "ens5", "on"),
+    ]
+    assert render_events(events, PLAIN, width=96).splitlines() == [
+        "time           kind            subject  core  message",
+        "2026-05-01",
+        f"12:00:00.000Z  nic_tx_timeout  ens5       37  {long[:48]}",
+        f"{' ' * 46}{long[49:]}",
+        "2026-05-02",
+        "12:00:00.000Z  nic_reset       ens5           on",
+    ]
+    narrow = render_events(events[:1], PLAIN, width=60).splitlines()
+    assert narrow[2:] == [
+        "12:00:00.000Z  nic_tx_timeout  ens5       37",
+        "    ena 0000:20:03.0 ens5: TX q 11 is paused for too long,",
+        "    threshold is reached",
+    ]
+    whole = render_events(events, PLAIN).splitlines()
+    assert whole[1] == f"2026-05-01T12:00:00.000Z  nic_tx_timeout  ens5       37  {long}"

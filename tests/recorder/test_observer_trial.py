@@ -50,6 +50,8 @@ def test_units_without_any_state_are_degraded_and_not_called_working() -> None:
     judged = _judge(said, name="units")
     assert judged.state == State.DEGRADED
     assert "1 units are known by their files alone" in judged.why
+    assert "--systemd-bus" in judged.commands[0]
+    assert judged.manifest
     said.add(UnitRow(time_ns=1, unit="y.service", active="active"))
     assert _judge(said, name="units").state == State.WORKS
 

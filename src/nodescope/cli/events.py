@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
 from nodescope.cli import options, window
 from nodescope.errors import UsageError
+
+if TYPE_CHECKING:
+    from nodescope.records.event import Event
 
 _LINES = 100
 
@@ -18,8 +22,8 @@ def add_parser(commands: options.Commands) -> None:
         run,
         description="List recorded, marked and imported events: what the kernel's log says of\n"
         "devices, cores and memory, services, containers, jobs, the recorder's own. The latest\n"
-        "stand last. What the kernel's log still had of the time before the recording is among\n"
-        "them. docs/events.md lists the kinds.",
+        "stand last. What logs remembered of the time before the recording is counted below, and\n"
+        "listed with --from or --to. docs/events.md lists the kinds.",
         examples=[
             ("nodescope events --last 1h", "the last hour"),
             ("nodescope events --serious", "resets, lockups, kills, loops"),
@@ -61,6 +65,7 @@ def run(args: argparse.Namespace) -> int:
     )
     kinds = _kinds(args, {event.kind for event in every})
     events = [event for event in every if kinds is None or event.kind in kinds]
+    before, events = _split(events, view, args)
     shown = events[-limit:]
     if args.json:
         document, said = documents.events_document(shown)
@@ -68,8 +73,42 @@ def run(args: argparse.Namespace) -> int:
         window.note(said)
     else:
         left = len(events) - len(shown)
-        print(tables.render_events(shown, view.terminal, left, details=args.details))
+        width = options.terminal_width()
+        print(tables.render_events(shown, view.terminal, left, details=args.details, width=width))
+        if before:
+            print(_render_before(before, view, args))
     return 0
+
+
+def _split(
+    events: list[Event], view: window.OpenedView, args: argparse.Namespace
+) -> tuple[list[Event], list[Event]]:
+    """Return what logs remembered of before the recording, and the rest.
+
+    Nothing is split off where the options name a start, or end before the recording.
+    """
+    first_ns = view.recording.extent.from_ns
+    if args.json or args.start is not None or args.at is not None or view.window.to_ns <= first_ns:
+        return [], events
+    before = [event for event in events if event.time_ns < first_ns]
+    return before, events[len(before) :]
+
+
+def _render_before(before: list[Event], view: window.OpenedView, args: argparse.Namespace) -> str:
+    """Return how many events logs remembered of before the recording, and what shows them."""
+    from collections import Counter
+
+    from nodescope.pictures.text import visible
+    from nodescope.quantities import format_count
+    from nodescope.records.view import Span, View
+
+    counts = Counter(event.kind for event in before).most_common()
+    kinds = ", ".join(f"{count:,} {visible(kind)}" for kind, count in counts)
+    named = tuple(name.strip() for text in args.kind for name in text.split(",") if name.strip())
+    until = Span(None, view.recording.extent.from_ns)
+    earlier = View("events", until, kinds=named, serious=args.serious)
+    said = f"before the recording, from logs: {format_count(len(before), 'event')} ({kinds})"
+    return f"\n{said}\n  $ {options.command_of(earlier, args)}"
 
 
 def _kinds(args: argparse.Namespace, recorded: set[str]) -> set[str] | None:

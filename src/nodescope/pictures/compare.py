@@ -95,7 +95,7 @@ def render_comparison(comparison: Comparison, terminal: Terminal, limit: int = 2
     groups = _group(main_changes(comparison.changes, 0))
     if not groups and comparison.changes:
         lines += ["", terminal.faint("the largest differences, none of them certain:")]
-        groups = [_Group((each, 0), []) for each in comparison.changes[: min(limit or 8, 8)]]
+        groups = [_ChangeGroup((each, 0), []) for each in comparison.changes[: min(limit or 8, 8)]]
     if groups:
         lines += ["", *_table(groups[: limit or None], comparison, terminal)]
     if limit and len(groups) > limit:
@@ -112,7 +112,7 @@ def certainty_of(change: Change, comparison: Comparison) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Group:
+class _ChangeGroup:
     """One process that changed, with the cores and functions in which it did.
 
     Numbers beside changes count the callers that changed with a function.
@@ -122,7 +122,7 @@ class _Group:
     parts: list[tuple[Change, int]]
 
 
-def _group(shown: Sequence[tuple[Change, int]]) -> list[_Group]:
+def _group(shown: Sequence[tuple[Change, int]]) -> list[_ChangeGroup]:
     """Put what is told of one process together; a kernel function alone if no process has it."""
     of_process: dict[str, list[tuple[Change, int]]] = {}
     for change, callers in shown:
@@ -133,7 +133,7 @@ def _group(shown: Sequence[tuple[Change, int]]) -> list[_Group]:
         told = [each for each in listed if each[0].kind != "kernel"] or listed
         first = next((each for each in told if each[0].kind == "comm"), told[0])
         parts = [each for each in told if each is not first]
-        groups.append(_Group(first, parts[:MOST_PARTS] if process.strip() else []))
+        groups.append(_ChangeGroup(first, parts[:MOST_PARTS] if process.strip() else []))
     return groups
 
 
@@ -158,7 +158,7 @@ def _moved(change: Change) -> float:
     return change.window_share - change.baseline_share
 
 
-def _table(groups: Sequence[_Group], comparison: Comparison, terminal: Terminal) -> list[str]:
+def _table(groups: Sequence[_ChangeGroup], comparison: Comparison, terminal: Terminal) -> list[str]:
     head = f"{'':<7}{'share':>8}{'before':>9}{'times':>8}  what, and how sure"
     lines = [terminal.faint(head)]
     width = max(terminal.width - 34, 24)

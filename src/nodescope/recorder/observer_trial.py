@@ -32,6 +32,12 @@ _CAPABILITIES = {
     "unit_insides": ("net_admin",),
 }
 _AS_ROOT = Remedy(("sudo nodescope record",))
+# Where the host's systemd is, seen from a container that has its root at /host.
+_HOST_BUS = "unix:path=/host/run/dbus/system_bus_socket"
+_NAME_SYSTEMD = Remedy(
+    (f"nodescope record --systemd-bus {_HOST_BUS} --journal /host/var/log/journal",),
+    "volumes: [{name: host, hostPath: {path: /}}], mounted read-only at /host",
+)
 _REFUSED = tuple(os.strerror(code) for code in (errno.EPERM, errno.EACCES))
 
 
@@ -98,7 +104,8 @@ def _judge(entry: ObserverEntry, trial: Trial | None, privileges: Privileges) ->
             remedy = _allow(entry, privileges)
         return Access(entry.name, what, State.DEGRADED, why, remedy.commands, remedy.manifest)
     if lack := _find_lack(trial.said):
-        return Access(entry.name, what, State.DEGRADED, lack)
+        named = _NAME_SYSTEMD
+        return Access(entry.name, what, State.DEGRADED, lack, named.commands, named.manifest)
     rows = len(trial.said.rows)
     told = f"{rows:,} rows" if rows else "nothing to tell now"
     pace = f"asked every {format_duration(trial.interval_ns)}"
@@ -112,8 +119,8 @@ def _find_lack(said: Observation) -> str | None:
         return None
     return (
         f"{len(units):,} units are known by their files alone: neither systemd's bus nor the "
-        "journal was found, so their states, starts and failures are not seen; --systemd-bus "
-        "and --journal name them"
+        "journal was found, so their states, starts and failures are not seen; in "
+        "a container, mount the host's root at /host"
     )
 
 

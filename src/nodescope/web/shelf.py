@@ -17,7 +17,7 @@ from nodescope.analysis.tracks import Readings, read_tracks
 from nodescope.archive.memory import give_memory_back
 from nodescope.errors import ArchiveError
 from nodescope.recording.core_readings import STATES
-from nodescope.recording.events import read_events
+from nodescope.recording.events import leave_out_superseded, read_events
 from nodescope.recording.part import Part
 from nodescope.recording.window import Window
 from nodescope.records.event import Event
@@ -53,7 +53,9 @@ def reduce_segment(segment: Part) -> Reduced:
     else:
         empty = np.empty(0, np.int64)
         strip = make_strip(empty, empty, np.empty((len(STATES), 0), np.int64))
-    return Reduced(strip, read_tracks(segment), list(read_events([segment], _WHOLE)))
+    return Reduced(
+        strip, read_tracks(segment), leave_out_superseded(read_events([segment], _WHOLE))
+    )
 
 
 class Shelf:

@@ -120,8 +120,8 @@ def _core_strip(case: Case, window: Window) -> Iterator[Picture]:
         drawing = draw_cores(shares, "system", "System time of every core, second by second")
         yield Picture(
             drawing,
-            "Core strip: a row is a core, a column a second; the darker, the more of it was "
-            "spent in the kernel.",
+            "Core strip: a row is a core, a column a second; the colour is the share of it that "
+            "was spent in the kernel.",
         )
 
 
