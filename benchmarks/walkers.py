@@ -42,7 +42,7 @@ class Walkers:
         self._taken = 0
 
     def _lay_out(self, walks: Walks, *, cgroup: bool) -> U64:
-        """A record of each stack: head, pid, time, the chain's length and the chain."""
+        """Return a record of each stack: head, pid, time, the chain's length and the chain."""
         words = np.zeros(int(self.at[-1] + self.length[-1]), np.uint64)
         head = SAMPLE | _USER_MODE << 32 | self.length * 8 << 48
         words[self.at] = head.astype(np.uint64)
@@ -54,7 +54,7 @@ class Walkers:
         return words
 
     def take(self, count: int) -> I64:
-        """The stacks of the next samples; each segment has the same ones."""
+        """Return the stacks of the next samples; each segment has the same ones."""
         places = (self._taken + np.arange(count)) % len(self._order)
         self._taken += count
         return self._order[places]
@@ -67,7 +67,7 @@ class Walkers:
 
 @contextmanager
 def walking(folder: Path, stacks: int, segment_samples: int, *, cgroup: bool) -> Iterator[Walkers]:
-    """Threads on so many distinct stacks in a segment; they live as long as the context."""
+    """Run threads on so many distinct stacks in a segment; they live as long as the context."""
     program = build_program(folder)
     walks = Walks.make(read_functions(program), stacks, seed=1)
     with running(program) as (pid,):

@@ -153,7 +153,7 @@ def _count_samples(part: SampleColumns, chosen: Filter, quality: Quality) -> Non
 
 
 def _count_folded(part: SampleColumns, tree: CallTree, stacks: I64, weight: I64) -> int:
-    """Samples with the frame that stands for functions the recorder left out."""
+    """Count the samples with the frame that stands for functions the recorder left out."""
     if FOLDED not in part.modules:
         return 0
     folded = part.frame_module == part.modules.index(FOLDED)

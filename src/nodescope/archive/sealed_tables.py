@@ -268,7 +268,7 @@ def _encode_by_frequency(texts: Any, rows: Array) -> tuple[Array, Any]:
 
 
 def _find_folded(frames: Any, stacks: StackList) -> NDArray[np.bool_]:
-    """Which stacks lack their middle."""
+    """Find the stacks that lack their middle."""
     texts = combine(frames.column("module"))
     if FOLDED not in texts.dictionary.to_pylist():
         return np.zeros(len(stacks.lengths), np.bool_)

@@ -100,7 +100,7 @@ class _MakesPaths(Protocol):
     """Names some of the new chains."""
 
     def __call__(self, new: Rows, outer: int | None) -> I64:
-        """The paths of these chains; folded, if `outer` functions are to be left."""
+        """Return the paths of these chains; folded, if `outer` functions are to be left."""
 
 
 class Stacks:
@@ -205,7 +205,7 @@ class Stacks:
     # -- user --------------------------------------------------------------
 
     def _resolve_user(self, samples: RingSamples, attribution: Attribution) -> tuple[I64, Bool]:
-        """The user path of each sample, and whether it is folded."""
+        """Return the user path of each sample, and whether it is folded."""
         spaces, chains = attribution.spaces, samples.user
         hashed = _hash(chains)
         result = np.zeros(len(chains.lengths), np.int64)
@@ -239,7 +239,7 @@ class Stacks:
     def _make_some(
         self, lengths: I64, samples: I64, keys: U64 | None, make: _MakesPaths
     ) -> tuple[I64, Bool]:
-        """The paths of new chains, and which of them are whole; with `keys` they are remembered."""
+        """Return the paths of new chains, and which are whole; with `keys` they are remembered."""
         before = np.full(len(lengths), -1, np.int64)
         if keys is not None and len(self._folded_paths):
             before = self._folded_paths.get(keys)
@@ -273,7 +273,7 @@ class Stacks:
         new: Rows,
         outer: int | None,
     ) -> I64:
-        """The paths of the chains of samples; folded, if `outer` functions are to be left."""
+        """Return the paths of samples' chains; folded, if `outer` functions are to be left."""
         if not len(new):
             return np.empty(0, np.int64)
         some = _take(samples.user, rows[new])
@@ -356,7 +356,7 @@ class Stacks:
         return numbers
 
     def _find_repeated(self, frames: I64, chains: Chains) -> Rows:
-        """Where an unknown frame follows another of the same chain; the chains are packed."""
+        """Find unknown frames that follow another one of their chain; the chains are packed."""
         unknown = frames == self._unknown
         repeated = np.flatnonzero(unknown[1:] & unknown[:-1]) + 1
         if len(repeated):

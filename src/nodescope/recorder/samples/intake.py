@@ -193,12 +193,12 @@ class Intake:
 
     @property
     def folded(self) -> int:
-        """Samples whose stack was folded."""
+        """Return how many samples have a folded stack."""
         return self._profiler.folded
 
     @property
     def is_diverse(self) -> bool:
-        """Whether so many stacks are new that folding more of them would help."""
+        """Tell whether so many stacks are new that folding more of them would help."""
         return self._novelty.is_diverse
 
     def fold(self, times: int) -> None:
@@ -206,7 +206,7 @@ class Intake:
         self._novelty.tighten(times)
 
     def _tell_folded(self, now_ns: int) -> None:
-        """Say once that stacks are folded, until there was a segment without any."""
+        """Report once that stacks are folded, until there was a segment without any."""
         if self._is_folding or self.folded == self._folded_before:
             return
         self._is_folding = True

@@ -54,12 +54,12 @@ class Novelty:
 
     @property
     def allowance(self) -> float:
-        """Frames of new stacks per second that are allowed now."""
+        """Return how many frames of new stacks per second are allowed now."""
         return self._frames_per_s / (1 << self._tightness)
 
     @property
     def is_diverse(self) -> bool:
-        """Whether new stacks use so much of the allowance that a smaller one would help."""
+        """Tell whether new stacks use so much of the allowance that a smaller one would help."""
         return self.rate >= DIVERSE * self.allowance
 
     def allow(self, frames_per_s: float) -> None:
