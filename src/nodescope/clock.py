@@ -24,7 +24,7 @@ class ClockPair:
 
     @property
     def offset_ns(self) -> int:
-        """What to add to a monotonic time to get a wall time."""
+        """Return the difference to add to a monotonic time to get a wall time."""
         return self.wall_ns - self.monotonic_ns
 
 

@@ -27,9 +27,9 @@ def add_parser(commands: options.Commands) -> None:
         commands,
         "audit",
         run,
-        description="Look at systemd's units and at containers, and name those that fail, loop,\n"
-        "loop inside though they are active, never succeeded since boot, are held back, or\n"
-        "run for nobody; with the evidence for each. Healthy ones are not named. Needs no\n"
+        description="Examine systemd units and containers, and name those that fail, crash-loop\n"
+        "(openly or inside a running unit), never succeeded since boot, do not start, or\n"
+        "that nothing uses; with the evidence for each. Healthy ones are not named. Needs no\n"
         "recording, but takes from one what container runtimes forget. Exits 0 when nothing is\n"
         "wrong, 1 with findings, 2 if it could not run or could not see the states of units or\n"
         "the containers of a runtime that is there.",
@@ -50,14 +50,14 @@ def add_parser(commands: options.Commands) -> None:
     parser.add_argument(
         "--at",
         metavar="WHEN",
-        help="judge what a recording knew at this moment; nothing of this node now",
+        help="judge this moment of a recording instead of the node now",
     )
     parser.add_argument(
         "--unit",
         action="append",
         default=[],
         metavar="NAME",
-        help="with --at: only this unit, with its recorded facts; may be given again",
+        help="with --at: show only this unit, with its recorded facts; repeatable",
     )
     options.add_archive(parser)
     options.add_places(parser, root=True)
@@ -177,7 +177,7 @@ def _containers(places: Places, args: argparse.Namespace) -> Audit:
 
 
 def _recorded(args: argparse.Namespace, now_ns: int) -> list[ContainerHappening]:
-    """What a recording of this node has of its containers: not every runtime remembers."""
+    """Read container events from a recording of this node: not every runtime keeps them."""
     if args.root is not None and args.archive is None:
         return []  # another system's
     path = options.archive_path(args)

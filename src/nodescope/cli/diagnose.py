@@ -21,7 +21,7 @@ def add_parser(commands: options.Commands) -> None:
         "diagnose",
         run,
         description="Find what went wrong in a recording (resets of network devices, lockups,\n"
-        "held cores, failed jobs) and follow each to its cause: the core, the process, the\n"
+        "pegged cores, failed jobs) and follow each to its cause: the core, the process, the\n"
         "kernel mechanism, the state behind it and the service that made it. Each link\n"
         "names the command that shows it. With --at: what went wrong near that moment (two\n"
         "minutes before and after, unless --around says otherwise), else what stands out in\n"

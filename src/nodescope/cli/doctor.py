@@ -27,7 +27,7 @@ def add_parser(commands: options.Commands) -> None:
         commands,
         "doctor",
         run,
-        description="Try every source and every observer of the node for real, say whether it\n"
+        description="Try every source and every observer of the node for real; show whether each\n"
         "works, is degraded, denied or absent, why, and the exact command or Kubernetes manifest\n"
         "line that allows it. `nodescope record --without NAME` leaves out an observer.\n"
         "Exits 0 when nothing is degraded or denied, else 1.",

@@ -20,9 +20,9 @@ def add_parser(commands: options.Commands) -> None:
         commands,
         "events",
         run,
-        description="List recorded, marked and imported events: what the kernel's log says of\n"
-        "devices, cores and memory, services, containers, jobs, the recorder's own. The latest\n"
-        "stand last. What logs remembered of the time before the recording is counted below, and\n"
+        description="List recorded, marked and imported events: kernel log messages about\n"
+        "devices, cores and memory; services, containers, jobs; the recorder's own. The latest\n"
+        "come last. Events that logs had from before the recording are counted below, and\n"
         "listed with --from or --to. docs/events.md lists the kinds.",
         examples=[
             ("nodescope events --last 1h", "the last hour"),
@@ -37,13 +37,15 @@ def add_parser(commands: options.Commands) -> None:
         action="append",
         default=[],
         metavar="NAMES",
-        help="only events of this kind, or of these, separated by commas; may be given again",
+        help="show only these kinds, separated by commas; repeatable",
     )
     parser.add_argument(
-        "--serious", action="store_true", help="only serious ones: those that freeze what surrounds"
+        "--serious",
+        action="store_true",
+        help="show only serious events: those that freeze the minutes around them",
     )
     parser.add_argument(
-        "--details", action="store_true", help="a second line each, with all that is known of it"
+        "--details", action="store_true", help="add a line with all details to each event"
     )
     window.add_limit(parser, f"only the latest N (default: {_LINES}; --json: all)")
     options.add_json(parser)

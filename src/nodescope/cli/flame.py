@@ -16,8 +16,8 @@ def add_parser(commands: options.Commands) -> None:
         "flame",
         run,
         description="Show samples by path of functions: as an indented tree, or with --output as\n"
-        "a flame graph. An .html page zooms by click and searches. What would be narrower than\n"
-        "half a pixel is left out.",
+        "a flame graph. An .html page zooms by click and searches. Frames narrower than\n"
+        "half a pixel are left out.",
         examples=[
             ("nodescope flame --at 12:00:05 --around 2.5s", "five seconds"),
             ("nodescope flame --cpu 39 --inverted", "one core, from the innermost function out"),
@@ -36,7 +36,9 @@ def add_parser(commands: options.Commands) -> None:
     )
     options.add_old_spelling(parser, "--merge", by)
     parser.add_argument(
-        "--inverted", action="store_true", help="from the innermost function to its callers"
+        "--inverted",
+        action="store_true",
+        help="start at the innermost function and go to its callers",
     )
     window.add_limit(parser, "the N widest lines (default: 40; files and --json: all)")
     window.add_output(parser)

@@ -50,10 +50,10 @@ def add_parser(commands: options.Commands) -> None:
         help="start of the range: a wall time (UTC unless a zone is given), 12:00:05 of the "
         "recording's day, or +60s from its start; see --to",
     )
-    what.add_argument("--list", action="store_true", help="show what is frozen")
-    what.add_argument("--remove", metavar="ID", help="unfreeze a range")
+    what.add_argument("--list", action="store_true", help="list the frozen ranges")
+    what.add_argument("--remove", metavar="ID", help="unfreeze the range with this id")
     parser.add_argument("--to", dest="end", metavar="WHEN", help="end of the range (default: now)")
-    parser.add_argument("--reason", default="", metavar="TEXT", help="why, for whoever lists it")
+    parser.add_argument("--reason", default="", metavar="TEXT", help="reason, shown by --list")
     options.add_json(parser)
 
 

@@ -20,7 +20,7 @@ def add_parser(commands: options.Commands) -> None:
         "heatmap",
         run,
         description="Show when samples were taken: a column is a second, a row an offset within\n"
-        "it, the colour how many. Patterns stand out that an average hides: a stall, a burst,\n"
+        "it, the colour the number. It shows patterns that an average hides: a stall, a burst,\n"
         "something that happens every 250 ms. A long window is shown in wider columns.\n"
         "FILE may also be a capture that is not imported: perf.data (--cpu, --pid and --mode\n"
         "choose samples), or text of perf script. Other captures do not say when samples were\n"
@@ -46,7 +46,7 @@ def add_parser(commands: options.Commands) -> None:
         "--rows",
         type=options.positive,
         metavar="N",
-        help="rows of a column, 1000 at most (default: 50; in a terminal, what fits)",
+        help="rows per column, at most 1000 (default: 50; in a terminal, as many as fit)",
     )
     window.add_limit(parser, "at most N columns (default: one per second, or what fits)")
     window.add_output(parser)

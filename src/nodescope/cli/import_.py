@@ -29,10 +29,10 @@ def add_parser(commands: options.Commands) -> None:
         commands,
         "import",
         run,
-        description="Bring captures into an archive: perf.data, and text that perf, mpstat, the\n"
+        description="Import captures into an archive: perf.data, and text that perf, mpstat, the\n"
         "kernel and journald wrote. Files, and the captures in folders, become one timeline,\n"
         "each placed by its own wall clock. A file that is already there is not imported again;\n"
-        "of one that is damaged, what is whole is imported, and the exit code is 1.",
+        "intact parts of damaged files are imported, and the exit code is 1.",
         examples=[
             ("nodescope import perf.data --archive incident", "one capture"),
             ("nodescope import captures/ --archive incident", "a folder of rolling captures"),
@@ -137,7 +137,7 @@ def _share(part: int, whole: int) -> str:
 
 
 def render_report(report: ImportReport) -> str:
-    """What was imported, and of what quality it is."""
+    """Return the report of an import: its contents and their quality."""
     lines = [f"{report.path}: {_render_origin(report)}"]
     tables = {name: count for name, count in report.rows.items() if name != "samples"}
     if report.samples:
@@ -201,5 +201,5 @@ def _ratio(part: int, whole: int) -> float | None:
 
 
 def failure_to_json(error: SourceError) -> dict[str, object]:
-    """What could not be imported, and why."""
+    """Return a file that could not be imported, and why."""
     return {"path": error.path, "reason": error.reason}

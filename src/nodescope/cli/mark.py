@@ -17,8 +17,8 @@ def add_parser(commands: options.Commands) -> None:
         commands,
         "mark",
         run,
-        description="Mark the present moment, or another one, so that it stands among the events\n"
-        "of the recording: a deployment, a test that began, a job that failed. Works while a\n"
+        description="Add an event at the present moment, or at another one, to the recording:\n"
+        "a deployment, a test that began, a job that failed. Works while a\n"
         "recorder runs, and when none does. A failed job freezes the minutes around it.",
         examples=[
             ("nodescope mark 'rollout of 2.4'", "now"),
@@ -30,7 +30,7 @@ def add_parser(commands: options.Commands) -> None:
         ],
     )
     options.add_archive(parser)
-    parser.add_argument("text", metavar="TEXT", help="what is to be remembered")
+    parser.add_argument("text", metavar="TEXT", help="text of the note")
     parser.add_argument(
         "--at",
         metavar="WHEN",
@@ -41,10 +41,10 @@ def add_parser(commands: options.Commands) -> None:
         "--kind",
         choices=("mark", "job_failed"),
         default="mark",
-        help="what kind of event it is (default: mark)",
+        help="kind of event (default: mark)",
     )
     parser.add_argument(
-        "--subject", default="node", metavar="NAME", help="what it happened to (default: node)"
+        "--subject", default="node", metavar="NAME", help="subject of the event (default: node)"
     )
     options.add_json(parser)
 

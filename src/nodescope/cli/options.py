@@ -1,4 +1,4 @@
-"""What commands share: the parser, `--archive`, `--json`, and typed quantities."""
+"""Parts that commands share: the parser, `--archive`, `--json`, and typed quantities."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def add_places(parser: argparse._ActionsContainer, *, root: bool = False) -> Non
             "--root",
             type=Path,
             metavar="DIR",
-            help="look at the system mounted here instead of this one",
+            help="read the system mounted here instead of this one",
         )
     parser.add_argument(
         "--systemd-bus",

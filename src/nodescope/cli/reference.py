@@ -53,7 +53,7 @@ def _render_option(action: argparse.Action) -> str:
 
 
 def _value(action: argparse.Action) -> str:
-    """What stands for an option's value, as `--help` writes it."""
+    """Return the placeholder of an option's value, as `--help` writes it."""
     if action.metavar is None and action.choices is not None:
         return "{" + ",".join(map(str, action.choices)) + "}"
     return str(action.metavar or action.dest.upper())

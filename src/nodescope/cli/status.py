@@ -85,7 +85,7 @@ def summary_to_json(path: Path, summary: Summary) -> dict[str, object]:
 
 
 def render_summary(path: Path, summary: Summary, now_ns: int) -> str:
-    """What a person wants to know, most important first."""
+    """Return the summary of an archive, the most important first."""
     segments = format_count(summary.segments, "segment")
     lines = [
         f"node       {_render_node(summary.node)}",

@@ -1,4 +1,4 @@
-"""What every view takes: a window of time, filters, `--limit`; and the recording they choose."""
+"""Options of every view: a window of time, filters, `--limit`; and the recording they choose."""
 
 from __future__ import annotations
 
@@ -53,7 +53,9 @@ def add_window(parser: argparse.ArgumentParser) -> None:
         "UTC unless a zone is given",
     )
     parser.add_argument("--to", dest="end", metavar="WHEN", help="end (default: the recording's)")
-    parser.add_argument("--at", metavar="WHEN", help="the time around this moment; see --around")
+    parser.add_argument(
+        "--at", metavar="WHEN", help="show the time around this moment; see --around"
+    )
     parser.add_argument(
         "--around",
         type=options.duration,
@@ -61,7 +63,7 @@ def add_window(parser: argparse.ArgumentParser) -> None:
         help="with --at: this much before and after (default: 5s)",
     )
     parser.add_argument(
-        "--last", type=options.duration, metavar="TIME", help="the end of the recording, this much"
+        "--last", type=options.duration, metavar="TIME", help="the last TIME of the recording"
     )
 
 
@@ -204,11 +206,11 @@ class OpenedView:
 
     @property
     def node(self) -> str:
-        """What the node is called."""
+        """Return the name of the node."""
         return self.recording.node_name
 
     def heading(self, what: str, samples: int | None = None) -> str:
-        """What is shown, of which node, when, and of what."""
+        """Return the heading: what is shown, of which node, when, and by which filter."""
         from nodescope.pictures.text import visible
         from nodescope.wall_time import format_moment
 
@@ -310,7 +312,7 @@ def print_document(document: Any) -> None:
 
 
 def note(text: str | None) -> None:
-    """What a reader must know about an answer, beside it."""
+    """Print a remark about an answer beside it."""
     if text:
         print(f"nodescope: {text}", file=sys.stderr)
 

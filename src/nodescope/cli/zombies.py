@@ -29,7 +29,7 @@ def add_parser(commands: options.Commands) -> None:
         "zombies",
         run,
         description="Count memory cgroups: tracked by the kernel, visible, and dying (removed but\n"
-        "still held by tmpfs, page cache or swap); say under which parents, what they hold, what\n"
+        "pinned by tmpfs, page cache or swap); show their parents, what pins them, what\n"
         "they cost, and what would free them on this kernel. Needs no recording, writes nothing.\n"
         "Exits 0 when healthy, 1 past a threshold, 2 when it could not run.",
         examples=[
@@ -47,21 +47,21 @@ def add_parser(commands: options.Commands) -> None:
         "--watch",
         type=options.duration,
         metavar="TIME",
-        help="listen for so long who makes cgroups, and which of them stay (root)",
+        help="watch for TIME which processes create cgroups and which cgroups persist (root)",
     )
     parser.add_argument(
         "--files",
         nargs="*",
         type=Path,
         metavar="DIR",
-        help="search for the files that pin them, everywhere or only below these folders (root)",
+        help="search for the files that pin them, everywhere or below these folders (root)",
     )
     parser.add_argument(
         "--search-time",
         type=options.duration,
         default=_SEARCH_NS,
         metavar="TIME",
-        help="search for files at most so long (default: 60s)",
+        help="search for files for at most TIME (default: 60s)",
     )
     parser.add_argument(
         "--pages",
@@ -69,15 +69,15 @@ def add_parser(commands: options.Commands) -> None:
         choices=("sampled", "all"),
         const="sampled",
         metavar="all",
-        help="scan memory for whose pages are whose: one block in 16, or `all` (root)",
+        help="scan memory for the owners of pages: one block in 16, or `all` (root)",
     )
     parser.add_argument(
-        "--trend", action="store_true", help="take the trend of the last hour from a recording"
+        "--trend", action="store_true", help="show the trend of the last hour, from a recording"
     )
     parser.add_argument(
         "--at",
         metavar="WHEN",
-        help="as a recording had them at this moment; nothing of this system now",
+        help="show this moment of a recording instead of the system now",
     )
     options.add_archive(parser)
     parser.add_argument(
@@ -85,7 +85,7 @@ def add_parser(commands: options.Commands) -> None:
         type=Path,
         default=Path("/"),
         metavar="DIR",
-        help="look at the host mounted here instead of this system",
+        help="read the host mounted here instead of this system",
     )
     options.add_json(parser)
 

@@ -47,7 +47,7 @@ class AuditFinding:
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """What an audit of a node found, and what it could not see."""
+    """The findings of an audit, and what it could not see."""
 
     findings: list[AuditVerdict]
     not_observed: tuple[str, ...] = ()  # in words
@@ -55,7 +55,7 @@ class Audit:
 
     @property
     def healthy(self) -> bool | None:
-        """Whether nothing is wrong; None where that is not known."""
+        """Return whether nothing is wrong; None where that is not known."""
         return False if self.findings else None if self.unjudged else True
 
 

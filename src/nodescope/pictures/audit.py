@@ -1,4 +1,4 @@
-"""What an audit found, as text and as a document."""
+"""An audit as text and as a document."""
 
 from __future__ import annotations
 

@@ -173,7 +173,7 @@ def _cut_names(names: FlameNames, rows: FlameRows) -> FlameNames:
 
 
 def _largest(rows: FlameRows, names: FlameNames) -> int:
-    """What a tree of these rows takes at most: counting is much faster than writing it."""
+    """Estimate the largest size of a tree of these rows: counting is faster than writing it."""
     frames, times = np.unique(rows.frame, return_counts=True)
     texts: int = sum(
         count * len(json.dumps(names.of[frame][:2]))

@@ -311,7 +311,7 @@ def _advice(report: Report) -> list[str]:
 
 
 def _not_observed(report: Report) -> list[str]:
-    """What the verdict does not rest on, since it was not recorded."""
+    """Return what was not recorded, so that the verdict does not rest on it."""
     return [f"Not recorded: {', '.join(report.not_observed)}."] if report.not_observed else []
 
 

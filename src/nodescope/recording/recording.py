@@ -48,7 +48,7 @@ class Recording:
 
     @property
     def node_name(self) -> str:
-        """What the node is called."""
+        """Return the name of the node."""
         return str(self.node.get("name") or "node")
 
     # -- time --------------------------------------------------------------

@@ -70,7 +70,7 @@ class Spanning(Protocol):
 
     @property
     def is_open(self) -> bool:
-        """Whether it still grows."""
+        """Return whether it still grows."""
 
     @property
     def wall_from_ns(self) -> int:
@@ -90,7 +90,7 @@ class TimeExtent:
 
     @property
     def grows(self) -> bool:
-        """Whether a part of it is open: its last seconds may not be on disk yet."""
+        """Return whether a part of it is open: its last seconds may not be on disk yet."""
         return bool(self._open)
 
     @cached_property
