@@ -18,6 +18,7 @@ from nodescope.records.table import Column, ColumnKind, Table
 
 NARROW = 1 / 8000  # of a segment's samples: paths with fewer are not rolled up
 TRUNK_SAMPLES = 8  # the least a row of `trunk` has
+FOLDED = "[folded]"  # module and name of the frame that stands for functions left out
 
 SAMPLES = Table(
     "samples",
@@ -86,7 +87,8 @@ FRAMES = Table(
             "module",
             "text",
             ColumnKind.LABEL,
-            "path of the binary in the process, `[kernel]`, or a kernel module as `[name]`",
+            "path of the binary in the process, `[kernel]`, or a kernel module as `[name]`; "
+            "`[folded]` for functions that the recorder left out of a rare stack",
         ),
         Column(
             "name",
@@ -220,6 +222,14 @@ SECONDS = Table(
         Column("second", "int64", ColumnKind.TIME, "monotonic second of the samples", "s"),
         Column("user", "int32", ColumnKind.COUNT, "samples in user mode"),
         Column("kernel", "int32", ColumnKind.COUNT, "samples in kernel mode"),
+        Column(
+            "folded",
+            "int32",
+            ColumnKind.COUNT,
+            "samples, of both modes, with a folded stack: one with the frame `[folded]`; "
+            "null in earlier versions, which folded nothing",
+            nullable=True,
+        ),
     ),
     order=("cpu", "second"),
 )
