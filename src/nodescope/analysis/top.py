@@ -10,8 +10,8 @@ from typing import Literal
 import numpy as np
 
 from nodescope.analysis.filter import Filter, count_values
-from nodescope.archive.function_paths import Leaves
-from nodescope.arrays import I16, I64, Integers
+from nodescope.archive.feature_counts import count_by_frame
+from nodescope.arrays import I64
 from nodescope.recording.sample_columns import SampleColumns
 
 By = Literal["comm", "cpu", "cgroup", "pid", "function"]
@@ -45,12 +45,11 @@ def _rank_functions(parts: Iterable[SampleColumns], chosen: Filter) -> list[TopE
     totals = own = np.zeros(0, np.int64)
     whole = 0
     for part in parts:
-        counts = chosen.counts(part)
-        whole += int(counts.sum())
+        total_here, own_here, samples = _count_functions(part, chosen)
+        whole += samples
         modules = map(part.modules.__getitem__, part.frame_module.tolist())
         keys = zip(part.frame_names, modules, strict=True)
         numbers = np.array([number_of.setdefault(key, len(number_of)) for key in keys], np.int64)
-        total_here, own_here = _count_functions(part, counts)
         totals = _added(totals, numbers, total_here, len(number_of))
         own = _added(own, numbers, own_here, len(number_of))
     ordered = sorted(
@@ -89,21 +88,12 @@ def _count(part: SampleColumns, chosen: Filter, by: By) -> Counter[str]:
     return Counter(dict(zip(names, counts.tolist(), strict=True)))
 
 
-def function_totals(depth: I16, function: Integers, leaf: I64, count: I64, functions: int) -> I64:
-    """Samples by function, each counted once however often the function is on its stack."""
-    leaves = Leaves.of(depth, leaf, np.zeros(len(leaf), np.int64))
-    running = np.zeros(len(leaf) + 1, np.int64)
-    np.cumsum(count[leaves.order], out=running[1:])
-    pieces = leaves.pieces().in_order()
-    total = running.take(pieces.end) - running.take(pieces.leaf)
-    piece, found, _ = pieces.outermost(leaves, function, functions)
-    return np.bincount(found, total.take(piece), functions).astype(np.int64)
-
-
-def _count_functions(part: SampleColumns, counts: I64) -> tuple[I64, I64]:
-    """Samples by row of `frames`: of stacks with that function, and of its own."""
+def _count_functions(part: SampleColumns, chosen: Filter) -> tuple[I64, I64, int]:
+    """Return samples by row of `frames` (with the function, and in itself), and all of them."""
+    if part.whole and chosen == Filter() and "functions" in part.segment.description.tables:
+        return *part.function_samples, int(part.second_samples.sum())
+    counts = chosen.counts(part)
     rows = np.flatnonzero(counts)
     leaf, count = part.profile_stack[rows], counts[rows]
-    functions = len(part.frame_names)
-    own = np.bincount(part.frame[leaf], count, functions).astype(np.int64)
-    return function_totals(part.depth, part.frame, leaf, count, functions), own
+    total, own = count_by_frame(part.depth, part.frame, leaf, count, len(part.frame_names))
+    return total, own, int(counts.sum())

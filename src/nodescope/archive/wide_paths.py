@@ -48,6 +48,7 @@ class CountedSegment:
     count: I64
     profile: Array  # by sample
     cpu: Array
+    second: Array
     cgroup: Array
     cgroups: Sequence[str]
 
@@ -90,7 +91,7 @@ class CountedSegment:
     # -- shapes ------------------------------------------------------------
 
     @cached_property
-    def _wide(self) -> Trunk:
+    def wide(self) -> Trunk:
         """The tree without what is narrow in the whole, and so in any part."""
         fewest = _fewest(len(self.profile))
         if self.trunk is None:
@@ -105,12 +106,12 @@ class CountedSegment:
     def _below(self, group: I64, count: I64, fewest: int | None = None) -> _Grouped:
         """Wide paths below groups of rows of `profile`."""
         present = np.bincount(group, count).astype(np.int64)
-        return self._find(self._wide.row_of, group, count, present, fewest)
+        return self._find(self.wide.row_of, group, count, present, fewest)
 
     def _below_samples(self, group: Array) -> _Grouped:
         """Wide paths below groups of samples."""
-        row = self._wide.row_of[self.profile]
-        size = len(self._wide.depth) + 1
+        row = self.wide.row_of[self.profile]
+        size = len(self.wide.depth) + 1
         pairs = np.bincount(group * np.int64(size) + row + 1)
         key = np.flatnonzero(pairs)
         present = np.bincount(group).astype(np.int64)
@@ -121,7 +122,7 @@ class CountedSegment:
     ) -> _Grouped:
         inside = np.flatnonzero(row >= 0)
         least = _fewest(len(self.profile)) if fewest is None else fewest
-        wide = self._wide
+        wide = self.wide
         found = find_paths(wide.depth, wide.frame, row[inside], group[inside], count[inside], least)
         return _Grouped(found, present)
 
@@ -148,12 +149,16 @@ class CountedSegment:
     # -- tables ------------------------------------------------------------
 
     @cached_property
-    def _frame_ids(self) -> U64:
+    def frame_columns(self) -> tuple[list[str], I64, list[str], Bool]:
+        """Modules, and by row of `frames` which one, the name, and whether it is kernel code."""
         texts = combine(self.frames.column("module"))
         names = self.frames.column("name").to_pylist()
         kernel = self.frames.column("kernel").to_numpy(zero_copy_only=False)
-        module = indices_of(texts).astype(np.int64)
-        return identify_frames(texts.dictionary.to_pylist(), module, names, kernel)
+        return texts.dictionary.to_pylist(), indices_of(texts).astype(np.int64), names, kernel
+
+    @cached_property
+    def _frame_ids(self) -> U64:
+        return identify_frames(*self.frame_columns)
 
     def _table(self, name: str, wide: _Grouped, roots: U64, labels: list[Any]) -> Any:
         """The paths with their roots before them; `labels` are columns by group."""
