@@ -54,7 +54,7 @@ def count_plainly(samples: list[Sample]) -> Named:
 
 def name_all(block: Block) -> Named:
     """The features of a block by name."""
-    named = {}
+    named: Named = {}
     for key, total in zip(block.feature.tolist(), block.total.tolist(), strict=True):
         described = block.describe(key)
         assert described is not None
