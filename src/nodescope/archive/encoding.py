@@ -40,6 +40,7 @@ ENCODINGS: dict[str, dict[str, str]] = {
         "depth": SPLIT,
         "frame": SPLIT,
     },
+    "functions": {"samples": SPLIT, "own": SPLIT, "id": SPLIT},
     "features": {"samples": SPLIT, "id": SPLIT},
     "frames": {
         "name": PREFIX,  # 12.3 kB, lengths apart 12.8, plain 13.5: they are sorted

@@ -43,7 +43,8 @@ def roll_up_features(counted: CountedSegment) -> dict[str, Any]:
         counted.depth, counted.frame, counted.stack, counted.count, len(counted.frames)
     )
     frame = np.flatnonzero(total).astype(np.int32)
-    made["functions"] = _make("functions", [frame, total[frame], own[frame]])
+    ids = counted.frame_ids[frame].view(np.int64)
+    made["functions"] = _make("functions", [frame, total[frame], own[frame], ids])
     if int(counted.second.max()) - int(counted.second.min()) >= MOST_SECONDS:
         return made
     made["features"], made["feature_seconds"] = _features(counted)

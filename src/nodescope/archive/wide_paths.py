@@ -157,7 +157,8 @@ class CountedSegment:
         return texts.dictionary.to_pylist(), indices_of(texts).astype(np.int64), names, kernel
 
     @cached_property
-    def _frame_ids(self) -> U64:
+    def frame_ids(self) -> U64:
+        """The id of each row of `frames`."""
         return identify_frames(*self.frame_columns)
 
     def _table(self, name: str, wide: _Grouped, roots: U64, labels: list[Any]) -> Any:
@@ -165,7 +166,7 @@ class CountedSegment:
         group, depth, frame, samples = wide.with_roots()
         parent = Runs(depth).parent
         # A root's own id is not a function's: its path's id is put in its place below.
-        own = np.where(depth == 0, np.uint64(0), self._frame_ids[frame])
+        own = np.where(depth == 0, np.uint64(0), self.frame_ids[frame])
         ids = identify_rows(depth, parent, own, np.where(depth == 0, roots[group], np.uint64(0)))
         columns = [_taken(label, group) for label in labels]
         columns += [

@@ -63,6 +63,16 @@ class WidePaths:
 
 
 @dataclass(frozen=True, slots=True)
+class FunctionCounts:
+    """Samples of a segment by function."""
+
+    frame: I64
+    samples: I64  # with the function on their stack
+    own: I64  # in the function itself
+    id: U64
+
+
+@dataclass(frozen=True, slots=True)
 class RolledFeatures:
     """What a segment counted for comparisons, by row of `features`, and by second of some."""
 
@@ -296,14 +306,15 @@ class SampleColumns:
         """Samples of each row of `seconds`."""
         return _numbers(self._seconds, "user") + _numbers(self._seconds, "kernel")
 
-    @cached_property
-    def function_samples(self) -> tuple[I64, I64]:
-        """Samples of the whole segment by row of `frames`: with the function, and in itself."""
+    def read_functions(self) -> FunctionCounts:
+        """Samples of the whole segment by function, from the roll-up."""
         table = self.segment.read("functions")
-        frame = self._rows_in("frames", _numbers(table, "frame"), "functions")
-        total, own = (np.zeros(self._count_rows("frames"), np.int64) for _ in range(2))
-        total[frame], own[frame] = _numbers(table, "samples"), _numbers(table, "own")
-        return total, own
+        return FunctionCounts(
+            self._rows_in("frames", _numbers(table, "frame"), "functions"),
+            _numbers(table, "samples"),
+            _numbers(table, "own"),
+            _numbers(table, "id").view(np.uint64),
+        )
 
     @cached_property
     def features(self) -> RolledFeatures:
@@ -365,15 +376,12 @@ class SampleColumns:
 
     def _rows_in(self, table: str, rows: Rows, referring: str) -> Rows:
         """`rows`, if the table has them all: a recording may be somebody else's making."""
-        count = self._count_rows(table)
+        extent = self.segment.description.tables.get(table)
+        count = 0 if extent is None else extent.rows
         if len(rows) and not (rows.min() >= 0 and rows.max() < count):
             path = self.segment.where(referring)
             raise CorruptSegment(path, f"it refers to rows that {table} does not have")
         return rows
-
-    def _count_rows(self, table: str) -> int:
-        extent = self.segment.description.tables.get(table)
-        return 0 if extent is None else extent.rows
 
     def _numbers(self, table: str, name: str) -> I64:
         return _numbers(self.segment.read(table, [name]), name)

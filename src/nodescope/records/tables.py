@@ -192,6 +192,9 @@ FUNCTIONS = Table(
             "samples with the function on their stack, each once",
         ),
         Column("own", "int32", ColumnKind.COUNT, "samples in the function itself"),
+        Column(
+            "id", "int64", ColumnKind.KEY, "hash of it, the same in every segment and on every node"
+        ),
     ),
 )
 
