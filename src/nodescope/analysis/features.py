@@ -30,7 +30,7 @@ from nodescope.archive.feature_counts import (
     name_binary,
 )
 from nodescope.archive.feature_tables import COUNTED
-from nodescope.archive.function_paths import cut_tree
+from nodescope.archive.function_paths import Trunk, narrow_trunk
 from nodescope.archive.stack_ids import identify_texts
 from nodescope.arrays import F32, I64, U64, Bool
 from nodescope.quantities import SECOND_NS
@@ -173,7 +173,7 @@ def count_part(part: SampleColumns, chosen: Filter, windows: Windows, wanted: U6
     modules, names = part.modules, part.frame_names
     functions = Functions.of_frames(modules, part.frame_module, names, part.frame_kernel)
     samples = CountedSamples(row, cpu, cell, width, part.profile_comm, len(part.comms))
-    found = count_features(samples, _tree(part), functions, identify_texts(part.comms), choose)
+    found = count_features(samples, _tree(part, row), functions, identify_texts(part.comms), choose)
     feature = np.concatenate([each.id for each in found])
     order = np.argsort(feature)
     kinds = [np.full(len(each.id), KINDS.index(each.kind), np.int8) for each in found]
@@ -191,17 +191,18 @@ def count_part(part: SampleColumns, chosen: Filter, windows: Windows, wanted: U6
     )
 
 
-def _tree(part: SampleColumns) -> StackTree:
-    """Return the tree whose functions count, as it was when the segment was sealed."""
+def _tree(part: SampleColumns, row: I64) -> StackTree:
+    """Return the tree whose functions count in some rows of `profile`, as when it was sealed."""
     if not part.has_trunk:
         return StackTree(part.depth, part.frame, part.profile_stack)
-    inside = np.flatnonzero(part.profile_trunk >= 0)
-    leaf, count = part.profile_trunk[inside], part.profile_samples[inside]
+    trunk = Trunk(part.trunk_depth, part.trunk_frame, part.profile_trunk)
     fewest = max(1, int(part.profile_samples.sum() * NARROW))
-    wide = cut_tree(part.trunk_depth, part.trunk_frame, leaf, count, fewest)
-    row_of = np.full(len(part.profile_trunk), -1, np.int64)
-    row_of[inside] = wide.row_of
-    return graft_leaves(wide.depth, wide.frame, row_of, part.profile_leaf)
+    wide = narrow_trunk(trunk, part.profile_samples, fewest)
+    rows = np.flatnonzero(np.bincount(row, minlength=len(wide.row_of)))
+    tree = graft_leaves(wide.depth, wide.frame, wide.row_of[rows], part.profile_leaf[rows])
+    row_of = np.full(len(wide.row_of), -1, np.int64)
+    row_of[rows] = tree.row_of
+    return StackTree(tree.depth, tree.frame, row_of)
 
 
 def has_roll_up(part: SampleColumns, chosen: Filter) -> bool:

@@ -22,7 +22,14 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from nodescope.archive.caller_paths import to_depth_first, walk_up
-from nodescope.archive.function_paths import FunctionPaths, Runs, Trunk, cut_tree, find_paths
+from nodescope.archive.function_paths import (
+    FunctionPaths,
+    Runs,
+    Trunk,
+    cut_tree,
+    find_paths,
+    narrow_trunk,
+)
 from nodescope.archive.schema import arrow_schema, combine, empty_table, make_numbers, make_text
 from nodescope.archive.schema import text_indices as indices_of
 from nodescope.archive.stack_ids import identify_frames, identify_roots, identify_rows
@@ -96,12 +103,7 @@ class CountedSegment:
         fewest = _fewest(len(self.profile))
         if self.trunk is None:
             return cut_tree(self.depth, self.frame, self.stack, self.count, fewest)
-        inside = np.flatnonzero(self.trunk.row_of >= 0)
-        leaf, count = self.trunk.row_of[inside], self.count[inside]
-        within = cut_tree(self.trunk.depth, self.trunk.frame, leaf, count, fewest)
-        row_of = np.full(len(self.stack), -1, np.int64)
-        row_of[inside] = within.row_of
-        return Trunk(within.depth, within.frame, row_of)
+        return narrow_trunk(self.trunk, self.count, fewest)
 
     def _below(self, group: I64, count: I64, fewest: int | None = None) -> _Grouped:
         """Wide paths below groups of rows of `profile`."""
