@@ -1,8 +1,9 @@
 """The server of the page on 12 hours of 96 cores: how soon it answers, and what it holds in memory
 while eight viewers use it.
 
-Two recordings: the synthetic story (core times, events, tracks: the timeline) and twelve
-hours made of real captures, nine times as many samples (heatmap and flame graph). Times
+Three recordings: the synthetic story (core times, events, tracks: the timeline), twelve
+hours made of real captures, nine times as many samples (heatmap and flame graph), and twelve
+hours of stacks as diverse as `diversity.py` makes them. Times
 are those of a client on loopback over a kept connection, body read, every request a
 window nobody asked for before; the server's kept answers do not help. The first look is
 `/api/recording` and `/api/cores` of everything: right after the link was printed, when
@@ -11,7 +12,7 @@ of columns.
 
 The soak is eight viewers, each a thread that looks around as a person would (zooms,
 selects, opens flame graphs, compares, now and then a diagnosis, and leaves before the
-answer came), for NODESCOPE_BENCH_SOAK_S seconds (180; the bar's hour is 3600) on both
+answer came), for NODESCOPE_BENCH_SOAK_S seconds (180; the bar's hour is 3600) on the
 recordings in turn. Memory is the server's resident set, read every second.
 
 Live: a recorder on an archive of its own, one viewer who follows and asks for what is
@@ -46,6 +47,7 @@ from tests.web.browser.serving import Server
 
 from benchmarks.results import Bar, Grid, Options, Result
 from benchmarks.story import story_archive
+from benchmarks.twelve_hours import tame_and_diverse_hours
 
 FIRST_BAR_S, HEATMAP_BAR_S, FLAME_BAR_S, MEMORY_BAR = 0.6, 0.2, 0.3, 500e6
 BEHIND_BAR_S = 2.0
@@ -56,21 +58,16 @@ MINUTE_MS = 60_000.0
 
 
 def run(options: Options) -> Result:
-    from benchmarks import captures
-    from benchmarks.views import VARIANTS, _twelve_hours
-
     soak_s = 20.0 if options.quick else float(os.environ.get("NODESCOPE_BENCH_SOAK_S") or 180)
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="nodescope-page-")))
         cache = Path(os.environ.get("NODESCOPE_BENCH_CACHE") or folder)
         story = stack.enter_context(story_archive())
-        data = captures.prepare(
-            cache, VARIANTS, cpus=captures.CPUS, seconds=captures.SECONDS, capture_s=30
-        )
-        dense = _twelve_hours(cache, data.large, captures.SECONDS)
+        dense, diverse = tame_and_diverse_hours(cache, quick=options.quick)
         cold, warm = _first_looks(story)
         heatmaps, flames = _selections(dense)
-        soaks = [_soak(path, soak_s / 2) for path in (story, dense)]
+        diverse_heatmaps, diverse_flames = _selections(diverse)
+        soaks = [_soak(path, soak_s / 3) for path in (story, dense, diverse)]
         behind = _live(folder / "live" / "archive")
     peak = max(soak.peak for soak in soaks)
     bars = (
@@ -78,6 +75,8 @@ def run(options: Options) -> Result:
         _bar("first look, right after the start", FIRST_BAR_S, cold),
         _bar("heatmap of any 2 minutes", HEATMAP_BAR_S, max(heatmaps)),
         _bar("flame graph of any 5 s", FLAME_BAR_S, max(flames)),
+        _bar("heatmap of any 2 minutes, diverse stacks", HEATMAP_BAR_S, max(diverse_heatmaps)),
+        _bar("flame graph of any 5 s, diverse stacks", FLAME_BAR_S, max(diverse_flames)),
         _bar("live: behind at most", BEHIND_BAR_S, max(behind)),
         Bar(f"memory, {VIEWERS} viewers for {soak_s:.0f} s", "≤ 500 MB", f"{peak / 1e6:.0f} MB",
             peak <= MEMORY_BAR),
@@ -87,11 +86,13 @@ def run(options: Options) -> Result:
             ("first look, warm", *_spread(warm)),
             ("heatmap of 2 minutes, 1.1 million samples", *_spread(heatmaps)),
             ("flame graph of 5 s, 46,000 samples", *_spread(flames)),
+            ("heatmap of 2 minutes, diverse stacks", *_spread(diverse_heatmaps)),
+            ("flame graph of 5 s, diverse stacks", *_spread(diverse_flames)),
             ("live: behind", *_spread(behind)),
         )),
         Grid("The soak", ("recording", "answers", "left before", "MB at a quarter", "at the end",
                           "most", "slowest answer s"),
-             tuple(soak.row(name) for soak, name in zip(soaks, ("story", "captures"),
+             tuple(soak.row(name) for soak, name in zip(soaks, ("story", "captures", "diverse"),
                                                         strict=True))),
     )  # fmt: skip
     return Result(bars, grids, (), {"rss_mb": [soak.curve() for soak in soaks]})

@@ -3,7 +3,8 @@
 
 The recording is made by `nodescope lab synthetic` (a script: no machine ran it) in about
 two and a half minutes, and kept for other runs where NODESCOPE_BENCH_CACHE says. Time
-and memory are those of the command by wait4(2), start to finish.
+and memory are those of the command by wait4(2), start to finish; it ran once before, so that
+Python finds its modules compiled, as those of an installed package are.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from benchmarks.measured import run_measured
+from benchmarks.measured import compiled_modules, run_measured
 from benchmarks.results import Bar, Options, Result
 
 NODESCOPE = [sys.executable, "-m", "nodescope.cli.main"]
-WALL_BAR_S, MEMORY_BAR = 10.0, 700e6
+WALL_BAR_S, MEMORY_BAR = 3.0, 700e6
 
 
 @contextmanager
@@ -39,8 +40,11 @@ def run(options: Options) -> Result:
     del options  # it is one command, quick or not
     with story_archive() as path:
         command = [*NODESCOPE, "diagnose", "--archive", str(path)]
-        measured = run_measured(command)
-        shown = subprocess.run([*command, "--json"], capture_output=True, text=True, check=False)
+        with compiled_modules():
+            shown = subprocess.run(
+                [*command, "--json"], capture_output=True, text=True, check=False
+            )
+            measured = min((run_measured(command) for _ in range(3)), key=lambda each: each.wall_s)
     (finding,) = json.loads(shown.stdout)["findings"]
     chain = finding["chains"][0]
     said = " ".join(link["statement"] for link in chain["links"])
@@ -59,7 +63,7 @@ def run(options: Options) -> Result:
     return Result(
         (
             Bar("named", "all", ", ".join(missing) + " missing" if missing else "all", not missing),
-            Bar("time of the command", "≤ 10 s", f"{measured.wall_s:.1f} s",
+            Bar("time of the command", "≤ 3 s", f"{measured.wall_s:.1f} s",
                 measured.wall_s <= WALL_BAR_S),
             Bar("memory, peak", "≤ 700 MB", f"{measured.peak_bytes / 1e6:.0f} MB",
                 measured.peak_bytes <= MEMORY_BAR),

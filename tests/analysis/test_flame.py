@@ -12,8 +12,8 @@ from tests.analysis.test_call_tree import callers, trees
 from nodescope.analysis.call_tree import CallTree
 from nodescope.analysis.flame import _levels
 from nodescope.analysis.flame_rows import FlameRows, merge, widest
-from nodescope.analysis.top import function_totals
 from nodescope.archive.caller_paths import Level, to_depth_first, walk_up
+from nodescope.archive.feature_counts import count_by_frame
 from nodescope.archive.function_paths import FunctionPaths, Runs, cut_tree, find_paths
 from nodescope.arrays import I64
 
@@ -99,7 +99,8 @@ def test_a_function_counts_once_per_stack(tree: CallTree, seed: int) -> None:
         for function in {int(tree.frame[at]) for at in callers(tree, row)}:
             slow[function] += int(own[row])
     leaf, depth = np.flatnonzero(own), tree.depth.astype(np.int16)
-    found = function_totals(depth, tree.frame, leaf, own[leaf], 6)
+    found, itself = count_by_frame(depth, tree.frame, leaf, own[leaf], 6)
+    assert itself.sum() == own.sum()
     assert {f: total for f, total in enumerate(found.tolist()) if total} == +slow
 
 

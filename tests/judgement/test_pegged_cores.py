@@ -9,9 +9,9 @@ from nodescope.judgement.pegged_cores import (
     BRIEF_NS,
     PEGGED_NS,
     READING_RATIO,
+    KernelSeconds,
     PeggedCore,
     PeggedCoreStream,
-    derive_kernel_seconds,
     find_pegged_cores,
 )
 from nodescope.quantities import SECOND_NS
@@ -111,7 +111,9 @@ def test_live_and_recorded_one_incident_has_one_span_and_one_share(
 def test_the_kernels_share_by_second() -> None:
     recording = recorded([[BUSY, KERNEL], [BUSY, BUSY]])
     window = Window(START * SECOND_NS, (START + 3) * SECOND_NS)
-    most, mean = derive_kernel_seconds(recording.core_readings(window), window)
+    seconds = KernelSeconds(window)
+    assert len(list(seconds.watch(recording.core_readings(window)))) == 1
+    most, mean = seconds.most, seconds.mean
     assert most[1:].tolist() == [0.05, 0.99]
     assert mean[2] == pytest.approx(0.52)
     assert np.isnan(most[0])

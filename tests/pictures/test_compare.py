@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from nodescope.analysis.compare import Change, Comparison, Method
-from nodescope.analysis.features import Kind
+from nodescope.archive.feature_counts import Kind
 from nodescope.pictures.compare import certainty_of, render_comparison
 from nodescope.pictures.terminal import Terminal
 

@@ -29,10 +29,11 @@ import numpy as np
 from nodescope.analysis.features import (
     Block,
     Feature,
-    Kind,
     Windows,
     count_part,
     gather,
+    has_roll_up,
+    read_part,
     sum_totals,
 )
 from nodescope.analysis.filter import Filter
@@ -43,7 +44,9 @@ from nodescope.analysis.statistics import (
     overdispersion,
     predictive_overdispersion,
 )
+from nodescope.archive.feature_counts import Kind
 from nodescope.arrays import F64, I64, U64, Bool
+from nodescope.numbering import distinct
 from nodescope.quantities import MINUTE_NS, SECOND_NS
 from nodescope.recording.part import Part
 from nodescope.recording.sample_columns import SampleColumns
@@ -124,18 +127,31 @@ def compare(
     samples = sum(int(block.samples.sum()) for block in blocks)
     least = max(LEAST_COUNT, SHARE_POINT * samples / FACTOR)
 
-    windows = lay_windows(span, against, [part().segment for part in baseline])
-    before = _count(baseline, chosen, windows, found[there >= least], threads)
+    by_second = any(has_roll_up(part(), chosen) for part in baseline)
+    segments = [part().segment for part in baseline]
+    windows = lay_windows(span, against, segments, by_second=by_second)
+    before = _count(baseline, chosen, windows, found[there >= least], threads, rolled=True)
     exposure = recorded / windows.width_ns  # of the window, in windows of the baseline
     evidence = Evidence(blocks, before, windows, exposure)
     return evidence.judge(listed, recorded / max(1, span[1] - span[0]))
 
 
 def _count(
-    parts: Parts, chosen: Filter, windows: Windows, wanted: U64, threads: int
+    parts: Parts,
+    chosen: Filter,
+    windows: Windows,
+    wanted: U64,
+    threads: int,
+    *,
+    rolled: bool = False,
 ) -> list[Block]:
+    """Count the parts; with `rolled` from their roll-ups where they have them."""
+
     def one(make: Callable[[], SampleColumns]) -> Block | None:
-        return count_part(make(), chosen, windows, wanted)
+        part = make()
+        if rolled and has_roll_up(part, chosen):
+            return read_part(part, windows)
+        return count_part(part, chosen, windows, wanted)
 
     if len(parts) < 2 or threads < 2:
         found = [one(make) for make in parts]
@@ -148,7 +164,7 @@ def _count(
 def _union(blocks: Sequence[Block]) -> U64:
     if not blocks:
         return np.empty(0, np.uint64)
-    return np.unique(np.concatenate([block.feature for block in blocks]))
+    return distinct(np.concatenate([block.feature for block in blocks]))
 
 
 # -- time --------------------------------------------------------------------
@@ -177,12 +193,21 @@ def measure_recorded(segments: Sequence[Part], span: tuple[int, int]) -> int:
 
 
 def lay_windows(
-    span: tuple[int, int], against: tuple[int, int], segments: Sequence[Part]
+    span: tuple[int, int],
+    against: tuple[int, int],
+    segments: Sequence[Part],
+    *,
+    by_second: bool = False,
 ) -> Windows:
-    """Windows that fill the baseline up to its end; used where all of it was recorded."""
+    """Windows that fill the baseline up to its end; used where all of it was recorded.
+
+    With `by_second` each lasts whole seconds, so that all have as many of a roll-up.
+    """
     length = against[1] - against[0]
     recorded = measure_recorded(segments, against)
     width = max(SHORTEST_NS, min(span[1] - span[0], recorded // FEWEST))
+    if by_second:
+        width -= width % SECOND_NS
     number = max(1, length // width)
     start = against[1] - number * width
     edges = start + np.arange(number + 1, dtype=np.int64) * width

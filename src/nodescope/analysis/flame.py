@@ -117,7 +117,7 @@ class _WideSum:
     def __init__(self, rolled: RollUp | None, names: FlameNames) -> None:
         self._rolled = rolled
         self._names = names
-        self._parts: list[tuple[SampleColumns, U64]] = []
+        self._parts: list[SampleColumns] = []
         self._waiting: list[tuple[U64, I64]] = []
         self._rows = self._whole = 0
 
@@ -133,7 +133,7 @@ class _WideSum:
         counts = part.count_wide(rolled.table, rolled.kernel)
         if counts is None:
             return False
-        self._parts.append((part, counts.id))
+        self._parts.append(part)
         self._whole += counts.whole
         self._waiting.append((counts.id, counts.samples))
         self._rows += len(counts.id)
@@ -158,7 +158,8 @@ class _WideSum:
         ids, total = ids[kept], total[kept]
         caller, frame = np.zeros(len(ids), np.uint64), np.zeros(len(ids), np.uint64)
         unnamed = np.ones(len(ids), bool)
-        for part, there in self._parts:
+        for part in self._parts:
+            there = self._ids(part)
             at = np.minimum(np.searchsorted(ids, there), len(ids) - 1)
             row = np.flatnonzero((ids[at] == there) & unnamed[at])
             if len(row):
@@ -169,6 +170,13 @@ class _WideSum:
                     break
         roots = int(total[caller == 0].sum())
         return FlameRows(ids, caller, frame, total, self._whole - roots)
+
+    def _ids(self, part: SampleColumns) -> U64:
+        """The ids of a part, read again: a few parts name all, and a week has thousands."""
+        assert self._rolled is not None
+        counts = part.count_wide(self._rolled.table, self._rolled.kernel)
+        assert counts is not None
+        return counts.id
 
     def _describe(self, part: SampleColumns, row: I64) -> tuple[U64, U64]:
         """Ids of the callers' paths and of the functions of some rows; names are learnt."""

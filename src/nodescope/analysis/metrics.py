@@ -16,15 +16,18 @@ from typing import Any
 
 import numpy as np
 
+from nodescope.analysis.filter import number_values
 from nodescope.arrays import F64, I64
 from nodescope.quantities import SECOND_NS
 from nodescope.recording.part import Part
+from nodescope.recording.read_ahead import read_ahead
 from nodescope.recording.recording import Recording
 from nodescope.recording.window import Window
 from nodescope.records import TABLES, ColumnKind
 from nodescope.sources.network.driver_statistics import classify_statistic
 
 _NUMBER = re.compile(r"\d+")
+_AT_ONCE = 400_000  # rows: what is counted together
 _EXACT = 1e-9  # of the largest value: what adding and taking away leaves is nothing
 
 
@@ -84,15 +87,26 @@ class _Reading:
         self._names: dict[str, int] = {}
         self._last: dict[str, F64] = {}
         self._run: tuple[str, int] | None = None
+        self._waiting: list[list[Any]] = []  # segment, time, second, subject, values
+        self._rows = 0
         self._steps: dict[tuple[int, str], F64] = {}  # where a rate rises and falls
         self._levels: dict[tuple[int, str], list[tuple[I64, F64]]] = {}
         kinds = {column.name: column.kind for column in TABLES[source.table].columns}
         self._kinds = {column: kinds[column] for column in source.values}
 
     def read(self, recording: Recording) -> Iterator[tuple[str, F64]]:
-        for segment in recording.overlapping(self._window):
-            if self._source.table in segment.description.tables:
-                self._take(segment)
+        source = self._source
+        asked = [*source.subjects, *source.summed, *source.values]
+        asked += [source.only] if source.only else []
+        segments = [
+            segment
+            for segment in recording.overlapping(self._window)
+            if source.table in segment.description.tables
+        ]
+        tables = read_ahead(segments, lambda part: part.read(source.table, ["time_ns", *asked]))
+        for segment, table in tables:
+            self._take(segment, table)
+        self._settle()
         titles = list(self._names)
         for (number, column), steps in self._steps.items():
             values = np.cumsum(steps)[: self._length]
@@ -106,32 +120,43 @@ class _Reading:
         words = [self._source.table.replace("_", " "), name, column if column != "value" else ""]
         return " ".join(word for word in words if word)
 
-    def _take(self, segment: Part) -> None:
+    def _take(self, segment: Part, table: Any) -> None:
+        """Take a segment's rows; they are counted when some are together, or a run ends."""
         source = self._source
         start = segment.description.start
         if self._run != (start.boot_id, start.run_ns):  # counters may have begun anew
+            self._settle()
             self._run, self._last = (start.boot_id, start.run_ns), {}
-        keys = (*source.subjects, *source.summed)
-        asked = ["time_ns", *keys, *source.values, *([source.only] if source.only else [])]
-        table = segment.read(source.table, asked)
         time_ns = table.column("time_ns").to_numpy()
         second = (segment.wall_ns(time_ns) - self._window.from_ns) // SECOND_NS
-        subject = self._number(table, keys)
-        metric = np.array(self._metric, np.int64)[subject]
-        kept = (second >= 0) & (second < self._length) & (metric >= 0)
+        subject = self._number(table, (*source.subjects, *source.summed))
+        kept = (second >= 0) & (second < self._length)
+        kept &= np.array(self._metric, np.int64)[subject] >= 0
         if source.only:
             kept &= np.array([not each for each in table.column(source.only).to_pylist()], bool)
-        order = np.flatnonzero(kept)
-        order = order[np.lexsort((time_ns[order], subject[order]))]
-        if not len(order):
+        rows = np.flatnonzero(kept)
+        part = np.full(len(rows), len(self._waiting))
+        values = (table.column(column).to_numpy(zero_copy_only=False) for column in source.values)
+        columns = [each[rows].astype(np.float64) for each in values]
+        self._waiting.append([part, time_ns[rows], second[rows], subject[rows], *columns])
+        self._rows += len(rows)
+        if self._rows >= _AT_ONCE:
+            self._settle()
+
+    def _settle(self) -> None:
+        """Count the rows that were read, of segments of one run."""
+        waiting, self._waiting, self._rows = self._waiting, [], 0
+        if not any(len(each[0]) for each in waiting):
             return
-        times = np.unique(time_ns[order])
-        before = times[np.maximum(np.searchsorted(times, time_ns[order]) - 1, 0)]
-        apart = (time_ns[order] - before + SECOND_NS // 2) // SECOND_NS
-        apart = np.clip(np.where(apart > 0, apart, source.every_s), 1, source.every_s)
-        for column in source.values:
-            values = table.column(column).to_numpy(zero_copy_only=False).astype(np.float64)[order]
-            self._add(column, subject[order], metric[order], second[order], apart, values)
+        part, time_ns, second, subject, *columns = (
+            np.concatenate(each) for each in zip(*waiting, strict=True)
+        )
+        apart = _since_before(part, time_ns, self._source.every_s)
+        order = np.lexsort((time_ns, part, subject))
+        subject, second, apart = subject[order], second[order], apart[order]
+        metric = np.array(self._metric, np.int64)[subject]
+        for name, values in zip(self._source.values, columns, strict=True):
+            self._add(name, subject, metric, second, apart, values[order])
 
     def _add(
         self, column: str, subject: I64, metric: I64, second: I64, apart: I64, values: F64
@@ -181,12 +206,15 @@ class _Reading:
         joint = codes[0]
         for code, text in zip(codes[1:], texts[1:], strict=True):
             joint = joint * max(1, len(text)) + code
-        _, first, inverse = np.unique(joint, return_index=True, return_inverse=True)
-        found = [
-            self._know(tuple(text[code[at]] for text, code in zip(texts, codes, strict=True)))
-            for at in first.tolist()
-        ]
-        return np.array(found, np.int64)[inverse]
+        present, number = number_values(joint)
+        found = []
+        for each in present.tolist():
+            key: tuple[str, ...] = ()
+            for text in reversed(texts):
+                each, at = divmod(each, max(1, len(text)))
+                key = (text[at], *key)
+            found.append(self._know(key))
+        return np.array(found, np.int64)[number]
 
     def _know(self, key: tuple[str, ...]) -> int:
         number = self._subjects.setdefault(key, len(self._subjects))
@@ -208,8 +236,22 @@ def _codes(column: Any) -> tuple[I64, list[str]]:
     if str(column.type).startswith("dictionary"):
         encoded = column.combine_chunks()
         return encoded.indices.to_numpy().astype(np.int64), encoded.dictionary.to_pylist()
-    values, codes = np.unique(column.to_numpy(), return_inverse=True)
-    return codes.astype(np.int64), [str(each) for each in values.tolist()]
+    values, codes = number_values(column.to_numpy().astype(np.int64))
+    return codes, [str(each) for each in values.tolist()]
+
+
+def _since_before(part: I64, time_ns: I64, every_s: int) -> I64:
+    """Return how long before each row one looked, in seconds: `every_s` at a segment's begin."""
+    order = np.lexsort((time_ns, part))
+    times, parts = time_ns[order], part[order]
+    again = (times[1:] == times[:-1]) & (parts[1:] == parts[:-1])
+    look = np.cumsum(np.append(0, ~again))
+    first = np.flatnonzero(np.append(True, ~again))
+    since = np.diff(times[first], prepend=times[0])
+    since[np.append(True, np.diff(parts[first]) != 0)] = 0
+    apart = np.empty(len(part), np.int64)
+    apart[order] = ((since + SECOND_NS // 2) // SECOND_NS)[look]
+    return np.clip(np.where(apart > 0, apart, every_s), 1, every_s)
 
 
 def _split(metric: I64, rows: I64) -> Iterator[tuple[int, I64]]:

@@ -35,7 +35,10 @@ from nodescope.records.view import View
 from nodescope.records.view_forms import render_command
 
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # of zip: the same range bundled twice is the same bytes
-_ROLL_UPS = ("threads", "seconds", "trunk", *(table.name for table in WIDE_PATHS))  # made anew
+_ROLL_UPS = (  # made anew
+    *("threads", "seconds", "trunk", "functions", "features", "feature_seconds"),
+    *(table.name for table in WIDE_PATHS),
+)
 _PLACED = {"samples": "tick", "cores": "time_ns", "heartbeats": "time_ns", "events": "time_ns"}
 
 

@@ -316,6 +316,17 @@ def cut_tree(depth: I16, frame: I32, row: I64, count: I64, fewest: int) -> Trunk
     return Trunk(depth.take(kept), frame.take(kept), place)
 
 
+def narrow_trunk(trunk: Trunk, count: I64, fewest: int) -> Trunk:
+    """Return a trunk without what has less than `fewest` samples; `count` are those of leaves."""
+    inside = np.flatnonzero(trunk.row_of >= 0)
+    by_row = np.bincount(trunk.row_of[inside], count[inside], len(trunk.depth)).astype(np.int64)
+    rows = np.flatnonzero(by_row)  # fewer than the leaves, and in order
+    within = cut_tree(trunk.depth, trunk.frame, rows, by_row[rows], fewest)
+    wide = np.full(len(trunk.depth) + 1, -1, np.int64)
+    wide[rows] = within.row_of
+    return Trunk(within.depth, within.frame, wide[trunk.row_of])
+
+
 def find_wide_callers(depth: I16, row: I64, count: I64, fewest: int) -> I64:
     """Of each leaf the row of its innermost function with `fewest` samples; -1 if none has.
 

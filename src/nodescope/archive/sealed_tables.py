@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from nodescope.archive.feature_tables import roll_up_features
 from nodescope.archive.gaps import merge_rows
 from nodescope.archive.layout import MAX_TIME_NS
 from nodescope.archive.schema import (
@@ -71,7 +72,7 @@ def derive_sealed(opened: dict[str, Any], tick_ns: int) -> dict[str, Any]:
     is_folded = is_folded[samples["profile"]]
     sealed["profile"], row_of_profile = _merge_profile(profile, used, stack, samples["profile"])
     samples["profile"] = row_of_profile[samples["profile"]]
-    _roll_up_paths(sealed, tree, samples, opened["cgroups"])
+    _roll_up_paths(sealed, tree, samples, opened["cgroups"], tick_ns)
     del tree
     kernel = _column(sealed["profile"], "kernel")[samples["profile"]]
     sealed["seconds"] = _roll_up_seconds(samples, kernel, is_folded, tick_ns)
@@ -223,9 +224,13 @@ def _merge_profile(profile: Any, used: Array, stack: Array, referred: Array) -> 
 
 
 def _roll_up_paths(
-    sealed: dict[str, Any], tree: DepthFirst, samples: dict[str, Array], cgroups: list[str]
+    sealed: dict[str, Any],
+    tree: DepthFirst,
+    samples: dict[str, Array],
+    cgroups: list[str],
+    tick_ns: int,
 ) -> None:
-    """Add the wide paths, and the trunk of a large tree, to a segment's tables."""
+    """Add wide paths, functions and features, and the trunk of a large tree, to the tables."""
     profile = sealed["profile"]
     counted = CountedSegment(
         tree.depth,
@@ -237,10 +242,12 @@ def _roll_up_paths(
         _column(profile, "samples").astype(np.int64),
         samples["profile"],
         samples["cpu"],
+        samples["tick"] * tick_ns // SECOND_NS,
         samples["cgroup"],
         cgroups,
     )
     sealed.update(counted.roll_up())
+    sealed.update(roll_up_features(counted))
     trunk = counted.trunk
     if trunk is None:
         sealed["trunk"] = empty_table("trunk")

@@ -44,9 +44,14 @@ def identify_frames(
     modules: Sequence[str], module_of: I64, names: Sequence[str], kernel: Bool
 ) -> U64:
     """Return a 64-bit id of each function."""
-    hashed = np.array([_hash(text) for text in (*modules, *names)], np.uint64)
+    hashed = identify_texts((*modules, *names))
     module_ids, name_ids = hashed[: len(modules)], hashed[len(modules) :]
     return mix(module_ids[module_of], name_ids + kernel.astype(np.uint64))
+
+
+def identify_texts(texts: Sequence[str]) -> U64:
+    """Return a 64-bit id of each text."""
+    return np.array([_hash(text) for text in texts], np.uint64)
 
 
 def identify_roots(texts: Iterable[str]) -> U64:

@@ -22,7 +22,14 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from nodescope.archive.caller_paths import to_depth_first, walk_up
-from nodescope.archive.function_paths import FunctionPaths, Runs, Trunk, cut_tree, find_paths
+from nodescope.archive.function_paths import (
+    FunctionPaths,
+    Runs,
+    Trunk,
+    cut_tree,
+    find_paths,
+    narrow_trunk,
+)
 from nodescope.archive.schema import arrow_schema, combine, empty_table, make_numbers, make_text
 from nodescope.archive.schema import text_indices as indices_of
 from nodescope.archive.stack_ids import identify_frames, identify_roots, identify_rows
@@ -48,6 +55,7 @@ class CountedSegment:
     count: I64
     profile: Array  # by sample
     cpu: Array
+    second: Array
     cgroup: Array
     cgroups: Sequence[str]
 
@@ -90,27 +98,22 @@ class CountedSegment:
     # -- shapes ------------------------------------------------------------
 
     @cached_property
-    def _wide(self) -> Trunk:
+    def wide(self) -> Trunk:
         """The tree without what is narrow in the whole, and so in any part."""
         fewest = _fewest(len(self.profile))
         if self.trunk is None:
             return cut_tree(self.depth, self.frame, self.stack, self.count, fewest)
-        inside = np.flatnonzero(self.trunk.row_of >= 0)
-        leaf, count = self.trunk.row_of[inside], self.count[inside]
-        within = cut_tree(self.trunk.depth, self.trunk.frame, leaf, count, fewest)
-        row_of = np.full(len(self.stack), -1, np.int64)
-        row_of[inside] = within.row_of
-        return Trunk(within.depth, within.frame, row_of)
+        return narrow_trunk(self.trunk, self.count, fewest)
 
     def _below(self, group: I64, count: I64, fewest: int | None = None) -> _Grouped:
         """Wide paths below groups of rows of `profile`."""
         present = np.bincount(group, count).astype(np.int64)
-        return self._find(self._wide.row_of, group, count, present, fewest)
+        return self._find(self.wide.row_of, group, count, present, fewest)
 
     def _below_samples(self, group: Array) -> _Grouped:
         """Wide paths below groups of samples."""
-        row = self._wide.row_of[self.profile]
-        size = len(self._wide.depth) + 1
+        row = self.wide.row_of[self.profile]
+        size = len(self.wide.depth) + 1
         pairs = np.bincount(group * np.int64(size) + row + 1)
         key = np.flatnonzero(pairs)
         present = np.bincount(group).astype(np.int64)
@@ -121,7 +124,7 @@ class CountedSegment:
     ) -> _Grouped:
         inside = np.flatnonzero(row >= 0)
         least = _fewest(len(self.profile)) if fewest is None else fewest
-        wide = self._wide
+        wide = self.wide
         found = find_paths(wide.depth, wide.frame, row[inside], group[inside], count[inside], least)
         return _Grouped(found, present)
 
@@ -148,19 +151,24 @@ class CountedSegment:
     # -- tables ------------------------------------------------------------
 
     @cached_property
-    def _frame_ids(self) -> U64:
+    def frame_columns(self) -> tuple[list[str], I64, list[str], Bool]:
+        """Modules, and by row of `frames` which one, the name, and whether it is kernel code."""
         texts = combine(self.frames.column("module"))
         names = self.frames.column("name").to_pylist()
         kernel = self.frames.column("kernel").to_numpy(zero_copy_only=False)
-        module = indices_of(texts).astype(np.int64)
-        return identify_frames(texts.dictionary.to_pylist(), module, names, kernel)
+        return texts.dictionary.to_pylist(), indices_of(texts).astype(np.int64), names, kernel
+
+    @cached_property
+    def frame_ids(self) -> U64:
+        """The id of each row of `frames`."""
+        return identify_frames(*self.frame_columns)
 
     def _table(self, name: str, wide: _Grouped, roots: U64, labels: list[Any]) -> Any:
         """The paths with their roots before them; `labels` are columns by group."""
         group, depth, frame, samples = wide.with_roots()
         parent = Runs(depth).parent
         # A root's own id is not a function's: its path's id is put in its place below.
-        own = np.where(depth == 0, np.uint64(0), self._frame_ids[frame])
+        own = np.where(depth == 0, np.uint64(0), self.frame_ids[frame])
         ids = identify_rows(depth, parent, own, np.where(depth == 0, roots[group], np.uint64(0)))
         columns = [_taken(label, group) for label in labels]
         columns += [

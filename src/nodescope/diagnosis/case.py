@@ -14,13 +14,12 @@ import numpy as np
 
 from nodescope.analysis.cores import CoreShares, derive_shares
 from nodescope.archive.function_paths import find_callers
-from nodescope.arrays import F64
 from nodescope.judgement.core_occupants import Occupants, count_cgroups, count_commands
 from nodescope.judgement.pegged_cores import (
     PEGGED_NS,
     SPAN_RATIO,
+    KernelSeconds,
     PeggedCore,
-    derive_kernel_seconds,
     find_pegged_cores,
 )
 from nodescope.quantities import HOUR_NS, SECOND_NS
@@ -54,6 +53,7 @@ class Case:
         self._start_ns = recording.extent.from_ns if recording.parts else window.from_ns
         start_ns = max(window.from_ns - LOOKBACK_NS, min(window.from_ns, self._start_ns))
         self.reach = Window(start_ns, window.to_ns + LOOKAHEAD_NS)
+        self._kernel_seconds: dict[Window, KernelSeconds] = {}
 
     @cached_property
     def events(self) -> list[Event]:
@@ -103,11 +103,21 @@ class Case:
         self, window: Window, least_ns: int = PEGGED_NS, ratio: float = SPAN_RATIO
     ) -> list[PeggedCore]:
         """Return the pegged cores that reach into a window."""
-        return find_pegged_cores(self.recording.core_readings(window), window, least_ns, ratio)
+        readings = self.recording.core_readings(window)
+        if window.from_ns <= self.window.from_ns and window.to_ns >= self.window.to_ns:
+            # The readings of a whole recording are many: they are read once for both.
+            seconds = self._kernel_seconds[self.window] = KernelSeconds(self.window)
+            readings = seconds.watch(readings)
+        return find_pegged_cores(readings, window, least_ns, ratio)
 
-    def kernel_seconds(self, window: Window) -> tuple[F64, F64]:
+    def kernel_seconds(self, window: Window) -> KernelSeconds:
         """Return second by second the share in the kernel: of the busiest core, and of all."""
-        return derive_kernel_seconds(self.recording.core_readings(window), window)
+        found = self._kernel_seconds.get(window)
+        if found is None:
+            found = self._kernel_seconds[window] = KernelSeconds(window)
+            for part in self.recording.core_readings(window):
+                found.add(part)
+        return found
 
     # -- samples -----------------------------------------------------------
 

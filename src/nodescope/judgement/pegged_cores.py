@@ -157,21 +157,44 @@ def judge_runs(
     ]
 
 
-def derive_kernel_seconds(readings: Iterable[CoreReadings], window: Window) -> tuple[F64, F64]:
-    """Return the share in the kernel second by second: of the core with most, and of all."""
-    length = max(1, window.length_ns // SECOND_NS)
-    most, total, count = np.full(length, np.nan), np.zeros(length), np.zeros(length)
-    for part in readings:
+class KernelSeconds:
+    """The share in the kernel second by second: of the core with most, and of all."""
+
+    def __init__(self, window: Window) -> None:
+        self._from_ns = window.from_ns
+        length = max(1, window.length_ns // SECOND_NS)
+        self.most: F64 = np.full(length, np.nan)  # not a number: not recorded
+        self._total, self._count = np.zeros(length), np.zeros(length)
+
+    def watch(self, readings: Iterable[CoreReadings]) -> Iterator[CoreReadings]:
+        """Add up readings on their way to somebody else."""
+        for part in readings:
+            self.add(part)
+            yield part
+
+    def add(self, part: CoreReadings) -> None:
+        """Add the readings of a part."""
         same = _followed(part)
         kernel, own, _ = _judge_readings(part.ticks[same + 1] - part.ticks[same])
         ratio = np.divide(kernel, own, out=np.zeros(len(same)), where=own > 0)
-        second = (part.time_ns[same + 1] - window.from_ns) // SECOND_NS
-        inside = (second >= 0) & (second < length)
-        np.fmax.at(most, second[inside], ratio[inside])
-        np.add.at(total, second[inside], ratio[inside])
-        np.add.at(count, second[inside], 1)
-    mean = np.divide(total, count, out=np.full(length, np.nan), where=count > 0)
-    return most, mean
+        second = (part.time_ns[same + 1] - self._from_ns) // SECOND_NS
+        inside = np.flatnonzero((second >= 0) & (second < len(self.most)))
+        if not len(inside):
+            return
+        second, ratio = second[inside], ratio[inside]
+        first = int(second.min())
+        span = slice(first, int(second.max()) + 1)
+        second -= first
+        self._total[span] += np.bincount(second, ratio)
+        self._count[span] += np.bincount(second)
+        np.fmax.at(self.most[span], second, ratio)
+
+    @property
+    def mean(self) -> F64:
+        """Of all cores; not a number where nothing was recorded."""
+        nothing = np.full(len(self.most), np.nan)
+        mean: F64 = np.divide(self._total, self._count, out=nothing, where=self._count > 0)
+        return mean
 
 
 def _find_runs(readings: Iterable[CoreReadings]) -> Iterator[PeggedRun]:
@@ -213,6 +236,8 @@ def _followed(part: CoreReadings) -> I64:
 
 def _judge_readings(used: I64) -> tuple[I64, I64, Bool]:
     """Return ticks in the kernel, ticks the core had, and whether that is nearly all kernel."""
-    kernel: I64 = used[:, _KERNEL].sum(axis=1)
-    own: I64 = used.sum(axis=1) - used[:, _STEAL]
+    # Column by column: numpy sums rows of eight numbers at a fifth of the speed.
+    kernel: I64 = sum((used[:, state] for state in _KERNEL), np.zeros(len(used), np.int64))
+    others = (state for state in range(len(STATES)) if state not in (*_KERNEL, _STEAL))
+    own: I64 = sum((used[:, state] for state in others), kernel)
     return kernel, own, (own > 0) & (kernel >= READING_RATIO * own)

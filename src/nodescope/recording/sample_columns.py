@@ -62,6 +62,38 @@ class WidePaths:
         return self.names[root] if root >= 0 else "[unknown]"
 
 
+@dataclass(frozen=True, slots=True)
+class FunctionCounts:
+    """Samples of a segment by function."""
+
+    frame: I64
+    samples: I64  # with the function on their stack
+    own: I64  # in the function itself
+    id: U64
+
+
+@dataclass(frozen=True, slots=True)
+class RolledFeatures:
+    """What a segment counted for comparisons, by row of `features`, and by second of some."""
+
+    comm: I64  # a code in `comms`; -1: all
+    comms: list[str]
+    frame: I64  # -1: none
+    cpu: I64  # -1: all
+    samples: I64
+    depth: I64  # summed over the samples
+    id: U64
+    counted: I64  # row of `features` …
+    second: I64  # … and second of …
+    counts: I64  # … so many samples
+
+    @property
+    def kind(self) -> npt.NDArray[np.int8]:
+        """Which of `KINDS` each is."""
+        kernel, core = np.where(self.comm < 0, 2, 1), self.cpu >= 0
+        return np.where(core, 3, np.where(self.frame < 0, 0, kernel)).astype(np.int8)
+
+
 class SampleColumns:
     """One segment between two wall times, the second excluded."""
 
@@ -188,6 +220,13 @@ class SampleColumns:
         frame: I32 = self._stacks.column("frame").to_numpy()
         return self._rows_in("frames", frame, "stacks")
 
+    @cached_property
+    def profile_leaf(self) -> I64:
+        """Row of `frames` of the innermost function, by row of `profile`."""
+        frame = self.segment.read("stacks", ["frame"]).column("frame").to_numpy()
+        leaf: I64 = frame[self.profile_stack].astype(np.int64)
+        return self._rows_in("frames", leaf, "stacks")
+
     # A large tree is not read where its trunk tells as much.
 
     @property
@@ -258,9 +297,44 @@ class SampleColumns:
         return _numbers(self._seconds, "cpu")
 
     @property
+    def second(self) -> I64:
+        """Monotonic second of each row of `seconds`."""
+        return _numbers(self._seconds, "second")
+
+    @property
     def second_samples(self) -> I64:
         """Samples of each row of `seconds`."""
         return _numbers(self._seconds, "user") + _numbers(self._seconds, "kernel")
+
+    def read_functions(self) -> FunctionCounts:
+        """Samples of the whole segment by function, from the roll-up."""
+        table = self.segment.read("functions")
+        return FunctionCounts(
+            self._rows_in("frames", _numbers(table, "frame"), "functions"),
+            _numbers(table, "samples"),
+            _numbers(table, "own"),
+            _numbers(table, "id").view(np.uint64),
+        )
+
+    @cached_property
+    def features(self) -> RolledFeatures:
+        """What comparisons count, of the whole segment."""
+        table, seconds = self.segment.read("features"), self.segment.read("feature_seconds")
+        comm, comms = _texts(table, "comm")
+        frame = _numbers(table, "frame")
+        self._rows_in("frames", frame[frame != -1], "features")
+        return RolledFeatures(
+            comm,
+            comms,
+            frame,
+            _numbers(table, "cpu"),
+            _numbers(table, "samples"),
+            _numbers(table, "depth"),
+            _numbers(table, "id").view(np.uint64),
+            self._rows_in("features", _numbers(seconds, "feature"), "feature_seconds"),
+            _numbers(seconds, "second"),
+            _numbers(seconds, "samples"),
+        )
 
     def count_wide(self, table: str, kernel: bool | None = None) -> WideCounts | None:
         """Ids and samples of wide paths; None if the segment has none, or none with ids."""

@@ -16,7 +16,7 @@ from nodescope.records.node_tables import NODE_TABLES
 from nodescope.records.recorder_tables import CoreRow, EventRow, Gap, HeartbeatRow
 from nodescope.records.table import Column, ColumnKind, Table
 
-NARROW = 1 / 8000  # of a segment's samples: paths with fewer are not rolled up
+NARROW = 1 / 8000  # of a segment's samples: paths and features with fewer are not rolled up
 TRUNK_SAMPLES = 8  # the least a row of `trunk` has
 FOLDED = "[folded]"  # module and name of the frame that stands for functions left out
 
@@ -214,6 +214,57 @@ TRUNK = Table(
     ),
 )
 
+FUNCTIONS = Table(
+    "functions",
+    "Roll-up of a segment with many samples: samples by function.",
+    (
+        Column("frame", "int32", ColumnKind.REFERENCE, "row of `frames`"),
+        Column(
+            "samples",
+            "int32",
+            ColumnKind.COUNT,
+            "samples with the function on their stack, each once",
+        ),
+        Column("own", "int32", ColumnKind.COUNT, "samples in the function itself"),
+        Column(
+            "id", "int64", ColumnKind.KEY, "hash of it, the same in every segment and on every node"
+        ),
+    ),
+)
+
+FEATURES = Table(
+    "features",
+    "Roll-up of a segment with many samples: what comparisons count. A row is a process name, "
+    "a function of one, a function of the kernel whoever called it (no `comm`), or a process "
+    "name on a core; those with less than 1/8000 of all samples are left out. A function without "
+    "a name counts as its binary. Where the segment has a `trunk`, a function counts on paths "
+    "with at least 1/8000 of all samples, and where it is the innermost one.",
+    (
+        Column("comm", "text", ColumnKind.LABEL, "the threads' name; null: all", nullable=True),
+        Column("frame", "int32", ColumnKind.REFERENCE, "a row of `frames` of it; -1 if none"),
+        Column("cpu", "int16", ColumnKind.KEY, "core; -1: all"),
+        Column("samples", "int32", ColumnKind.COUNT, "samples that have it"),
+        Column(
+            "depth", "int64", ColumnKind.COUNT, "how many callers it has in these samples, summed"
+        ),
+        Column(
+            "id", "int64", ColumnKind.KEY, "hash of it, the same in every segment and on every node"
+        ),
+    ),
+)
+
+FEATURE_SECONDS = Table(
+    "feature_seconds",
+    "Roll-up of a segment with many samples: those of its `features` with at least 1/1000 of all "
+    "samples, by second.",
+    (
+        Column("feature", "int32", ColumnKind.REFERENCE, "row of `features`"),
+        Column("second", "int64", ColumnKind.TIME, "monotonic second the samples fell in", "s"),
+        Column("samples", "int32", ColumnKind.COUNT, "samples that have it"),
+    ),
+    order=("feature", "second"),
+)
+
 SECONDS = Table(
     "seconds",
     "Roll-up of the segment: samples by second and core.",
@@ -245,6 +296,9 @@ TABLES: dict[str, Table] = {
         PROFILE,
         *WIDE_PATHS,
         TRUNK,
+        FUNCTIONS,
+        FEATURES,
+        FEATURE_SECONDS,
         SECONDS,
         CoreRow.table(),
         HeartbeatRow.table(),
@@ -277,6 +331,9 @@ SEALED_TABLES = (
     "frames",
     *(table.name for table in WIDE_PATHS),
     "trunk",
+    "functions",
+    "features",
+    "feature_seconds",
     "seconds",
     "cores",
     "heartbeats",

@@ -12,6 +12,7 @@ from nodescope.diagnosis.case import Case
 from nodescope.diagnosis.finding import Finding, Symptom
 from nodescope.diagnosis.symptoms import recurrence
 from nodescope.diagnosis.symptoms.recurrence import describe_recurrence
+from nodescope.judgement.pegged_cores import KernelSeconds
 from nodescope.quantities import SECOND_NS
 from nodescope.recording.recording import Recording
 from nodescope.recording.window import Window
@@ -29,8 +30,10 @@ class _Recorded(Case):
         super().__init__(Recording([]), Window(START_NS, START_NS + length * SECOND_NS))
         self._busiest = busiest
 
-    def kernel_seconds(self, window: Window) -> tuple[F64, F64]:
-        return self._busiest, np.full(len(self._busiest), np.nan)
+    def kernel_seconds(self, window: Window) -> KernelSeconds:
+        seconds = KernelSeconds(window)
+        seconds.most = self._busiest
+        return seconds
 
 
 @pytest.fixture

@@ -65,7 +65,7 @@ def _held_core(case: Case, at_ns: int, around: Window) -> Standing | None:
         return None
     chosen = max(held, key=lambda each: each.seconds * each.share)
     before = Window(chosen.from_ns - BASELINE_NS, chosen.from_ns - APART_NS)
-    most, _ = case.kernel_seconds(before)
+    most = case.kernel_seconds(before).most
     known = int((~np.isnan(most)).sum())
     so = int((most >= READING_RATIO).sum())
     if so > RARE * known:

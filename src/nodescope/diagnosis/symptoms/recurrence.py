@@ -79,9 +79,9 @@ def _times(case: Case, finding: Finding) -> I64:
 
 
 def _metrics(case: Case) -> Iterator[tuple[str, F64]]:
-    most, mean = case.kernel_seconds(case.window)
-    yield _BUSIEST, most
-    yield _NODE, mean
+    seconds = case.kernel_seconds(case.window)
+    yield _BUSIEST, seconds.most
+    yield _NODE, seconds.mean
     if case.window.length_ns <= ALL_METRICS_NS:
         yield from read_metrics(case.recording, case.window)
 

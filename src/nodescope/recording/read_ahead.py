@@ -1,0 +1,34 @@
+"""Reading a few parts ahead: decoding a table leaves the interpreter's lock, so that another
+thread reads the next part while this one is looked at.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TypeVar
+
+from nodescope.recording.part import Part
+
+Found = TypeVar("Found")
+AHEAD = 4  # parts: so many are in memory at once
+
+
+def read_ahead(
+    parts: Iterable[Part], read: Callable[[Part], Found]
+) -> Iterator[tuple[Part, Found]]:
+    """Yield each part with what `read` returns of it, in order."""
+    waiting: deque[tuple[Part, Future[Found]]] = deque()
+    with ThreadPoolExecutor(1) as pool:
+        try:
+            for part in parts:
+                waiting.append((part, pool.submit(read, part)))
+                if len(waiting) > AHEAD:
+                    first, found = waiting.popleft()
+                    yield first, found.result()
+            while waiting:
+                first, found = waiting.popleft()
+                yield first, found.result()
+        finally:
+            pool.shutdown(cancel_futures=True)
