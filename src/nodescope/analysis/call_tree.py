@@ -6,7 +6,6 @@ rows costs milliseconds.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -14,6 +13,7 @@ import numpy as np
 from nodescope.archive.function_paths import find_callers
 from nodescope.archive.stack_ids import identify_rows
 from nodescope.arrays import I64, U64, Bool, Integers
+from nodescope.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True)

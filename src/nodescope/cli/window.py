@@ -13,7 +13,6 @@ import re
 import sys
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -21,6 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from nodescope.cli import options
 from nodescope.errors import ArchiveError, UsageError
+from nodescope.lazy_dataclass import dataclass
 from nodescope.quantities import SECOND_NS, format_duration, parse_duration_ns
 from nodescope.records.sample_filter import (
     FILTER_OPTIONS,

@@ -7,7 +7,6 @@ read: no names, no stacks, no archive. What needs those is asked of an import.
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +19,7 @@ from nodescope.exchange.perf_data.file import find_clock, mapped
 from nodescope.exchange.perf_data.header import CPUMODE_KERNEL, MAGIC, read_header
 from nodescope.exchange.perf_data.index import choose_samples
 from nodescope.exchange.perf_data.records import find_records
+from nodescope.lazy_dataclass import dataclass
 
 _CPU = np.uint64(0xFFFFFFFF)
 

@@ -8,10 +8,11 @@ the file: of whatever clock the tool read, or of the wall.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
 from nodescope.arrays import I64
+from nodescope.lazy_dataclass import dataclass
 from nodescope.numbering import Sequences
 
 KERNEL_MODULE = "[kernel]"

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 
+from nodescope.lazy_dataclass import dataclass
 from nodescope.recording.sample_columns import SampleColumns
 
 MOST_OF_IT = 0.5  # of a core's samples: with less, nobody in particular had it

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol
 
+from nodescope.lazy_dataclass import dataclass
 from nodescope.records.json import Json
 
 VERDICTS = {

@@ -13,9 +13,10 @@ import fcntl
 import os
 import platform
 import struct
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from nodescope.errors import SourceAbsent, SourceDenied, SourceError
+from nodescope.lazy_dataclass import dataclass
 
 _SYSCALL_NUMBERS = {"x86_64": 298, "aarch64": 241, "riscv64": 241, "ppc64le": 319, "s390x": 331}
 

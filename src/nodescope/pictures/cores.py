@@ -6,12 +6,12 @@ from __future__ import annotations
 
 import textwrap
 import warnings
-from dataclasses import dataclass
 
 import numpy as np
 
 from nodescope.analysis.cores import CoreShares
 from nodescope.arrays import F64
+from nodescope.lazy_dataclass import dataclass
 from nodescope.pictures.axis import add_legend, add_time_axis, render_time_axis
 from nodescope.pictures.colour import FAINT, NIGHT, PAPER, one, ramp
 from nodescope.pictures.drawing import Box, Drawing, Raster

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
+from nodescope.lazy_dataclass import dataclass
 from nodescope.quantities import HOUR_NS, SECOND_NS
 from nodescope.sources.places import Places
 

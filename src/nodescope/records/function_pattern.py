@@ -9,10 +9,10 @@ means the same in both places.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from nodescope.errors import UsageError
+from nodescope.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from nodescope.arrays import Bool

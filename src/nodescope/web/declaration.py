@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from nodescope.errors import UsageError
+from nodescope.lazy_dataclass import dataclass
 from nodescope.records.json import Json
 from nodescope.web.question import Question, Reply, Values
 from nodescope.web.schemas import Schema

@@ -12,7 +12,6 @@ import socket
 import struct
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from jeepney.auth import BEGIN, AuthenticationError, Authenticator
@@ -28,6 +27,7 @@ from nodescope.errors import (
     UsageError,
     source_error,
 )
+from nodescope.lazy_dataclass import dataclass
 
 _TIMEOUT_S = 25.0
 _MAX_MESSAGE = 16 << 20

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from nodescope.errors import source_error
+from nodescope.lazy_dataclass import dataclass
 from nodescope.sources.cgroups.owner_by_path import find_owner
 from nodescope.sources.containers.container import MAX_CONTAINERS, Container
 from nodescope.sources.places import Places

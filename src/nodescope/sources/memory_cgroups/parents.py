@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 from nodescope.errors import SourceError
+from nodescope.lazy_dataclass import dataclass
 from nodescope.sources.kernel_files import read_file
 from nodescope.sources.memory_cgroups.hierarchy import MemoryHierarchy
 

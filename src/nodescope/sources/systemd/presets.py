@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import fnmatch
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+
+from nodescope.lazy_dataclass import dataclass
 
 DIRECTORIES = (
     "etc/systemd/system-preset",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from nodescope.lazy_dataclass import dataclass
 
 TYPES = (
     "service",
