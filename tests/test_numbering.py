@@ -6,7 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodescope.numbering import Numbers, Sequences, distinct, gather, group, is_among
+from nodescope.numbering import (
+    Numbers,
+    Sequences,
+    count_distinct,
+    distinct,
+    gather,
+    group,
+    is_among,
+)
 
 Keys = st.lists(st.one_of(st.integers(0, 40), st.integers(0, 2**64 - 1)), max_size=300)
 
@@ -55,6 +63,8 @@ def test_what_is_grouped_is_what_numpy_finds(values: list[int]) -> None:
     expected = np.unique(keys, return_index=True, return_inverse=True)
     assert all(map(np.array_equal, (unique, first, inverse), expected))
     assert np.array_equal(distinct(keys), unique)
+    counted = np.unique(keys, return_counts=True)
+    assert all(map(np.array_equal, count_distinct(keys), counted))
 
 
 @given(Keys, Keys)

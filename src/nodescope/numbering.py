@@ -43,6 +43,15 @@ def distinct(values: npt.NDArray[Integer]) -> npt.NDArray[Integer]:
     return ordered[first]
 
 
+def count_distinct(values: npt.NDArray[Integer]) -> tuple[npt.NDArray[Integer], Rows]:
+    """Return the distinct values in order, and how often each occurs."""
+    ordered = np.sort(values)
+    begins = np.ones(len(ordered), np.bool_)
+    np.not_equal(ordered[1:], ordered[:-1], out=begins[1:])
+    starts = np.flatnonzero(begins)
+    return ordered[starts], np.diff(starts, append=len(ordered))
+
+
 def group(values: npt.NDArray[Integer]) -> tuple[npt.NDArray[Integer], Rows, Rows]:
     """The distinct values in order, the first row of each, and of each row which it has.
 

@@ -44,6 +44,7 @@ from nodescope.analysis.statistics import (
 )
 from nodescope.arrays import F64, I64, U64, Bool
 from nodescope.lazy_dataclass import dataclass
+from nodescope.numbering import distinct
 from nodescope.quantities import MINUTE_NS, SECOND_NS
 from nodescope.recording.part import Part
 from nodescope.recording.sample_columns import SampleColumns
@@ -148,7 +149,7 @@ def _count(
 def _union(blocks: Sequence[Block]) -> U64:
     if not blocks:
         return np.empty(0, np.uint64)
-    return np.unique(np.concatenate([block.feature for block in blocks]))
+    return distinct(np.concatenate([block.feature for block in blocks]))
 
 
 # -- time --------------------------------------------------------------------
@@ -283,7 +284,7 @@ class Evidence:
         # Together with some that tell what is usual here.
         common = np.flatnonzero(before > 3 * count)
         usual = common[:: max(1, len(common) // _REFERENCE)]
-        both = np.union1d(shown, usual)
+        both = distinct(np.concatenate((shown, usual)))
         counts = gather(self.baseline, features[both], len(self.windows))[:, self.windows.used]
         at = np.searchsorted(both, shown)
         now = there[shown].astype(np.float64)

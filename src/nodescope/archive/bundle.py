@@ -18,7 +18,6 @@ larger than the file, or not what its digest says, is refused by name.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import stat
@@ -96,6 +95,8 @@ class Bundle:
 
 def digest(data: bytes | memoryview) -> str:
     """What `bundle.json` says of a member."""
+    import hashlib  # loads OpenSSL: 3 ms, for bundles alone
+
     return hashlib.blake2b(data, digest_size=DIGEST_BYTES).hexdigest()
 
 

@@ -13,7 +13,6 @@ segment, would double it, and `identify_rows` makes all of them in one pass over
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
@@ -35,6 +34,8 @@ def mix(parent: U64, own: U64) -> U64:
 
 @lru_cache(maxsize=1 << 18)  # twelve hours of a node repeat the same names 360 times
 def _hash(text: str) -> int:
+    import hashlib  # loads OpenSSL: 3 ms, for those alone who hash names
+
     digest = hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=8).digest()
     return int.from_bytes(digest)
 

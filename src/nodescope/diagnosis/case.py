@@ -23,6 +23,7 @@ from nodescope.judgement.pegged_cores import (
     find_pegged_cores,
 )
 from nodescope.lazy_dataclass import dataclass
+from nodescope.numbering import count_distinct
 from nodescope.quantities import HOUR_NS, SECOND_NS
 from nodescope.recording.recording import Recording
 from nodescope.recording.sample_columns import SampleColumns
@@ -147,7 +148,7 @@ def _between(events: Sequence[Event], window: Window) -> list[Event]:
 def _count_stacks(
     part: SampleColumns, profile: Any
 ) -> Iterator[tuple[tuple[str, bool, tuple[str, ...]], int]]:
-    rows, counts = np.unique(profile, return_counts=True)
+    rows, counts = count_distinct(profile)
     if not len(rows):
         return
     callers = find_callers(part.depth)

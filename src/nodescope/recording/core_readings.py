@@ -8,6 +8,7 @@ import numpy as np
 
 from nodescope.arrays import I64
 from nodescope.lazy_dataclass import dataclass
+from nodescope.numbering import distinct
 from nodescope.quantities import SECOND_NS
 from nodescope.recording.part import Part, Parts, overlapping
 from nodescope.recording.window import Window
@@ -52,7 +53,7 @@ def count_cores(parts: Parts, window: Window) -> int:
     for part in overlapping(parts, window):
         cpu = part.read("cores", ["cpu"]).column("cpu").to_numpy()
         if len(cpu):
-            return len(np.unique(cpu))
+            return len(distinct(cpu))
     return 1
 
 
