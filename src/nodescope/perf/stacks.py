@@ -19,7 +19,7 @@ import numpy as np
 
 from nodescope.arrays import I32, I64, U64, Bool
 from nodescope.lazy_dataclass import dataclass
-from nodescope.numbering import Numbers, Rows, Sequences, distinct, group
+from nodescope.numbering import Numbers, Rows, Sequences, distinct, gather, group
 from nodescope.perf.address_space import Module
 from nodescope.perf.decode import Chains, RingSamples
 from nodescope.perf.processes import Attribution, Processes
@@ -276,8 +276,16 @@ class Stacks:
 
 def _hash(chains: Chains) -> U64:
     """A 64-bit hash of each chain; that of an empty one is 0."""
-    place = np.arange(len(chains.addresses)) - np.repeat(chains.starts, chains.lengths)
-    mixed = chains.addresses * ((place.astype(np.uint64) * _GOLDEN) | np.uint64(1))
+    # Each address counts by its place in the chain: a multiple of `_GOLDEN`, from 0 again
+    # where the next chain starts.
+    mixed = np.full(len(chains.addresses), _GOLDEN)
+    some = chains.lengths > 0
+    lengths = chains.lengths[some].astype(np.uint64)
+    mixed[chains.starts[some][1:]] -= lengths[:-1] * _GOLDEN
+    mixed[:1] = 0
+    np.cumsum(mixed, out=mixed)
+    mixed |= np.uint64(1)
+    mixed *= chains.addresses
     mixed ^= mixed >> _29
     mixed *= _FINISH
     running = np.zeros(len(mixed) + 1, np.uint64)
@@ -289,11 +297,8 @@ def _hash(chains: Chains) -> U64:
 def _take(chains: Chains, rows: Rows) -> Chains:
     """Some of the chains, packed."""
     lengths = chains.lengths[rows]
-    ends = np.cumsum(lengths)
-    starts = ends - lengths
-    total = int(ends[-1]) if len(ends) else 0
-    at = np.repeat(chains.starts[rows] - starts, lengths) + np.arange(total)
-    return Chains(chains.addresses[at], starts, lengths)
+    addresses = gather(chains.addresses, chains.starts[rows], lengths)
+    return Chains(addresses, np.cumsum(lengths) - lengths, lengths)
 
 
 def is_resolved(frames: list[Frame]) -> Bool:
