@@ -87,3 +87,13 @@ def test_sequences_are_given_back_as_they_were_added() -> None:
     assert gather(sequences.values(), *bounds).tolist() == [7, 8, 9, 1, 2]
     with pytest.raises(IndexError):
         sequences[8]
+
+
+@pytest.mark.parametrize("longest", [3, 200, 150_000])  # of which the last is more than one block
+def test_what_is_gathered_is_each_run_after_the_other(longest: int) -> None:
+    chance = np.random.default_rng(longest)
+    values = chance.integers(0, 1 << 60, 400_000).astype(np.uint64)
+    lengths = chance.integers(0, longest, 2000 if longest < 1000 else 7)
+    starts = chance.integers(0, len(values) - longest, len(lengths))
+    runs = [values[a : a + n] for a, n in zip(starts.tolist(), lengths.tolist(), strict=True)]
+    assert np.array_equal(gather(values, starts, lengths), np.concatenate(runs))

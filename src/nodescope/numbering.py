@@ -25,6 +25,7 @@ _SPREAD = np.uint64(int.from_bytes(os.urandom(8), "little") | 1)
 _FREE = np.uint64(0)
 _FOR_ZERO = np.uint64(0x9E3779B97F4A7C15)  # stands for key 0
 _FIRST_BITS = 10
+_GATHERED = 1 << 16  # values at a time
 
 Integer = TypeVar("Integer", bound="np.integer[Any]")
 
@@ -220,16 +221,27 @@ class Sequences:
 
 
 def gather(values: npt.NDArray[Integer], starts: I64, lengths: I64) -> npt.NDArray[Integer]:
-    """Return `values[start : start + length]` of each pair, one after the other."""
+    """Return `values[start : start + length]` of each pair, one after the other.
+
+    Block by block: places then stay in the processor's cache, and need no memory of their own.
+    """
     if not lengths.all():
         starts, lengths = starts[lengths > 0], lengths[lengths > 0]
-    if not len(starts):
-        return np.empty(0, values.dtype)
-    # Steps of one, and a jump where the next run starts: twice as fast as repeated starts.
-    place = np.ones(int(lengths.sum()), np.intp)
-    place[0] = starts[0]
-    place[np.cumsum(lengths[:-1])] = starts[1:] - starts[:-1] - lengths[:-1] + 1
-    return values.take(np.cumsum(place, out=place))
+    ends = np.cumsum(lengths)
+    found = np.empty(int(ends[-1]) if len(ends) else 0, values.dtype)
+    first = begin = 0
+    while first < len(ends):
+        last = max(int(np.searchsorted(ends, begin + _GATHERED, "right")), first + 1)
+        end = int(ends[last - 1])
+        start, length = starts[first:last], lengths[first:last]
+        # Steps of one, and a jump where the next run starts: faster than repeated starts.
+        place = np.ones(end - begin, np.intp)
+        place[0] = start[0]
+        place[ends[first : last - 1] - begin] = start[1:] - start[:-1] - length[:-1] + 1
+        np.cumsum(place, out=place)
+        values.take(place, out=found[begin:end], mode="clip")  # without a copy of what is found
+        first, begin = last, end
+    return found
 
 
 Array = TypeVar("Array", I32, I64)
