@@ -65,6 +65,7 @@ docs: $(READY)
 	$(BIN)/python -m nodescope.archive.reference docs/archive.md
 	$(BIN)/python -m nodescope.records.reference docs/events.md
 	$(BIN)/python tools/house docs/architecture.md
+	$(BIN)/python tools/examples README.md docs/*.md
 
 clean:
 	rm -rf $(VENV) dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis

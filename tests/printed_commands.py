@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Iterator
 
-from nodescope.cli.main import COMMANDS
+from nodescope.cli.command_list import COMMANDS
 
 _PROMPT = re.compile(r"\$ (.+)$", re.MULTILINE)
 _TICKS = re.compile(r"(?<![`\\])(`{1,2})(?!`)\s?(.+?)\s?(?<![`\\])\1(?!`)", re.DOTALL)

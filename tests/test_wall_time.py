@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import time
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import datetime, timedelta, timezone
 
 import pytest
 from hypothesis import given
@@ -38,11 +38,15 @@ def test_moments(text: str, moment_ns: int) -> None:
     assert parse_moment_ns(text, NOW) == moment_ns
 
 
-def test_a_time_without_zone_is_local(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TZ", "Asia/Tokyo")
+def test_a_time_without_zone_is_utc_whatever_the_zone_of_the_machine(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Issue 13, point 1: the command line and the HTTP API read a time in the same way."""
+    monkeypatch.setenv("TZ", "America/New_York")
     time.tzset()
     try:
-        assert parse_moment_ns("2026-05-01 21:00:05", NOW) == NOW
+        assert parse_moment_ns("2026-05-01 12:00:05", NOW) == NOW
+        assert parse_moment("2026-05-01 12:00:05") == NOW
     finally:
         monkeypatch.undo()
         time.tzset()
@@ -62,14 +66,14 @@ def test_what_is_printed_is_read_back_to_the_millisecond(moment_ns: int) -> None
     printed = format_moment(moment_ns)
     whole_ns = moment_ns // MILLISECOND_NS * MILLISECOND_NS
     assert parse_moment_ns(printed, NOW) == whole_ns
-    assert parse_date_time_ns(printed, UTC) == whole_ns
+    assert parse_date_time_ns(printed) == whole_ns
     assert parse_moment(printed) == whole_ns  # in an address of the page
 
 
 def test_what_is_printed() -> None:
     moment_ns = NOW + 250 * MILLISECOND_NS
     assert format_moment(moment_ns) == "2026-05-01T12:00:05.250Z"
-    assert format_time_of_day(moment_ns) == "12:00:05"
+    assert format_time_of_day(moment_ns) == "12:00:05Z"
 
 
 @given(st.integers(86_400, 4_000_000_000), st.integers(0, SECOND_NS - 1), st.integers(-14, 14))

@@ -1,4 +1,4 @@
-"""What time it is, as a protocol, so that tests can own it.
+"""The clock as a protocol, so that tests can control the time.
 
 All recorded times are `CLOCK_MONOTONIC` nanoseconds: they never step. A pair
 of readings (monotonic, wall) taken together places them on the wall clock;
@@ -25,7 +25,7 @@ class ClockPair:
 
     @property
     def offset_ns(self) -> int:
-        """What to add to a monotonic time to get a wall time."""
+        """Return the difference to add to a monotonic time to get a wall time."""
         return self.wall_ns - self.monotonic_ns
 
 

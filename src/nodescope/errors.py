@@ -11,6 +11,7 @@
     └── ArchiveError(path, reason)  a recording could not be read or written
         ├── ArchiveBusy             another recorder holds it
         ├── ArchiveFull             no room left on the device
+        ├── NothingRecorded         a place for a recording that holds none yet
         ├── NewerFormat             written by a later Nodescope
         └── CorruptSegment(offset)  damaged at rest
 
@@ -78,6 +79,10 @@ class ArchiveBusy(ArchiveError):
 
 class ArchiveFull(ArchiveError):
     """The device that holds the archive has no room left."""
+
+
+class NothingRecorded(ArchiveError):
+    """A folder or archive in which nothing is recorded yet; that may change at any moment."""
 
 
 class NewerFormat(ArchiveError):

@@ -1,7 +1,10 @@
 """Wall times as people and ISO 8601 write them, in and out.
 
-Inside, a wall time is nanoseconds since the epoch, UTC. `format_moment` prints one, and
-`parse_moment_ns` reads what it printed. Durations are in `nodescope.quantities`.
+Inside, a wall time is nanoseconds since the epoch, UTC. What Nodescope prints is UTC and
+ends in `Z`; what people write without a zone is UTC too, on the command line and in the HTTP
+API, whatever the zone of the machine. So a printed time can be pasted back. Times that
+other programs wrote without a zone (logs, mpstat) are in this machine's zone.
+Durations are in `nodescope.quantities`.
 """
 
 from __future__ import annotations
@@ -9,14 +12,15 @@ from __future__ import annotations
 import re
 import time
 from calendar import timegm
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, datetime
 
 from nodescope.errors import UsageError
 from nodescope.quantities import MILLISECOND_NS, SECOND_NS, parse_duration_ns
 
 LATEST_NS = 2**63 - 1  # in 2262: what 64 bits hold
 MOMENT_HINT = (
-    "write it like 2026-05-01T12:00:05Z, '2026-05-01 12:00' (local time), @1777636805 or '5m ago'"
+    "write it like 2026-05-01T12:00:05Z, '2026-05-01 12:00' (UTC), 2026-05-01T08:00:05-04:00, "
+    "@1777636805 or '5m ago'"
 )
 _SINCE_EPOCH = re.compile(r"@([0-9]{1,19})(?:\.([0-9]{0,9})[0-9]*)?")
 _ISO = re.compile(
@@ -27,7 +31,7 @@ _ISO = re.compile(
 _CTIME = re.compile(
     r"[A-Z][a-z]{2} ([A-Z][a-z]{2}) {1,2}(\d{1,2}) (\d\d):(\d\d):(\d\d) (\d{4})", re.ASCII
 )
-_MONTHS = {
+MONTHS = {
     name: number
     for number, name in enumerate(
         ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"), 1
@@ -46,46 +50,54 @@ def format_moment(moment_ns: int) -> str:
 
 
 def format_time_of_day(moment_ns: int) -> str:
-    """Return `12:00:05`, in UTC."""
-    return datetime.fromtimestamp(moment_ns // SECOND_NS, UTC).strftime("%H:%M:%S")
+    """Return `12:00:05Z`: the second of its day, in UTC."""
+    return datetime.fromtimestamp(moment_ns // SECOND_NS, UTC).strftime("%H:%M:%SZ")
+
+
+def format_span(from_ns: int, to_ns: int) -> str:
+    """Return two moments; the second without its day where that is the same."""
+    first, last = format_moment(from_ns), format_moment(to_ns)
+    day = len("2026-05-01T")
+    return f"{first} to {last.removeprefix(first[:day])}"
 
 
 # -- in: what people write -----------------------------------------------------
 
 
-def parse_moment_ns(text: str, now_ns: int) -> int:
+def parse_moment_ns(text: str, now_ns: int, hint: str = MOMENT_HINT) -> int:
     """Return the nanoseconds since the epoch of `now`, `5m ago`, `@1777636805` or ISO 8601.
 
-    A time without a zone is this machine's local time.
+    A time without a zone is UTC.
     """
     stripped = text.strip()
     if stripped == "now":
         return now_ns
     if stripped.endswith("ago"):
-        return checked_ns(now_ns - _parse_ago_ns(stripped.removesuffix("ago"), text), text)
+        ago_ns = _parse_ago_ns(stripped.removesuffix("ago"), text, hint)
+        return checked_ns(now_ns - ago_ns, text, hint)
     since_epoch = _SINCE_EPOCH.fullmatch(stripped)
     if since_epoch is not None:
         nanoseconds = int((since_epoch[2] or "").ljust(9, "0")[:9])
-        return checked_ns(int(since_epoch[1]) * SECOND_NS + nanoseconds, text)
-    return parse_date_time_ns(text)
+        return checked_ns(int(since_epoch[1]) * SECOND_NS + nanoseconds, text, hint)
+    return parse_date_time_ns(text, hint)
 
 
-def _parse_ago_ns(duration: str, text: str) -> int:
+def _parse_ago_ns(duration: str, text: str, hint: str) -> int:
     try:
         return parse_duration_ns(duration)
     except UsageError as error:
-        raise UsageError(f"not a time: {text!r:.80}", hint=MOMENT_HINT) from error
+        raise UsageError(f"not a time: {text!r:.80}", hint=hint) from error
 
 
-def parse_date_time_ns(text: str, zone: tzinfo | None = None, hint: str = MOMENT_HINT) -> int:
+def parse_date_time_ns(text: str, hint: str = MOMENT_HINT) -> int:
     """Return the nanoseconds since the epoch of an ISO 8601 date and time, in any of its forms.
 
-    A time without a zone is in `zone`; None is this machine's.
+    A time without a zone is UTC.
     """
     try:
         moment = datetime.fromisoformat(text.strip())
-        if moment.tzinfo is None and zone is not None:
-            moment = moment.replace(tzinfo=zone)
+        if moment.tzinfo is None:
+            moment = moment.replace(tzinfo=UTC)
         since = moment.astimezone(UTC) - datetime(1970, 1, 1, tzinfo=UTC)
     except (ValueError, OverflowError) as error:
         raise UsageError(f"not a time: {text!r:.80}", hint=hint) from error
@@ -130,10 +142,10 @@ def parse_ctime(text: str) -> int | None:
     It is in this machine's zone.
     """
     match = _CTIME.match(text)
-    if match is None or match[1] not in _MONTHS:
+    if match is None or match[1] not in MONTHS:
         return None
     day, hour, minute, second, year = (int(match[group]) for group in range(2, 7))
-    return compose_wall_ns(year, _MONTHS[match[1]], day, hour, minute, second, None)
+    return compose_wall_ns(year, MONTHS[match[1]], day, hour, minute, second, None)
 
 
 def compose_wall_ns(

@@ -230,13 +230,13 @@ def test_an_empty_baseline_is_no_error(incident: Archive) -> None:
     assert (found.method, found.windows) == ("none", 0)
     assert found.changes
     assert {(each.status, each.p, each.flagged) for each in found.changes} == {("new", None, False)}
-    assert "nothing was recorded to compare with" in found.notes[0]
+    assert "nothing was recorded before the window" in found.notes[0]
 
 
 def test_an_empty_window_is_no_error(incident: Archive) -> None:
     found = run_compare(incident, (0, 5), (20, 100), chosen=Filter(comms=("nobody",)))
     assert (found.samples, found.changes) == (0, [])
-    assert "no sample in the window" in found.notes[0]
+    assert "no samples that match the filters" in found.notes[0]
 
 
 def test_two_windows_are_compared_exactly(incident: Archive) -> None:

@@ -69,3 +69,29 @@ def test_tracks_of_a_segment(tmp_path: Path) -> None:
     assert line.most.tolist() == [0.5]
     names = [track.name for track in known_tracks([found])]
     assert names == [name for name in TRACKS if name in found]
+
+
+def test_throughput_of_all_network_devices_and_of_disks(tmp_path: Path) -> None:
+    """Issue 13, point 20. The second device is read later, and stays as it was in between."""
+    at = [1_010 * SECOND_NS + second * SECOND_NS for second in (0, 0, 10, 20, 20)]
+    columns = (
+        "driver version bus up carrier carrier_changes rx_queues tx_queues tx_timeouts "
+        "rx_packets tx_packets tx_bytes rx_dropped tx_errors"
+    )
+    unknown = dict.fromkeys(columns.split(), NONE * 5)
+    beside: dict[str, dict[str, list[object]]] = {
+        "nics": {
+            "time_ns": [*at], "nic": ["eth0", "eth1", "eth0", "eth0", "eth1"], **unknown,
+            "rx_bytes": [1000, 500, 2000, 2000, 5500],
+        },
+        "memory": {
+            "time_ns": [at[0], at[2]], "name": ["pgpgin"] * 2, "value": [100, 200],
+        },
+    }  # fmt: skip
+    found = read_tracks(write_archive(tmp_path / "a", [SAMPLES], beside).segments()[0])
+    assert found["network.received"].value.tolist() == [1500, 2500, 7500]
+    start = START + 10 * SECOND_NS + 1
+    line = draw_line([found["network.received"]], "rate", start, 10 * SECOND_NS, 2)
+    assert line.most.tolist() == [100, 500]
+    read = draw_line([found["disks.read"]], "rate", start, 10 * SECOND_NS, 1)
+    assert read.most.tolist() == [10 * 1024]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import time
 from pathlib import Path
 from typing import Any
 
@@ -105,3 +107,68 @@ def test_that_nobody_makes_cgroups_is_not_said_before_it_could_be_known(
     shown = capsys.readouterr().out
     assert "Not recorded: who makes cgroups." in shown
     assert "nobody made" not in shown
+
+
+@pytest.mark.parametrize("command", ["zombies", "audit", "diagnose"])
+@pytest.mark.parametrize("at", ["2020-01-01", "+100h"])
+def test_a_moment_outside_the_recording_is_refused(
+    command: str, at: str, story: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Issue 13, point 7: `zombies --at +500s` of a recording of 40 s answered something old."""
+    assert main([command, "--at", at, "--archive", str(story)]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "nothing was recorded" in said.err
+    assert "hint: the recording covers " in said.err
+
+
+def test_a_time_that_a_view_prints_can_be_pasted_into_every_command(
+    story: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Issue 13, point 1: `cores` printed UTC without a zone, and `--at` read local time."""
+    monkeypatch.setenv("TZ", "America/New_York")
+    time.tzset()
+    archive = ("--archive", str(story))
+    try:
+        assert main(["cores", *archive]) == 0
+        shown = capsys.readouterr().out.partition("\n")[2]
+        printed = re.findall(r"\d\d:\d\d:\d\d\S*", shown)
+        assert printed
+        assert all(each.strip(",:").endswith("Z") for each in printed)
+        at = printed[-1].strip(",:")
+        for each in (at, at.removesuffix("Z")):
+            for command in ("cores", "top", "zombies", "audit", "diagnose"):
+                assert main([command, *archive, "--at", each]) in (0, 1), command
+            assert main(["freeze", *archive, "--from", each, "--to", "+1h"]) == 0
+            capsys.readouterr()
+            assert main(["mark", "x", *archive, "--at", each]) == 0
+            assert at.removesuffix("Z") in capsys.readouterr().out
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+
+
+def test_each_reading_of_zombies_has_its_time_and_none_is_divided_by_another(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Issue 13, point 2: parents of :08 stood under the time of counts of :38, and were
+    divided by them in `diagnose`."""
+    bundle = Path("tests/diagnosis/bundles/loop-beside-leak.bundle")
+    at = ("--at", "2026-11-17T03:30:45Z", "--archive", str(bundle))
+    assert main(["zombies", *at]) == 1
+    shown = capsys.readouterr().out
+    assert "dying 4,228   (hybrid, memory on cgroup v1, as recorded at" in shown
+    assert (
+        "parents as recorded at 2026-11-17T03:30:08.144Z, 29.9 s before the counts above, "
+        "so the sums may differ\n" in shown
+    )
+    assert "≈4,007  /nodescope-lab-19987-systemd/system.slice" in shown
+    found = ask(capsys, "zombies", *at, code=1)
+    assert found["at"] == "2026-11-17T03:30:38.041Z"
+    assert {each["at"] for each in found["parents"]} == {"2026-11-17T03:30:08.144Z"}
+    assert main(["diagnose", "--archive", str(bundle)]) == 1
+    said = " ".join(capsys.readouterr().out.split())
+    assert "≈4,007 dying cgroups are below" in said
+    assert "system.slice (read at 03:30:08Z)" in said
+    assert "4,228 were removed and are still walked (read at 03:30:38Z)" in said
+    assert "of 4,228 dying" not in said

@@ -7,6 +7,10 @@ import pytest
 from tests.sources.systemd import journal_files
 
 from nodescope.cli.main import main
+from nodescope.errors import SourceAbsent
+from nodescope.sources.containers.runtimes import Runtimes
+from nodescope.sources.places import Places
+from nodescope.sources.systemd.survey import read_survey
 
 _SERVICE = "[Service]\nExecStart=/bin/agent\n[Install]\nWantedBy=multi-user.target\n"
 _ETC, _USR = "etc/systemd/system", "usr/lib/systemd/system"
@@ -180,8 +184,33 @@ def test_a_socket_makes_a_unit_used(image: Path, capsys: pytest.CaptureFixture[s
 def test_what_could_not_be_seen_is_said(image: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["audit", "--root", str(image)]) == 1
     said = capsys.readouterr()
-    assert "no journal here" in said.err
     assert "preset.service" in said.out
+    assert "Not seen: " in said.out
+    assert "no journal here" in said.out
+
+
+def test_what_cannot_be_seen_is_not_called_healthy(
+    image: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Issue 13, point 5: without bus and journal the audit said that all is well, and exited 0."""
+    (image / _USR / "preset.socket").write_text("[Socket]\nListenStream=80\n")
+    survey = read_survey(Places(image))
+    monkeypatch.setattr("nodescope.sources.systemd.survey.read_survey", lambda places: survey)
+    monkeypatch.setattr("nodescope.sources.containers.runtimes.Runtimes", _no_runtimes)
+    assert main(["audit", "--watch", "1ms"]) == 2
+    said = capsys.readouterr().out
+    assert said.startswith("UNKNOWN: nothing was found, but this could not be judged: states of")
+    assert "Not seen: " in said
+    assert "no journal here" in said
+    assert "no container runtime" in said
+    assert main(["audit", "--watch", "1ms", "--json"]) == 2
+    said_apart = capsys.readouterr()
+    assert json.loads(said_apart.out) == []
+    assert "no journal here" in said_apart.err
+
+
+def _no_runtimes(places: Places) -> Runtimes:
+    raise SourceAbsent("containers", "no container runtime here")
 
 
 def test_a_place_without_anything_is_no_good_health(

@@ -37,9 +37,14 @@ def test_a_paged_engineer_reads_one_sentence(nodescope: Nodescope, recording: Pa
         "0 of 118 baseline windows had as much."
     )
     assert "300 samples against 118 windows of 5 s" in second
-    assert [line.split()[0] for line in table[2:]] == ["new"] * 4
-    assert any("kubelet;mem_cgroup_iter +2 callers" in line for line in table)
-    assert all("0 of 118, q <1e-12" in line for line in table[2:])
+    # Issue 13, point 14: one group for the process, each fact once, and a word for how sure.
+    assert [line.split()[0] for line in table[2:]] == ["new"] * 3
+    assert [line[34:] for line in table[2:]] == [
+        "kubelet  likely",
+        "  on cpu 39",
+        "  in mem_cgroup_iter and 2 callers",
+    ]
+    assert "a change can be certain" in result.err
     assert max(map(len, result.out.splitlines()[1:])) <= 100
 
 

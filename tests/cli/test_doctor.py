@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from nodescope.cli.doctor import render_checks
+from nodescope.cli.doctor import name_archive, render_checks
 from nodescope.sources.access import Access, State
 from nodescope.sources.access.verdict import ALL_CAPABILITIES
 
@@ -145,13 +145,31 @@ def test_the_table_groups_sources_by_what_allows_them() -> None:
     )
 
 
-def test_a_narrow_terminal_wraps_the_reason() -> None:
-    check = Access("x", "what", State.WORKS, "one two three four five six seven eight nine ten")
-    lines = render_checks([check], width=50).splitlines()
-    assert all(len(line) <= 50 for line in lines)
-    assert lines[1].startswith(" " * 16)
-    joined = " ".join(line[16:] for line in lines[:2])
-    assert joined == check.why
+def test_a_terminal_gets_lines_that_fit() -> None:
+    """Issue 13, point 15: the table of doctor was wider than the terminal."""
+    checks = [
+        Access("x", "what it is", State.WORKS, "short"),
+        Access("y", "softnet: packet work of each core, and its starvation", State.DEGRADED,
+               "one two three four five six seven eight nine ten"),
+    ]  # fmt: skip
+    lines = render_checks(checks, width=50).splitlines()
+    assert lines[:5] == [
+        "works     what it is  short",
+        "degraded  softnet: packet work of each core, and",
+        "          its starvation",
+        "            one two three four five six seven",
+        "            eight nine ten",
+    ]
+    whole = render_checks(checks).splitlines()
+    assert whole[1].endswith("starvation  one two three four five six seven eight nine ten")
+
+
+def test_commands_that_record_name_the_archive() -> None:
+    """Issue 13, point 10."""
+    commands = ("sudo nodescope record", "nodescope record --archive /other", "setcap x")
+    named = name_archive(Access("x", "w", State.DENIED, "why", commands), Path("/my data"))
+    assert named.commands == ("sudo nodescope record --archive '/my data'", *commands[1:])
+    assert name_archive(named, None) is named
 
 
 def test_setcap_comes_with_its_warning() -> None:

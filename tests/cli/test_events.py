@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -53,6 +54,32 @@ def archive(tmp_path: Path) -> Path:
 def _kinds(nodescope: Nodescope, *arguments: Any) -> list[str]:
     document = json.loads(nodescope("events", *arguments, "--json").out)
     return [event["kind"] for event in document]
+
+
+def test_what_logs_remembered_of_before_the_recording_does_not_bury_it(
+    nodescope: Nodescope,
+) -> None:
+    """Issue 13, point 13: 42 of 44 rows preceded the recording."""
+    bundle = ("--archive", Path("tests/diagnosis/bundles/zombie-agent.bundle"))
+    listed, _, before = nodescope("events", *bundle).out.partition("\n\n")
+    first = listed.splitlines()[1]
+    assert first.split()[:2] == ["2026-11-17T03:29:36.036Z", "recorder_started"]
+    assert before.startswith("before the recording, from logs: 10 events (10 nic_reset)\n")
+    command = shlex.split(before.splitlines()[1].strip().removeprefix("$ nodescope "))
+    earlier = nodescope(*command).out.splitlines()
+    assert len(earlier) == 1 + 10
+    assert "before the recording" not in nodescope("events", *bundle, "--at", "03:29:43").out
+    every = json.loads(nodescope("events", *bundle, "--json").out)
+    assert len(every) == len(listed.splitlines()) - 1 + 10
+
+
+def test_an_unknown_kind_is_refused(archive: Path, nodescope: Nodescope) -> None:
+    """Issue 13, point 7: `--kind foo` answered "no events", with exit code 0."""
+    result = nodescope("events", "--archive", archive, "--kind", "oom_kill,foo")
+    assert (result.code, result.out) == (2, "")
+    assert "no such kind of event: foo" in result.err
+    assert "recorded here: nic_reset, nic_tx_timeout, oom_kill, recorder_started" in result.err
+    assert nodescope("events", "--archive", archive, "--kind", "soft_lockup").code == 0
 
 
 def test_kinds_may_be_named_in_one_or_several(archive: Path, nodescope: Nodescope) -> None:

@@ -45,7 +45,7 @@ def total_of(kind: str, path: Path) -> int:
     )
 
 
-@pytest.mark.parametrize("kind", ["pprof", "folded", "speedscope", "firefox", "chrome"])
+@pytest.mark.parametrize("kind", ["pprof", "folded", "speedscope", "firefox", "perfetto", "chrome"])
 @pytest.mark.parametrize(
     ("options", "expected"),
     [

@@ -57,3 +57,44 @@ def test_one_recording_at_a_time(nodescope: Nodescope, capture: Path) -> None:
     result = nodescope("heatmap", capture, "--archive", capture)
     assert result.code == 2
     assert "only one of them" in result.err
+
+
+# Every 250 ms a sample, for two seconds.
+SCRIPT = "".join(
+    f"kubelet 1871/1934 [039] {9000 + number / 4:.6f}: 1 cpu-clock:ppp:\n"
+    "\tffffffff8120a1b4 mem_cgroup_iter+0x54 ([kernel.kallsyms])\n\n"
+    for number in range(8)
+)
+
+
+def test_text_of_perf_script_as_after_an_import(nodescope: Nodescope, tmp_path: Path) -> None:
+    script, archive = tmp_path / "perf.txt", tmp_path / "archive"
+    script.write_text(SCRIPT)
+    assert nodescope("import", script, "--archive", archive).code == 0
+    for options in ((), ("--comm", "kubelet"), ("--frame", "mem_cgroup"), ("--cpu", "39")):
+        expected = counts(nodescope, "--archive", archive, *options)
+        assert sum(map(sum, expected)) == 8
+        assert counts(nodescope, script, *options) == expected
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["archive", "perf.txt"]
+
+
+def test_a_capture_without_times_of_samples_is_refused(
+    nodescope: Nodescope, tmp_path: Path
+) -> None:
+    folded = tmp_path / "stacks.folded"
+    folded.write_text("kubelet;main;work 12\nkubelet;main;rest 7\n")
+    result = nodescope("heatmap", folded)
+    assert result.code == 2
+    assert "is folded stacks, which does not say when samples were taken" in result.err
+    assert "perf.data and perf script" in result.err
+    (command,) = in_text(result.err.partition("hint: ")[2])
+    assert nodescope(*shlex.split(command)[1:]).code == 0
+
+
+def test_what_is_no_capture_is_told_which_there_are(nodescope: Nodescope, tmp_path: Path) -> None:
+    other = tmp_path / "notes.md"
+    other.write_text("# Notes\n\nWhat we saw.\n")
+    result = nodescope("heatmap", other)
+    assert result.code == 2
+    assert "not a capture" in result.err
+    assert "perf script" in result.err

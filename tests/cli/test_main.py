@@ -12,7 +12,8 @@ import pytest
 
 import nodescope as package
 from nodescope.cli import doctor
-from nodescope.cli.main import COMMANDS
+from nodescope.cli.command_list import COMMANDS, GROUPS
+from nodescope.cli.main import build_parser
 from nodescope.cli.reference import render_reference
 from nodescope.errors import SourceDenied
 
@@ -42,6 +43,17 @@ def test_help_shows_examples(
     assert "examples:\n  nodescope record" in result.out
 
 
+def test_help_groups_the_commands_and_fits_a_screen(nodescope_process: Nodescope) -> None:
+    shown = nodescope_process("--help").out.splitlines()
+    assert len(shown) <= 40
+    assert max(map(len, shown)) <= 80
+    assert [line for line in shown if line.endswith(":") and line != "options:"] == [
+        f"{title}:" for title in GROUPS
+    ]
+    for name, summary in COMMANDS.items():
+        assert any(line.split(maxsplit=1) == [name, summary] for line in shown)
+
+
 def test_version(nodescope_process: Nodescope) -> None:
     result = nodescope_process("--version")
     assert (result.code, result.out) == (0, f"nodescope {package.__version__}\n")
@@ -65,8 +77,8 @@ def test_help_and_version_import_nothing_heavy(nodescope_process: Nodescope) -> 
         (["record", "--duration", "3x"], "argument --duration: not a duration: '3x'"),
         (["record", "--duration", "0s"], "argument --duration: must be longer than zero"),
         (["record", "--ring-size", "big"], "argument --ring-size: not a size"),
-        (["record", "--cpus", "5-1"], "argument --cpus: not a list of CPUs"),
-        (["record", "--cpus", ""], "argument --cpus: no CPU named"),
+        (["record", "--cpu", "5-1"], "argument --cpu: not a list of CPUs"),
+        (["record", "--cpu", ""], "argument --cpu: no CPU named"),
         (["record", "--budget-cpu", "1"], "argument --budget-cpu: not a percentage"),
         (["record", "--budget-cpu", "nan%"], "argument --budget-cpu: not a percentage"),
         (["record", "--frequency", "0"], "argument --frequency: not a whole number above zero"),
@@ -128,3 +140,14 @@ def test_a_reader_that_goes_away_is_no_traceback() -> None:
 
 def test_the_reference_is_current() -> None:
     assert (DOCS / "commands.md").read_text() == render_reference(), "run `make docs`"
+
+
+def test_former_spellings_are_still_accepted() -> None:
+    """Issue 13, point 17: one name for one thing; scripts with the old ones go on."""
+    record = build_parser(["record"])
+    assert record.parse_args(["record", "--cpus", "0-1"]).cpu == [0, 1]
+    assert record.parse_args(["record", "--cpu", "0-1"]).cpu == [0, 1]
+    flame = build_parser(["flame"])
+    assert flame.parse_args(["flame", "--merge", "cgroup"]).by == "cgroup"
+    assert flame.parse_args(["flame"]).by == "comm"
+    assert "--merge" not in flame.format_help()

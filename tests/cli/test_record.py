@@ -46,7 +46,7 @@ def test_every_option_reaches_the_recorder() -> None:
         "--duration=30s",
         "--frequency=49",
         "--ring-size=256KiB",
-        "--cpus=0-2,5",
+        "--cpu=0-2,5",
         "--core-interval=100ms",
         "--segment=1m",
         "--flush=2s",
@@ -91,11 +91,11 @@ def test_a_recording_made_by_the_command_is_what_status_shows(
 
 def test_cores_that_are_not_online_are_said(tmp_path: Path, nodescope: Nodescope) -> None:
     cpu = min(os.sched_getaffinity(0))
-    asked = ("--cpus", f"{cpu},8000-8001", "--duration", "300ms", "--without", "all")
+    asked = ("--cpu", f"{cpu},8000-8001", "--duration", "300ms", "--without", "all")
     recorded = nodescope("record", "--archive", tmp_path / "archive", *asked)
     assert recorded.code == 0
     assert (
-        "samples: not online, and sampled once they are: cores 8000-8001 of --cpus" in recorded.err
+        "samples: not online, and sampled once they are: cores 8000-8001 of --cpu" in recorded.err
     )
 
 
@@ -207,7 +207,7 @@ def test_progress_says_when_it_is_paused() -> None:
     [
         (["--frequency", "99999999"], "--frequency"),
         (["--ring-size", "100KB"], "--ring-size"),
-        (["--cpus", "8000"], "none of them is online"),
+        (["--cpu", "8000"], "none of them is online"),
         (["--flush", "5m"], "--flush"),
     ],
 )

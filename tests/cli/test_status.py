@@ -205,9 +205,22 @@ def test_frozen_data_over_the_limit_is_said_loudly(archive: Path, nodescope: Nod
     assert f"kept beyond retention: {size}, OVER the 500 B of --retention-size" in shown
 
 
+def test_freeze_last_is_the_end_of_the_recording(archive: Path, nodescope: Nodescope) -> None:
+    """Issue 13, point 7: it meant the time up to now, and froze an empty range silently."""
+    result = nodescope("freeze", "--archive", archive, "--last", "5s", "--json")
+    (frozen,) = json.loads(result.out)["frozen"]
+    assert (frozen["from_ns"], frozen["to_ns"]) == (
+        START_NS + 5 * SECOND_NS + 1,
+        START_NS + 10 * SECOND_NS + 1,
+    )
+    future = nodescope("freeze", "--archive", archive, "--from", "now", "--to", "2260-01-01")
+    assert future.code == 0
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (["--from", "2020-01-01", "--to", "2020-01-02"], "nothing was recorded from 2020-01-01T"),
         (["--remove", "9999"], "9999"),
         (["--last", "5m", "--to", "now"], "--to needs --from"),
         (["--from", "now", "--to", "5m ago"], "ends before it starts"),

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 import struct
 import subprocess
 import sys
@@ -115,20 +116,59 @@ def test_cores_by_filter_interval_and_limit(tmp_path: Path, nodescope: Nodescope
     assert made["cpus"] == [1]
     result = nodescope("cores", "--archive", path, "--interval", "10s", "--json")
     assert json.loads(result.out)["interval"] == 10
-    out = nodescope("cores", "--archive", path).out
-    assert "core 1     100.0 % system at 22:13:40, mean" in out
-    assert "5 s above 95 %" in out
+    out = nodescope("cores", "--archive", path, "--by", "system").out
+    assert "core 1     100.0 % system at 22:13:40Z, mean" in out
+
+
+def test_a_pegged_core_has_one_span_and_one_figure_everywhere(
+    tmp_path: Path, nodescope: Nodescope
+) -> None:
+    """Issue 13, point 6: `diagnose` gave its end, `events` its start, `cores` other figures."""
+    path = write_cores(tmp_path / "a")
+    span = "2023-11-14T22:13:39.500Z to 22:13:44.500Z"
+    said = "100% in the kernel for 5 s"
+    cores = nodescope("cores", "--archive", path)
+    assert f"  pegged   {span}: {said}\n" in cores.out
+    assert "above 95 %" not in cores.out
+    diagnosed = nodescope("diagnose", "--archive", path)
+    assert diagnosed.out.startswith(f"1. {span}  core 1 was {said}\n")
+    assert f"core 1 was {said}; the node" in diagnosed.out
+    document = json.loads(nodescope("diagnose", "--archive", path, "--json").out)
+    symptom = document["findings"][0]["symptom"]
+    assert symptom["time_ns"] - symptom["from_ns"] == 5 * SECOND_NS
+
+
+def test_top_says_what_its_shares_are_of_and_names_processes(nodescope: Nodescope) -> None:
+    """Issue 13, point 12: no window, no node, no CPU time, and pids without names."""
+    bundle = ("--archive", Path("tests/diagnosis/bundles/busy.bundle"))
+    lines = nodescope("top", *bundle, "--limit", "3").out.splitlines()
+    assert re.fullmatch(
+        r"top of \S+ · 2026-11-17T03:33:15.927Z \+ 9.83 s · [\d,]+ samples", lines[0]
+    )
+    assert re.fullmatch(
+        r"shares are of the busy time of all cores; the cores were [\d.]+ % idle", lines[1]
+    )
+    assert lines[2].split() == ["samples", "CPU", "time", "share", "comm"]
+    chosen = nodescope("top", *bundle, "--cpu", "1", "--by", "pid", "--limit", "1").out.splitlines()
+    assert chosen[0].endswith(" · cpu 1")
+    assert chosen[1].startswith("shares are of the chosen samples; ")
+    pid = json.loads(nodescope("top", *bundle, "--cpu", "1", "--by", "pid", "--json").out)[0]
+    assert f"  {pid['name']} {pid['comm']}" in chosen[3]
+    by_core = json.loads(nodescope("top", *bundle, "--by", "cpu", "--json").out)
+    assert all(0 < each["cpu_s"] < 11 for each in by_core)  # of at most ten seconds
 
 
 def test_json_of_top(archive: Path, nodescope: Nodescope) -> None:
     for by, first in (("comm", "app"), ("cpu", "0"), ("pid", "10"), ("cgroup", "/")):
         made = json.loads(nodescope("top", "--archive", archive, "--by", by, "--json").out)
-        assert list(made[0]) == ["name", "samples", "share"]
+        comm = ["comm"] if by == "pid" else []
+        assert list(made[0]) == ["name", "samples", "share", "cpu_s", *comm]
         assert made[0]["name"] == first
         assert sum(entry["samples"] for entry in made) == 8
     made = json.loads(nodescope("top", "--archive", archive, "--by", "function", "--json").out)
     assert made[0] == {
-        "name": "main", "samples": 7, "share": 0.875, "self": 0, "total": 7, "module": "/bin/app",
+        "name": "main", "samples": 7, "share": 0.875, "cpu_s": 0.072,
+        "self": 0, "total": 7, "module": "/bin/app",
     }  # fmt: skip
 
 
@@ -146,7 +186,7 @@ def test_json_of_the_flame_graph(archive: Path, nodescope: Nodescope) -> None:
         (tree,) = tree["children"]
         names.append((tree["name"], tree["value"]))
     assert names == [("kubelet", 2), ("main", 2), ("read", 2), ("walk", 2)]
-    tree = json.loads(nodescope("flame", *arguments, "--inverted", "--merge", "none").out)
+    tree = json.loads(nodescope("flame", *arguments, "--inverted", "--by", "none").out)
     assert tree["children"][0]["name"] == "walk"
     tree = json.loads(nodescope("flame", *arguments, "--limit", "2").out)
     assert tree["children"][0]["children"][0]["children"] == []
@@ -285,7 +325,7 @@ def test_no_answer_is_larger_than_two_megabytes(tmp_path: Path, nodescope: Nodes
     path = write_wide(tmp_path / "wide", functions=100_000)
     for arguments in (
         ["flame"],
-        ["flame", "--inverted", "--merge", "none"],
+        ["flame", "--inverted", "--by", "none"],
         ["top", "--by", "function"],
         ["top", "--by", "comm"],
         ["heatmap"],

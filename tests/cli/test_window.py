@@ -15,7 +15,8 @@ from tests.analysis.conftest import SAMPLES, HandClock, write_archive
 from tests.analysis.conftest import _append as append_samples
 
 from nodescope.archive.writer import ArchiveWriter
-from nodescope.cli.window import choose_window, parse_time_ns, with_progress
+from nodescope.cli.moment import parse_time_ns
+from nodescope.cli.window import choose_window, with_progress
 from nodescope.errors import UsageError
 from nodescope.quantities import HOUR_NS, SECOND_NS
 from nodescope.recording.window import TimeExtent, Window
@@ -81,11 +82,35 @@ def test_a_time_of_day_is_the_one_that_was_recorded() -> None:
     assert parse_time_ns("00:30", over_midnight, NOON) == NOON + 25 * HOUR_NS // 2
 
 
-def test_a_time_of_day_without_zone_is_local(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "text",
+    ["12:00:05", "12:00:05Z", "12:00:05 UTC", "08:00:05-04:00", "01:00:05+13:00", "22:00:05-1400"],
+)
+def test_a_time_of_day_without_zone_is_utc_and_a_zone_may_be_given(
+    text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Issue 13, point 1."""
     monkeypatch.setenv("TZ", "Asia/Tokyo")
     time.tzset()
-    assert parse_time_ns("21:00:05", extent(), NOON) == NOON + 5 * SECOND_NS
-    assert parse_time_ns("12:00:05Z", extent(), NOON) == NOON + 5 * SECOND_NS
+    assert parse_time_ns(text, extent(), NOON) == NOON + 5 * SECOND_NS
+
+
+def test_an_impossible_time_of_day_is_repeated_as_it_was_written() -> None:
+    with pytest.raises(UsageError, match="not a time of day: '25:00'") as caught:
+        parse_time_ns("25:00", extent(), NOON)
+    assert "+60s" in str(caught.value.hint)
+
+
+@pytest.mark.parametrize("command", ["cores", "top", "heatmap", "flame", "quality"])
+def test_cores_that_were_not_recorded_are_refused(
+    command: str, tmp_path: Path, nodescope: Nodescope
+) -> None:
+    """Issue 13, point 7: `--cpu 9` answered nothing, with exit code 0."""
+    write_archive(tmp_path / "a", [SAMPLES])
+    result = nodescope(command, "--archive", tmp_path / "a", "--cpu", "0,90-91")
+    assert (result.code, result.out) == (2, "")
+    assert "the recording has no cores 90-91" in result.err
+    assert "hint: cores here: 0" in result.err
 
 
 @given(st.integers(0, 2 * 3600 - 1))
@@ -93,7 +118,7 @@ def test_any_second_of_a_recording_can_be_named_in_every_way(second: int) -> Non
     moment = NOON - HOUR_NS + second * SECOND_NS
     of_day = format_time_of_day(moment)
     epoch = f"@{moment // SECOND_NS}"
-    for text in (f"+{second}s", of_day, f"{of_day}Z", format_moment(moment), epoch):
+    for text in (f"+{second}s", of_day, of_day.removesuffix("Z"), format_moment(moment), epoch):
         assert parse_time_ns(text, extent(), NOON) == moment
 
 
@@ -165,6 +190,8 @@ def test_a_window_outside_says_what_is_covered(
         (["--cpu", "5-1"], "argument --cpu: not a list of CPUs"),
         (["--mode", "guest"], "argument --mode: not a mode: 'guest'"),
         (["--last", "2 weeks"], "argument --last: not a duration"),
+        (["--at", "+5x"], "not a time: '+5x'"),
+        (["--at", "25:99"], "not a time of day: '25:99'"),
         (["--output", "x.gif"], "not a kind of picture"),
         (["--output", "/nowhere/x.svg"], "/nowhere/x.svg: No such file or directory"),
     ],
@@ -177,6 +204,8 @@ def test_options_that_cannot_be(
     assert (result.code, result.out) == (2, "")
     assert message in result.err
     assert result.err.splitlines()[-1].startswith("hint: ")
+    if "--at" in arguments:
+        assert "+60s" in result.err.splitlines()[-1]
 
 
 def test_progress_is_shown_on_a_terminal_after_two_seconds(

@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 
 import nodescope
-from nodescope.cli.main import COMMANDS, build_parser
+from nodescope.cli.command_list import COMMANDS
+from nodescope.cli.main import build_parser
 
 SOURCE = Path(nodescope.__file__).parent
 _COMMAND = re.compile(rf"(?:sudo )?nodescope (?:{'|'.join(COMMANDS)})\b(?!,)[^`;|]*")

@@ -72,6 +72,19 @@ def test_text_of_a_node_past_the_first_threshold(nodescope: Nodescope, tmp_path:
     assert "drop_caches, force_empty and reclaim free none that tmpfs pins" in result.out
 
 
+def test_a_healthy_node_with_a_few_is_not_told_to_drop_its_caches(
+    nodescope: Nodescope, tmp_path: Path
+) -> None:
+    """Issue 13, point 15."""
+    _hybrid(tmp_path, 500)
+    result = nodescope("zombies", "--root", tmp_path)
+    assert result.code == 0
+    assert result.out.startswith("HEALTHY: 500 dying memory cgroups")
+    assert "/pods" in result.out
+    assert "drop_caches" not in result.out
+    assert "What frees them" not in result.out
+
+
 def test_a_healthy_node(nodescope: Nodescope, tmp_path: Path) -> None:
     tree = V2Tree(tmp_path)
     tree.group("/", visible=12, dying=0)

@@ -229,7 +229,7 @@ def test_a_task_that_was_not_compared_says_so(story: Path, monkeypatch: pytest.M
 
 
 def test_a_core_that_serves_no_queue_is_not_blamed(tmp_path: Path) -> None:
-    write_story(tmp_path / "a", replace(SHAPE, queue=99))  # no queue goes to the held core
+    write_story(tmp_path / "a", replace(SHAPE, queue=99))  # no queue goes to the pegged core
     found = solve(tmp_path / "a")
     nic = next(each for each in found.findings if each.symptom.kind == "job_failed")
     assert [link.kind for link in nic.chains[0].links] == ["job", "event"]

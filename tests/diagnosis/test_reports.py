@@ -89,11 +89,11 @@ def test_so_do_the_others(
     stop = "systemctl disable --now ecs.service"
     markdown = write(story, tmp_path / "report.md").replace("\\", "")
     assert f"What this means: {walking.meaning}" in markdown
-    assert f"1. check, on the node: `{render_command(walking.check[0])}`" in markdown
+    assert f"\n\nCheck, on the node: `{render_command(walking.check[0])}`\n" in markdown
     assert f": `{stop}`" in markdown
     page = html.unescape(write(story, tmp_path / "report.html"))
     assert f"<p>{walking.meaning}</p>" in page
-    assert f"<li>check, on the node: <code>{render_command(walking.check[0])}</code></li>" in page
+    assert f"<p>Check, on the node: <code>{render_command(walking.check[0])}</code></p>" in page
     assert page.index(f"<code>{stop}</code>") < page.index("<h3>Evidence</h3>")
     capsys.readouterr()
     assert main(["diagnose", "--archive", str(story), "--json"]) == 1
@@ -130,12 +130,30 @@ def told(diagnosis: Diagnosis) -> list[str]:
     return [render_text(diagnosis), render_markdown(diagnosis), html.unescape(page)]
 
 
+def test_what_stands_between_backticks_is_code() -> None:
+    stop = Action("stop_unit", target=Target("unit", "a.service", within="/lab"))
+    chain = Chain(event().links, Root("unit", "a.service"), steps=(stop,))
+    text, markdown, page = told(made(reset(chain)))
+    command = "systemctl disable --now a.service"
+    assert f"`{command}`" in text
+    assert f"by `{command}` where" in markdown
+    assert f"by <code>{command}</code> where" in page
+    assert "`" not in page
+
+
+def test_a_backtick_without_a_partner_is_text() -> None:
+    ends = Missing("a ` name", "it is called a ` name <b>", "look")
+    _, markdown, page = told(made(reset(event(), ends=ends)))
+    assert "it is called a \\` name" in markdown
+    assert "it is called a ` name <b>; look" in page
+
+
 def test_a_report_by_itself_is_no_cause() -> None:
-    ends = Missing("a held core", "no core was held", "look at the device")
+    ends = Missing("a pegged core", "no core was pegged", "look at the device")
     found = made(reset(event(), ends=ends), missing=(ends,))
     for report in told(found):
         assert "ause: not shown by this recording" in report
-        assert "no core was held; look at the device" in report
+        assert "no core was pegged; look at the device" in report
         assert "event eth0" not in report
         assert "confidence" not in report
     assert render_text(found).count("look at the device") == 1
@@ -165,7 +183,7 @@ def test_several_findings_are_summed_up_first() -> None:
 
 
 def test_silence_is_worth_what_was_recorded() -> None:
-    blind = Missing("per-core time", "a core that is held would not be seen", show=View("doctor"))
+    blind = Missing("per-core time", "a core that is pegged would not be seen", show=View("doctor"))
     for report in told(made(missing=(blind,))):
         assert "othing was found between 2026-05-28T20:26:40.000Z" in report.replace("\\", "")
         assert "went wrong" not in report

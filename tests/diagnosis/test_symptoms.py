@@ -94,9 +94,23 @@ def test_a_report_without_a_held_core_is_told_and_nobody_blamed(write: Write, ki
     (finding,) = found.findings
     assert [link.kind for link in finding.chains[0].links] == ["event"]
     assert finding.chains[0].root.name == REPORTS[kind][0]
-    (missing,) = [each for each in found.missing if each.what == "a held core"]
+    (missing,) = [each for each in found.missing if each.what == "a pegged core"]
     assert missing.show is not None
     assert missing.show.what == "flame"
+    assert missing.consequence.startswith("no core that could explain it was pegged in the ")
+
+
+def test_what_was_not_recorded_is_not_said_to_be_absent(write: Write) -> None:
+    """Nobody read core time around the report: no core can be said not to have been pegged."""
+    path = write(replace(SHAPE, held_s=0), "nic_reset")
+    *_, last = sorted((path / "segments").glob("*/segment.json"))
+    description = json.loads(last.read_text())
+    description["tables"].pop("cores")
+    last.write_text(json.dumps(description))
+    (missing,) = [each for each in ask(path).missing if each.what == "a pegged core"]
+    assert missing.consequence == (
+        "core time was not recorded in the 15 s before it: a pegged core cannot be ruled out"
+    )
 
 
 def test_a_report_of_another_core_is_another_incident(write: Write) -> None:
@@ -120,7 +134,7 @@ def test_a_core_held_after_the_report_is_an_incident_of_its_own(write: Write, ki
     assert reported.symptom.kind == kind
     assert "core" not in [link.kind for chain in reported.chains for link in chain.links]
     (ruled_out,) = [each for each in reported.ruled_out if each.name == "core 3"]
-    assert "held for 6 s, but from 14 s after it; ruled out because" in ruled_out.statement
+    assert "pegged for 6 s, but from 14 s after it; ruled out because" in ruled_out.statement
     assert ruled_out.show is not None
     assert ruled_out.show.what == "cores"
     assert held.symptom.kind == "core_held"

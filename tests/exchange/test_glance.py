@@ -11,7 +11,7 @@ from tests.exchange import perf_files as make
 from tests.exchange.rows import read_rows
 
 from nodescope.errors import MalformedSource
-from nodescope.exchange.glance import is_capture, read_glance
+from nodescope.exchange.glance import is_perf_data, read_glance
 from nodescope.exchange.import_files import import_files
 from nodescope.quantities import MILLISECOND_NS
 
@@ -67,12 +67,12 @@ def test_a_cut_file_says_where(tmp_path: Path) -> None:
 
 def test_a_file_without_samples_is_refused(tmp_path: Path) -> None:
     path = write(tmp_path, make.File([CLOCK], CLOCK.comm(10, 0, "a")).content())
-    assert is_capture(path)
+    assert is_perf_data(path)
     with pytest.raises(MalformedSource, match="no samples"):
         read_glance(path)
 
 
 def test_other_files_are_no_captures(tmp_path: Path) -> None:
-    assert not is_capture(write(tmp_path, b"PERFIL"))
-    assert not is_capture(tmp_path)
-    assert not is_capture(tmp_path / "absent")
+    assert not is_perf_data(write(tmp_path, b"PERFIL"))
+    assert not is_perf_data(tmp_path)
+    assert not is_perf_data(tmp_path / "absent")

@@ -240,7 +240,8 @@ def test_the_command_reports_and_exits_by_what_came_of_it(
     assert "already imported" in capsys.readouterr().out
     cut = tmp_path / "cut.data"
     cut.write_bytes(content[: len(content) // 2])
-    assert main(["import", str(cut), "--archive", archive, "--json"]) == 1
+    named = ("--node", "alpha")  # of a file that was cut off, its end named the node
+    assert main(["import", str(cut), "--archive", archive, "--json", *named]) == 1
     document = json.loads(capsys.readouterr().out)
     (report,) = document["imports"]
     assert report["stopped_at"] > 0
@@ -279,3 +280,39 @@ def test_fingerprints_of_large_files_tell_them_apart(tmp_path: Path) -> None:
     assert imported_files.fingerprint(one) != imported_files.fingerprint(other)
     assert imported_files.fingerprint(one) == imported_files.fingerprint(one)
     assert perf_data.FORMAT.name == "perf.data"
+
+
+def test_idleness_that_was_not_captured_is_not_printed_as_none(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Issue 13, point 8: `0.0 % idle` where the capture left the idle task out."""
+    path = tmp_path / "perf.data"
+    path.write_bytes(capture(SECOND_NS, WALL))
+    arguments = ["import", str(path), "--archive", str(tmp_path / "archive")]
+    assert main(arguments) == 0
+    assert "% idle" not in capsys.readouterr().out
+    assert main([*arguments, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["imports"][0]["idle_ratio"] is None
+
+
+def test_a_file_that_names_no_node_is_not_put_into_a_nodes_recording_unasked(
+    tmp_path: Path,
+) -> None:
+    """Issue 13, point 8: a log of an unnamed node, dated by its mtime, was merged silently."""
+    archive, log = tmp_path / "archive", tmp_path / "dmesg.txt"
+    log.write_text("[    1.000000] eth0: link up\n[    2.000000] eth0: link down\n")
+    with ArchiveWriter.open(
+        archive, node={"name": "gpu-7"}, clock=SystemClock(), tick_ns=1000
+    ) as writer:
+        writer.append("heartbeats", {"time_ns": [SystemClock().monotonic_ns()], "wall_ns": [1]})
+    with pytest.raises(UsageError, match="does not say of which node it is") as refused:
+        import_files([log], archive)
+    assert "--node gpu-7" in str(refused.value.hint)
+    with pytest.raises(UsageError, match="--node is of node 'gpu-8'"):
+        import_files([log], archive, node_name="gpu-8")
+    (report,) = import_files([log], archive, node_name="gpu-7").reports
+    assert (report.node, report.rows["events"]) == ("gpu-7", 2)
+    (again,) = import_files([log], archive).reports  # it is there already
+    assert again.already_imported
+    (alone,) = import_files([log], tmp_path / "own").reports
+    assert alone.node is None

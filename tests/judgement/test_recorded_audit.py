@@ -10,6 +10,8 @@ from nodescope.ingest.unit_events import unit_event
 from nodescope.ingest.unit_rows import unit_row
 from nodescope.judgement.recorded_audit import RecordedAudit, audit_recording
 from nodescope.judgement.units import audit_units
+from nodescope.judgement.verdict import UNIT_STATES, Audit
+from nodescope.pictures.audit import render_audit
 from nodescope.quantities import SECOND_NS
 from nodescope.recording.coverage import NotObserved
 from nodescope.recording.memory import recording_of
@@ -29,10 +31,10 @@ NOW = _NOW_US * 1000
 BEGUN = HeartbeatRow(time_ns=0, wall_ns=0)
 
 
-def audit(*rows: Row) -> RecordedAudit:
+def audit(*rows: Row) -> Audit:
     found = audit_recording(recording_of([BEGUN, *rows]), NOW)
     assert isinstance(found, RecordedAudit)
-    return found
+    return found.audit
 
 
 def verdicts(*rows: Row) -> list[tuple[str, str]]:
@@ -148,3 +150,23 @@ def test_what_nobody_looked_at_is_not_called_healthy() -> None:
     assert "what runs inside units" in audit(unit()).not_observed
     asked = SourceCostRow(time_ns=NOW - 1, source="unit_insides")
     assert "what runs inside units" not in audit(unit(), asked).not_observed
+
+
+def test_units_known_by_their_files_alone_are_not_called_healthy() -> None:
+    """Issue 13, point 5: nothing was wrong with units whose states nobody could read."""
+    filed = unit(active=None, sub=None)
+    blind = audit(filed)
+    assert (blind.findings, blind.healthy, blind.unjudged) == ([], None, (UNIT_STATES,))
+    assert UNIT_STATES in blind.not_observed
+    assert audit(filed, event("unit_started", "x.service")).healthy is True  # the journal tells
+    assert audit(unit()).healthy is True
+
+
+def test_a_state_that_was_not_read_is_left_out() -> None:
+    """Issue 13, point 5: `None (None)` stood where the state of a dependency was not known."""
+    late = unit(
+        "late.service", active="inactive", sub="dead", why_not_started="dependency:x.service"
+    )
+    (finding,) = audit(late, unit(active=None, sub=None)).findings
+    assert finding.evidence["dependency"] is None
+    assert "None" not in render_audit(audit(late, unit(active=None, sub=None)), recorded=True)

@@ -7,8 +7,8 @@ import pytest
 
 from nodescope.judgement.unit_insides import cgroups_to_watch, is_settled
 from nodescope.judgement.units import audit_units
-from nodescope.judgement.verdict import AuditFinding, sort_findings
-from nodescope.pictures.audit import findings_document, render_findings
+from nodescope.judgement.verdict import Audit, AuditFinding, sort_findings
+from nodescope.pictures.audit import findings_document, render_audit, render_findings
 from nodescope.sources.processes.exits import TaskExit
 from nodescope.sources.systemd import happenings
 from nodescope.sources.systemd.journal import JournalMessage
@@ -358,4 +358,4 @@ def test_findings_are_shown_the_worst_first() -> None:
     assert text.index("a.service") < text.index("b.service")
     assert "4 starts since boot, 4 failures, 0 successes" in text
     assert [each["verdict"] for each in findings_document(findings)] == ["looping", "unused"]
-    assert "nothing" in render_findings([])
+    assert "nothing" in render_audit(Audit([]))

@@ -6,8 +6,8 @@ from nodescope.diagnosis.finding import Chain, Diagnosis, Finding, Link, Root, S
 from nodescope.lab.score import blames_another
 from nodescope.records.view import View
 
-SYMPTOM = Symptom("core_held", 0, "core 1", "core 1 was held")
-LINK = Link("core", "core 1", "core 1 was held", 2.0, View("cores"))
+SYMPTOM = Symptom("core_held", 0, "core 1", "core 1 was pegged")
+LINK = Link("core", "core 1", "core 1 was pegged", 2.0, View("cores"))
 
 
 def diagnosis(*told: tuple[str, str, str | None]) -> Diagnosis:

@@ -15,10 +15,11 @@ from nodescope.pictures.cores import find_hottest, render_cores, worst_of
 from nodescope.pictures.documents import cores_document
 from nodescope.pictures.flame import draw_flame, render_flame
 from nodescope.pictures.heatmap import render_heatmap
-from nodescope.pictures.tables import render_top
+from nodescope.pictures.tables import render_events, render_top
 from nodescope.pictures.terminal import Terminal, bar, detect_terminal
 from nodescope.quantities import SECOND_NS
 from nodescope.recording.core_readings import STATES
+from nodescope.records.event import Event
 
 NOON = 1_777_636_800 * SECOND_NS
 PLAIN = Terminal(width=60, height=20)
@@ -92,7 +93,7 @@ def test_a_heatmap_without_colour() -> None:
         "500 ms │          ▒▒▒▒▒                    ▒▒▒▒▒",
         "     0 │          █████                    ░░░░░",
         "       └┬────────────────────────┬────────────────────────",
-        "        12:00:00                 12:00:05",
+        "        12:00:00Z                12:00:05Z",
         "        ░ 1  █ 8 samples per cell of 1 s × 250 ms",
     ]
 
@@ -122,6 +123,19 @@ def cores(count: int = 4, columns: int = 10) -> CoreShares:
     return CoreShares(NOON, SECOND_NS, list(range(count)), shares)
 
 
+def test_busy_time_is_shown_with_system_time_marked() -> None:
+    """Issue 13, point 11: a core pegged in user mode was blank, for only system time was shown."""
+    shares = cores()
+    shares.shares["user"][2, 6:] = 1.0
+    shares.shares["idle"][2, 6:] = 0.0
+    lines = render_cores(shares, "total", PLAIN, "heading").splitlines()
+    assert lines[3] == "       2 │" + " " * 30 + "█" * 20
+    assert lines[4] == "       3 │" + " " * 15 + "S" * 15
+    assert lines[7] == "          █ 100 %, S mostly system time, · not read"
+    assert lines[9].startswith("core 2     100.0 % total (2.0 % system) at 12:00:06Z,")
+    assert lines[10].startswith("core 3     100.0 % total (100.0 % system) at 12:00:03Z,")
+
+
 def test_cores_without_colour() -> None:
     assert render_cores(cores(), "system", PLAIN, "heading").splitlines() == [
         "heading",
@@ -130,13 +144,13 @@ def test_cores_without_colour() -> None:
         "       2 │",
         "       3 │               ███████████████",
         "         └┬────────────────────────┬────────────────────────",
-        "          12:00:00                 12:00:05",
+        "          12:00:00Z                12:00:05Z",
         "          █ 100 %, · not read",
         "",
-        "core 3     100.0 % system at 12:00:03, mean 31.4 %, 3 s above 95 %",
-        "core 1      10.0 % system at 12:00:00, mean 10.0 %",
-        "core 0       2.0 % system at 12:00:01, mean 2.0 %",
-        "core 2       2.0 % system at 12:00:00, mean 2.0 %",
+        "core 3     100.0 % system at 12:00:03Z, mean 31.4 %, 3 s above 95 %",
+        "core 1      10.0 % system at 12:00:00Z, mean 10.0 %",
+        "core 0       2.0 % system at 12:00:01Z, mean 2.0 %",
+        "core 2       2.0 % system at 12:00:00Z, mean 2.0 %",
     ]
 
 
@@ -232,8 +246,38 @@ def test_a_table_without_colour() -> None:
         "      500  25.0 %  python3  ██████████▋",
         "… 3 more: --limit 0 shows all",
     ]
+    entries = [TopEntry("812", 1500, 0.75)]
+    assert render_top(entries, "pid", PLAIN, 0, 0.01, {"812": "kubelet"}).splitlines() == [
+        "  samples  CPU time   share  pid",
+        "    1,500      15 s  75.0 %  812 kubelet  ██████████████████",
+    ]
     entries = [TopEntry("walk", 1500, 0.75, own=1400, module="[kernel]")]
     assert render_top(entries, "function", PLAIN).splitlines() == [
         "    total     self   share  function  module",
         "    1,500    1,400  75.0 %  walk      [kernel]",
     ]
+
+
+def test_events_on_a_terminal_have_short_times_and_whole_messages() -> None:
+    """Issue 13, point 13: at 100 columns messages were cut at 20 characters."""
+    long = "ena 0000:20:03.0 ens5: TX q 11 is paused for too long, threshold is reached"
+    events = [
+        Event(NOON, "nic_tx_timeout", "ens5", long, cpu=37),
+        Event(NOON + 86_400 * SECOND_NS, "nic_reset", "ens5", "on"),
+    ]
+    assert render_events(events, PLAIN, width=96).splitlines() == [
+        "time           kind            subject  core  message",
+        "2026-05-01",
+        f"12:00:00.000Z  nic_tx_timeout  ens5       37  {long[:48]}",
+        f"{' ' * 46}{long[49:]}",
+        "2026-05-02",
+        "12:00:00.000Z  nic_reset       ens5           on",
+    ]
+    narrow = render_events(events[:1], PLAIN, width=60).splitlines()
+    assert narrow[2:] == [
+        "12:00:00.000Z  nic_tx_timeout  ens5       37",
+        "    ena 0000:20:03.0 ens5: TX q 11 is paused for too long,",
+        "    threshold is reached",
+    ]
+    whole = render_events(events, PLAIN).splitlines()
+    assert whole[1] == f"2026-05-01T12:00:00.000Z  nic_tx_timeout  ens5       37  {long}"

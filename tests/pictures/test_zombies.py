@@ -10,7 +10,8 @@ from tests.sources.memory_cgroups.trees import PAGE, V1Tree
 from nodescope.judgement.cgroup_churn import Churn
 from nodescope.judgement.zombie_history import History
 from nodescope.judgement.zombie_report import Report, assess
-from nodescope.pictures.zombies import group_files, render_report, report_document
+from nodescope.pictures.zombie_document import report_document
+from nodescope.pictures.zombies import group_files, render_report
 from nodescope.quantities import MINUTE_NS
 from nodescope.sources.cgroups.watch import Heard
 from nodescope.sources.memory_cgroups.hierarchy import find_memory_hierarchy
@@ -55,6 +56,18 @@ def test_a_recorded_moment_is_no_forecast(tree: V1Tree) -> None:
     report = _report(tree, history)
     assert report.to_critical_ns is None
     assert "per hour;" not in render_report(report)
+
+
+def test_a_terminal_gets_lines_that_fit_and_commands_in_one(tree: V1Tree) -> None:
+    """Issue 13, point 15: lines of zombies were wider than the terminal."""
+    report = _report(tree)
+    lines = render_report(report, width=100).splitlines()
+    assert max(len(line) for line in lines if "$ " not in line) <= 100
+    assert any(line.startswith("        ") for line in lines)  # what goes on is indented
+    assert "    $ nodescope zombies --files" in lines
+    (command,) = (line for line in lines if "force_empty" in line and "$ " in line)
+    assert command.endswith("/batch/memory.force_empty")
+    assert " ".join(render_report(report).split()) == " ".join(" ".join(lines).split())
 
 
 def test_makers_are_named(tree: V1Tree) -> None:

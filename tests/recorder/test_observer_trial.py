@@ -13,7 +13,7 @@ from nodescope.recorder.observer import Setting
 from nodescope.recorder.observer_trial import Trial, try_observers
 from nodescope.recorder.observers.catalogue import NAMES, ObserverEntry
 from nodescope.records.event import Event
-from nodescope.records.node_tables import CgroupRow
+from nodescope.records.node_tables import CgroupRow, UnitRow
 from nodescope.sources.access import Access, State
 from nodescope.sources.access.privileges import CAPABILITY_BITS, Privileges, read_privileges
 from nodescope.sources.places import Places
@@ -41,6 +41,19 @@ def test_one_that_answers_works() -> None:
 def test_one_that_says_it_is_degraded_is() -> None:
     said = Observation(events=[Event(1, "source_degraded", "x", "half of it")])
     assert (_judge(said).state, _judge(said).why) == (State.DEGRADED, "half of it")
+
+
+def test_units_without_any_state_are_degraded_and_not_called_working() -> None:
+    """Issue 13, point 5: `works  units  94 rows` where neither bus nor journal is."""
+    said = Observation()
+    said.add(UnitRow(time_ns=1, unit="x.service", file_state="enabled"))
+    judged = _judge(said, name="units")
+    assert judged.state == State.DEGRADED
+    assert "1 units are known by their files alone" in judged.why
+    assert "--systemd-bus" in judged.commands[0]
+    assert judged.manifest
+    said.add(UnitRow(time_ns=1, unit="y.service", active="active"))
+    assert _judge(said, name="units").state == State.WORKS
 
 
 def _degraded(message: str, name: str = "cgroup_churn", **held: object) -> Access:

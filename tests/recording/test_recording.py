@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 
 import numpy as np
@@ -13,9 +14,11 @@ from nodescope.errors import UsageError
 from nodescope.quantities import SECOND_NS
 from nodescope.recording.core_readings import STATES
 from nodescope.recording.coverage import Coverage
+from nodescope.recording.memory import recording_of
 from nodescope.recording.recording import Recording
 from nodescope.recording.window import Window
 from nodescope.records.node_tables import ContainerRow, MemoryCgroupsRow, PressureRow, UnitRow
+from nodescope.records.recorder_tables import EventRow, HeartbeatRow
 from nodescope.records.table import Row, RowType
 
 WHOLE = Window(wall(0), wall(END_S))
@@ -303,3 +306,24 @@ def test_tables_and_columns_that_are_not_there(recording: Recording) -> None:
     with pytest.raises(UsageError, match="no column 'nothing' in table units"):
         part.read("units", ["nothing"])
     assert len(part.read("pressure")) == 0
+
+
+def test_a_core_that_is_still_pegged_is_left_out_where_its_end_was_reported() -> None:
+    """Issue 13, point 6: one incident of sixteen seconds stood there twice, with two figures."""
+
+    def pegged(subject: str, to_ns: int, *, ongoing: bool) -> EventRow:
+        details = {"from_ns": 1, "to_ns": to_ns, "ongoing": ongoing}
+        return EventRow(
+            time_ns=1, kind="core_held", subject=subject, message=f"until {to_ns}",
+            details=json.dumps(details),
+        )  # fmt: skip
+
+    recording = recording_of(
+        [
+            HeartbeatRow(time_ns=0, wall_ns=0),
+            pegged("cpu1", 10, ongoing=True),
+            pegged("cpu1", 16, ongoing=False),
+            pegged("cpu2", 12, ongoing=True),
+        ]
+    )
+    assert [each.message for each in recording.events(Window(0, 100))] == ["until 16", "until 12"]

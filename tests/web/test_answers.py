@@ -241,7 +241,19 @@ def test_what_changed_as_a_flame_graph(client: TestClient) -> None:
         assert kubelet["p"] < 0.01
         assert found["base_total"] > 0
         if base:
-            assert found["baseline"] == {"from_ms": FROM_MS, "to_ms": FROM_MS + 60_000}
+            assert found["baseline"]["from_ms"] == pytest.approx(FROM_MS, abs=2000)
+            assert found["baseline"]["to_ms"] == FROM_MS + 60_000
+
+
+def test_the_baseline_is_no_longer_than_what_was_recorded(client: TestClient) -> None:
+    window = {"from_ms": FROM_MS + 4000, "to_ms": FROM_MS + 8000}
+    for path in ("/api/compare", "/api/compare/flame"):
+        baseline = get(client, path, **window)["baseline"]
+        assert baseline["to_ms"] == window["from_ms"]
+        assert 2000 < baseline["to_ms"] - baseline["from_ms"] <= 4000
+        assert baseline["recorded_ms"] <= 4000
+    baseline = get(client, "/api/compare", from_ms=FROM_MS - 5000, to_ms=TO_MS)["baseline"]
+    assert baseline["to_ms"] - baseline["from_ms"] == baseline["recorded_ms"] == 0
 
 
 def test_a_window_against_itself_is_the_same(client: TestClient) -> None:
@@ -269,11 +281,19 @@ def test_every_link_of_a_diagnosis_says_where_to_look(client: TestClient) -> Non
     looks = {link["kind"]: link["look"] for link in chain["links"]}
     assert looks["core"]["view"] == "timeline"
     assert looks["mechanism"] | {"view": "flame", "cpu": str(SMALL.held_core)} == looks["mechanism"]
-    assert looks["queue"]["view"] == "facts"
+    assert looks["mechanism"]["marked_frame"] == CULPRIT
+    for kind in ("parent", "queue", "source", "why"):
+        assert looks[kind]["view"] == "facts"
+    assert looks["why"]["row"] == "ecs.service"
+    rows = get(client, "/api/facts", at_ms=looks["parent"]["to_ms"])["zombies"]["parents"]
+    assert looks["parent"]["row"] in {row["path"] for row in rows}
     for link in chain["links"]:
         look = link["look"]
         assert FROM_MS - 1e6 < look["from_ms"] < look["to_ms"] < TO_MS + 1e6
-    chosen = {name: value for name, value in looks["mechanism"].items() if name != "view"}
+    addresses = {link["kind"]: link["address"] for link in chain["links"]}
+    assert addresses["mechanism"].endswith(f"&search={CULPRIT}")
+    assert addresses["why"].endswith("&tab=facts&row=ecs.service")
+    chosen = {name: looks["mechanism"][name] for name in ("from_ms", "to_ms", "cpu", "mode")}
     assert CULPRIT in names_of(get(client, "/api/flame", **chosen)["root"])
     assert abs(found["findings"][0]["symptom"]["time_ms"] - RESET_MS) < 60_000
 

@@ -160,13 +160,28 @@ def test_a_token_guards_it(small_story: Path, tmp_path: Path) -> None:
         process.communicate(timeout=90)
 
 
+@pytest.mark.live
+@pytest.mark.beside
+def test_an_empty_archive_is_waited_for(small_story: Path, tmp_path: Path) -> None:
+    archive = tmp_path / "archive"
+    archive.mkdir()
+    with Server(archive) as server:
+        said = "".join(server.said)
+        assert "nothing is recorded in it yet: waiting for a recorder" in said
+        assert fetch(server.link, "/api/recording")[0] == 503
+        shutil.copytree(small_story, archive, dirs_exist_ok=True)
+        wait_for(lambda: fetch(server.link, "/api/recording")[0] == 200, "the recording")
+        assert fetch(server.link, "/api/flame")[0] == 200
+
+
 def test_what_cannot_be_served_says_why(small_story: Path, tmp_path: Path) -> None:
     refused = run("--archive", str(small_story), "--host", "0.0.0.0")
     assert refused.returncode == 2
     assert "--token-file" in refused.stderr
     missing = run("--archive", str(tmp_path / "none"))
     assert missing.returncode == 2
-    assert "none" in missing.stderr
+    assert "there is no recording" in missing.stderr
+    assert f"nodescope record --archive {tmp_path / 'none'}" in missing.stderr
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()

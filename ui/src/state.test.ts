@@ -90,6 +90,43 @@ describe('the store', async () => {
     expect(state.view.value).toEqual({ from: 0, to: MINUTE })
   })
 
+  test('a jump selects only what was recorded', () => {
+    state.jump({ range: { from: -20 * MINUTE, to: MINUTE }, filters: {} })
+    expect(state.selection.value).toEqual({ from: 0, to: MINUTE })
+    state.jump({ range: { from: 59 * MINUTE, to: 80 * MINUTE } })
+    expect(state.selection.value).toEqual({ from: 59 * MINUTE, to: 60 * MINUTE })
+  })
+
+  test('what a jump also sets belongs to its step', () => {
+    state.jump({ mode: 'flame', also: () => (search.value = 'iter') })
+    expect(entries).toEqual(['/', '/?search=iter'])
+  })
+
+  test('a proposed span is selected and in the link, without a step', () => {
+    state.propose({ from: 30 * MINUTE, to: 30 * MINUTE + 6000 })
+    expect(state.selection.value).toEqual({ from: 30 * MINUTE, to: 30 * MINUTE + 6000 })
+    expect(state.view.value.from).toBeGreaterThan(29 * MINUTE)
+    settle()
+    expect(entries).toHaveLength(1)
+    expect(place.search).toContain('sel=1800000~1806000')
+  })
+
+  test('nothing is proposed to who chose a time', () => {
+    entries[0] = '/?sel=1000~2000'
+    listeners.get('popstate')?.()
+    state.propose({ from: 30 * MINUTE, to: 31 * MINUTE })
+    expect(state.selection.value).toEqual({ from: 1000, to: 2000 })
+  })
+
+  test('what goes along with a selection by hand is in its step; a jump takes nothing along', () => {
+    state.alongSelect((range) => (search.value = String(range.from)))
+    state.jump({ range: { from: 5000, to: 6000 } })
+    expect(search.value).toBe('')
+    state.select({ from: 7000, to: 8000 })
+    expect(search.value).toBe('7000')
+    expect(entries).toHaveLength(3)
+  })
+
   test('a jump to where one is, is no step', () => {
     state.show('flame')
     state.filter({})

@@ -30,8 +30,9 @@ export const following: Signal<boolean> = signal(true)
 /** The last thing to tell in passing, and a number that tells two alike apart. */
 export const noticed: Signal<{ text: string; number: number }> = signal({ text: '', number: 0 })
 
-// Until somebody chose, the view is the whole recording and the selection its
-// last two minutes; both then grow with it and stay out of the address.
+// Until somebody chose (or a diagnosis proposed the seconds of its first finding),
+// the view is the whole recording and the selection its last two minutes; both then
+// grow with it and stay out of the address.
 const viewChosen = signal(false)
 const selectionChosen = signal(false)
 const DEFAULT_SELECTION_MS = 120_000
@@ -53,12 +54,31 @@ export function look(range: Range): void {
   })
 }
 
-/** Select this span: one step of history. */
+/** Select this span by hand: one step of history, with what goes along. */
 export function select(range: Range): void {
   if (isEmpty(range) || sameRange(range, selection.peek())) return
   step(() => {
     selection.value = range
     selectionChosen.value = true
+    for (const run of goingAlong) run(range)
+  })
+}
+
+const goingAlong: ((range: Range) => void)[] = []
+
+/** Run this whenever a span is selected by hand, in the same step of history. */
+export function alongSelect(run: (range: Range) => void): void {
+  goingAlong.push(run)
+}
+
+/** Select this span unless one was chosen already. The address names it; no step of history. */
+export function propose(range: Range): void {
+  if (selectionChosen.peek() || isEmpty(range)) return
+  const inside = recorded(range)
+  batch(() => {
+    selection.value = inside
+    selectionChosen.value = true
+    if (!viewChosen.peek()) reveal(inside)
   })
 }
 
@@ -69,16 +89,26 @@ export function filter(wanted: Filters): void {
   })
 }
 
-/** Go to a piece of evidence: any of range, filters and mode; one step of history. */
-export function jump(target: { range?: Range; filters?: Filters; mode?: Mode }): void {
+/**
+ * Go to a piece of evidence: any of range, filters and mode, and what `also` sets; one
+ * step of history. Of the range only what was recorded is selected.
+ */
+export function jump(target: {
+  range?: Range
+  filters?: Filters
+  mode?: Mode
+  also?: () => void
+}): void {
   step(() => {
     if (target.range && !isEmpty(target.range)) {
-      selection.value = target.range
+      const range = recorded(target.range)
+      selection.value = range
       selectionChosen.value = true
-      reveal(target.range)
+      reveal(range)
     }
     if (target.filters) filters.value = pruned(target.filters)
     if (target.mode) mode.value = target.mode
+    target.also?.()
   })
 }
 
@@ -142,6 +172,12 @@ function pruned(wanted: Filters): Filters {
   return Object.fromEntries(Object.entries(wanted).filter(([, value]) => value)) as Filters
 }
 
+/** The part of a range that was recorded; the range itself if none of it was. */
+function recorded(range: Range): Range {
+  const known = recording.peek()
+  return (known && overlap(range, { from: known.from_ms, to: known.to_ms })) ?? range
+}
+
 /** Widen or move the view so that the range can be seen, with room around it. */
 function reveal(range: Range): void {
   const { from, to } = view.peek()
@@ -162,7 +198,9 @@ function reveal(range: Range): void {
 function dropForeign(whole: Range): void {
   const seen = overlap(view.peek(), whole)
   if (viewChosen.peek() && seen) change(view, seen)
-  const foreign = selectionChosen.peek() && !overlap(selection.peek(), whole)
+  const chosen = overlap(selection.peek(), whole)
+  const foreign = selectionChosen.peek() && !chosen
+  if (selectionChosen.peek() && chosen) change(selection, chosen)
   if (!seen) viewChosen.value = false
   if (foreign) {
     selectionChosen.value = false

@@ -329,18 +329,18 @@ def _status(there: int, before: int, expected: float) -> Status:
 def _notes(method: Method, count: int, recorded_ratio: float, samples: int) -> list[str]:
     notes = []
     if not samples:
-        notes.append("no sample in the window: nothing ran there that passes the filters")
+        notes.append("the window has no samples that match the filters")
     elif method == "none":
-        notes.append("nothing was recorded to compare with: everything is new, nothing is sure")
+        notes.append("nothing was recorded before the window: there is no baseline to compare with")
     elif method == "exact conditional":
         notes.append(
-            f"only {count} baseline windows: how much these counts vary by themselves is not "
-            "known, so p takes them for pure chance and is a lower bound"
+            f"the baseline has only {count} windows of this length, too few to know how much "
+            "counts vary by themselves: take each change as a hint (p is a lower bound)"
         )
     elif count < ENOUGH_WINDOWS:
         notes.append(
-            f"only {count} baseline windows: {ENOUGH_WINDOWS} or more know bursts better; "
-            "take a flag as a hint"
+            f"the baseline has only {count} windows of this length; from {ENOUGH_WINDOWS} on a "
+            "change can be certain"
         )
     if samples and recorded_ratio < 0.99:
         notes.append(f"only {100 * recorded_ratio:.0f} % of the window was recorded")

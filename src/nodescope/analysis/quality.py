@@ -15,8 +15,8 @@ from itertools import pairwise
 import numpy as np
 
 from nodescope.analysis.call_tree import CallTree
-from nodescope.analysis.cores import derive_shares
 from nodescope.analysis.filter import Filter
+from nodescope.analysis.sampled_time import derive_idle_share
 from nodescope.archive.description import Description
 from nodescope.archive.gaps import merge_gaps
 from nodescope.arrays import I64, Bool
@@ -113,11 +113,7 @@ def assess(
         before = description
     quality.throttled = len(recording.events(window, _THROTTLED))
     quality.gaps = merge_gaps(recording.gaps(window), CLOCK_STEP_NS)
-    readings = recording.core_readings(window)
-    shares = derive_shares(readings, window.from_ns, window.to_ns, window.length_ns)
-    idle = shares.shares["idle"] + shares.shares["iowait"]
-    if idle.size and not np.isnan(idle).all():
-        quality.idle_share = float(np.nanmean(idle))
+    quality.idle_share = derive_idle_share(recording, window)
     return quality
 
 

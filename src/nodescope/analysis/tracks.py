@@ -1,4 +1,4 @@
-"""Lines over time: zombies, pressure, memory. Each is declared once, as data.
+"""Lines over time: zombies, pressure, memory, disks, network. Each is declared once, as data.
 
 A track is read as pairs of time and value. Gauges are levels; counters are made into
 a rate, or into the share of time they count, between one reading and the next.
@@ -7,9 +7,10 @@ a rate, or into the share of time they count, between one reading and the next.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from nodescope.arrays import F64, I64
 from nodescope.lazy_dataclass import dataclass
@@ -30,6 +31,7 @@ class Track:
     kind: Literal["gauge", "rate"] = "gauge"
     where: tuple[tuple[str, str], ...] = ()  # columns that must have these values
     scale: float = 1.0
+    added_over: str = ""  # the column whose subjects are added up, such as all network devices
 
 
 def _pressure(resource: str, which: str) -> Track:
@@ -54,6 +56,20 @@ def _memory(name: str, title: str, source: str, *, rate: bool = False) -> Track:
     )  # fmt: skip
 
 
+def _disk(name: str, title: str, source: str) -> Track:
+    # /proc/vmstat counts in KiB what was read from and written to block devices.
+    return Track(
+        name, title, "bytes per second", "disks", "memory", "value", "rate",
+        (("name", source),), 1024.0,
+    )  # fmt: skip
+
+
+def _network(name: str, title: str, column: str) -> Track:
+    return Track(
+        name, title, "bytes per second", "network", "nics", column, "rate", added_over="nic"
+    )
+
+
 TRACKS: dict[str, Track] = {
     track.name: track
     for track in (
@@ -74,6 +90,10 @@ TRACKS: dict[str, Track] = {
         _memory("memory.available", "memory available", "MemAvailable"),
         _memory("memory.reclaim", "pages scanned by direct reclaim", "pgscan_direct", rate=True),
         _memory("memory.major_faults", "faults that read the disk", "pgmajfault", rate=True),
+        _disk("disks.read", "read from disks", "pgpgin"),
+        _disk("disks.written", "written to disks", "pgpgout"),
+        _network("network.received", "received by network devices", "rx_bytes"),
+        _network("network.sent", "sent by network devices", "tx_bytes"),
     )
 }  # fmt: skip
 
@@ -111,6 +131,7 @@ class _TrackTable:
     def __init__(self, segment: Part, name: str) -> None:
         tracks = [track for track in TRACKS.values() if track.table == name]
         keys = {key for track in tracks for key, _ in track.where}
+        keys |= {track.added_over for track in tracks if track.added_over}
         values = {track.column for track in tracks}
         content = segment.read(name, ["time_ns", *sorted(keys | values)])
         self._times = segment.wall_ns(content.column("time_ns").to_numpy())
@@ -129,7 +150,21 @@ class _TrackTable:
         if not len(rows):
             return None
         rows = rows[np.argsort(self._times[rows], kind="stable")]
-        return Readings(self._times[rows], value[rows] * track.scale)
+        times, values = self._times[rows], value[rows] * track.scale
+        if track.added_over:
+            times, values = _add_up(times, values, self._keys[track.added_over][rows])
+        return Readings(times, values)
+
+
+def _add_up(times: I64, values: F64, subjects: npt.NDArray[Any]) -> tuple[I64, F64]:
+    """Add the latest readings of all subjects, at each time at which one was read."""
+    at = np.unique(times)
+    total = np.zeros(len(at))
+    for subject in set(subjects.tolist()):
+        own = np.flatnonzero(subjects == subject)
+        latest = np.searchsorted(times[own], at, "right") - 1
+        total += np.where(latest >= 0, values[own][np.maximum(latest, 0)], 0.0)
+    return at, total
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
-"""The table reference of `docs/archive.md`, from the declarations in `records`.
+"""Write the table reference of `docs/archive.md` from the declarations in `records`.
 
-`python -m nodescope.archive.reference docs/archive.md` brings the page up to
-date between its two markers; a test holds it there.
+`python -m nodescope.archive.reference docs/archive.md` renews the page between its
+markers; a test fails if it is not current.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ END = "<!-- end of tables -->"
 
 
 def render_reference() -> str:
-    """All tables of a segment, the sealed ones first, as Markdown."""
+    """Return all tables of a segment, the sealed ones first, as Markdown."""
     names = [*SEALED_TABLES, *(name for name in TABLES if name not in SEALED_TABLES)]
     return "\n".join(_render_table(TABLES[name]) for name in names)
 
@@ -37,7 +37,7 @@ def _render_column(column: Column) -> str:
 
 
 def replace_reference(page: str) -> str:
-    """The page with the reference between its markers renewed."""
+    """Return the page with the reference between its markers renewed."""
     before, rest = page.split(BEGIN)
     _, after = rest.split(END)
     return f"{before}{BEGIN}\n\n{render_reference()}\n{END}{after}"

@@ -6,6 +6,7 @@ import argparse
 import sys
 import time
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nodescope.cli import options
@@ -13,7 +14,7 @@ from nodescope.errors import UsageError
 from nodescope.quantities import SECOND_NS
 
 if TYPE_CHECKING:
-    from nodescope.judgement.verdict import AuditVerdict
+    from nodescope.judgement.verdict import Audit
     from nodescope.sources.containers.container import ContainerHappening
     from nodescope.sources.places import Places
 
@@ -26,12 +27,12 @@ def add_parser(commands: options.Commands) -> None:
         commands,
         "audit",
         run,
-        summary="units and containers that fail, loop, hide a loop, or serve nobody",
-        description="Look at systemd's units and at containers, and name those that fail, loop,\n"
-        "loop inside though they are active, never succeeded since boot, are held back, or\n"
-        "run for nobody; with the evidence for each. Healthy ones are not named. Needs no\n"
-        "recording, but takes from one what container runtimes forget. Exits 0 when there is\n"
-        "nothing to say, 1 with findings, 2 if it could not run.",
+        description="Examine systemd units and containers, and name those that fail, crash-loop\n"
+        "(openly or inside a running unit), never succeeded since boot, do not start, or\n"
+        "that nothing uses; with the evidence for each. Healthy ones are not named. Needs no\n"
+        "recording, but takes from one what container runtimes forget. Exits 0 when nothing is\n"
+        "wrong, 1 with findings, 2 if it could not run or could not see the states of units or\n"
+        "the containers of a runtime that is there.",
         examples=[
             ("nodescope audit", "this node, now"),
             ("nodescope audit --root /mnt/image", "a mounted image: what needs no running system"),
@@ -49,14 +50,14 @@ def add_parser(commands: options.Commands) -> None:
     parser.add_argument(
         "--at",
         metavar="WHEN",
-        help="judge what a recording knew at this moment; nothing of this node now",
+        help="judge this moment of a recording instead of the node now",
     )
     parser.add_argument(
         "--unit",
         action="append",
         default=[],
         metavar="NAME",
-        help="with --at: only this unit, with its recorded facts; may be given again",
+        help="with --at: show only this unit, with its recorded facts; repeatable",
     )
     options.add_archive(parser)
     options.add_places(parser, root=True)
@@ -78,77 +79,88 @@ def run(args: argparse.Namespace) -> int:
     if args.unit:
         raise UsageError("--unit needs --at", hint="an audit names what is wrong by itself")
     from nodescope.errors import SourceAbsent
-    from nodescope.judgement.verdict import sort_findings
-    from nodescope.pictures.audit import findings_document, render_findings
+    from nodescope.judgement.verdict import Audit, sort_findings
+    from nodescope.pictures.audit import findings_document, render_audit
 
     places = options.places(args)
-    found: list[AuditVerdict] = []
+    seen: list[Audit] = []
     absent: list[SourceAbsent] = []
     looks = (partial(_units, places, args.watch), partial(_containers, places, args))
     for look in looks:
         try:
-            found += look()
+            seen.append(look())
         except SourceAbsent as error:
             absent.append(error)
-    if len(absent) == len(looks):  # nothing to look at: that is no good health
+    if not seen:  # nothing to look at: that is no good health
         raise absent[0]
-    for missing in absent:
-        print(f"nodescope: not seen: {missing}", file=sys.stderr)
-    findings = sort_findings(found)
+    audit = Audit(
+        sort_findings(finding for part in seen for finding in part.findings),
+        (*(each for part in seen for each in part.not_observed), *map(str, absent)),
+        tuple(each for part in seen for each in part.unjudged),
+    )
     if args.json:
-        options.print_json(findings_document(findings))
+        options.print_json(findings_document(audit.findings))
+        for missing in audit.not_observed:
+            print(f"nodescope: not seen: {missing}", file=sys.stderr)
     else:
-        print(render_findings(findings))
-    return 1 if findings else 0
+        print(render_audit(audit))
+    return _exit_code(audit)
+
+
+def _exit_code(audit: Audit) -> int:
+    return {True: 0, False: 1, None: 2}[audit.healthy]
 
 
 def _show_recorded(args: argparse.Namespace) -> int:
     """Judge what a recording knew at a moment; nothing of this node is looked at."""
     from dataclasses import replace
 
-    from nodescope.cli.window import open_moment
+    from nodescope.cli.moment import open_moment
     from nodescope.judgement.recorded_audit import RecordedAudit, audit_recording
-    from nodescope.pictures.audit import recorded_document, render_findings, render_units
+    from nodescope.pictures.audit import recorded_document, render_audit, render_units
 
     recording, at_ns = open_moment(args)
-    audit = audit_recording(recording, at_ns)
+    known = audit_recording(recording, at_ns)
     units = []
-    if isinstance(audit, RecordedAudit) and args.unit:
-        units = sorted((row for row in audit.units if row.unit in args.unit), key=lambda r: r.unit)
-        mine = [each for each in audit.findings if each.kind == "unit" and each.name in args.unit]
-        audit = replace(audit, findings=mine)
-    if not isinstance(audit, RecordedAudit) or (args.unit and not units):
+    if isinstance(known, RecordedAudit) and args.unit:
+        units = sorted((row for row in known.units if row.unit in args.unit), key=lambda r: r.unit)
+        found = known.audit.findings
+        mine = [each for each in found if each.kind == "unit" and each.name in args.unit]
+        known = replace(known, audit=replace(known.audit, findings=mine))
+    if not isinstance(known, RecordedAudit) or (args.unit and not units):
         which = ", ".join(args.unit) or "units or containers"
         raise UsageError(
             f"nothing was recorded of {which} up to {args.at!r}",
             hint=f"see `{options.status_command(args)}` for what was",
         )
     if args.json:
-        options.print_json(recorded_document(audit, units))
+        options.print_json(recorded_document(known, units))
     else:
         facts = f"{render_units(units)}\n\n" if units else ""
-        print(f"{facts}{render_findings(audit.findings, audit.not_observed)}")
-    return 1 if audit.findings else 0
+        print(f"{facts}{render_audit(known.audit, recorded=True)}")
+    return _exit_code(known.audit)
 
 
-def _units(places: Places, watch_ns: int) -> list[AuditVerdict]:
-    """Verdicts on units."""
+def _units(places: Places, watch_ns: int) -> Audit:
+    """Judge units; of an image that does not run, their files are all there is."""
     from nodescope.judgement.unit_insides import cgroups_to_watch, is_settled
     from nodescope.judgement.units import audit_units
+    from nodescope.judgement.verdict import UNIT_STATES, Audit
     from nodescope.sources.systemd.survey import read_survey
     from nodescope.sources.systemd.unit_processes import watch_insides
 
     survey = read_survey(places)
-    for missing in survey.missing:
-        print(f"nodescope: not seen: {missing}", file=sys.stderr)
     insides = watch_insides(places, cgroups_to_watch(survey), watch_ns, is_settled)
-    return list(audit_units(survey, insides))
+    blind = places.root == Path("/") and not survey.live and not survey.lives.of
+    unjudged = (UNIT_STATES,) if blind else ()
+    return Audit(list(audit_units(survey, insides)), tuple(survey.missing), unjudged)
 
 
-def _containers(places: Places, args: argparse.Namespace) -> list[AuditVerdict]:
-    """Verdicts on containers; `SourceAbsent` where no runtime is."""
+def _containers(places: Places, args: argparse.Namespace) -> Audit:
+    """Judge containers; `SourceAbsent` where no runtime is."""
     from nodescope.judgement.containers import audit_containers
     from nodescope.judgement.loop_rules import CONTAINER_WITHIN_NS
+    from nodescope.judgement.verdict import Audit
     from nodescope.sources.containers.runtimes import Runtimes
 
     now_ns = time.time_ns()
@@ -156,16 +168,16 @@ def _containers(places: Places, args: argparse.Namespace) -> list[AuditVerdict]:
     try:
         polled = runtimes.poll(now_ns)
         recent = runtimes.read_recent(now_ns, now_ns - CONTAINER_WITHIN_NS)
-        for error in polled.failed.values():
-            print(f"nodescope: not seen: {error}", file=sys.stderr)
         happenings = [*recent, *polled.happenings, *_recorded(args, now_ns)]
-        return list(audit_containers(list(runtimes.containers.values()), happenings, now_ns))
+        found = audit_containers(list(runtimes.containers.values()), happenings, now_ns)
+        unjudged = tuple(f"containers of {runtime}" for runtime in polled.failed)
+        return Audit(list(found), tuple(map(str, polled.failed.values())), unjudged)
     finally:
         runtimes.close()
 
 
 def _recorded(args: argparse.Namespace, now_ns: int) -> list[ContainerHappening]:
-    """What a recording of this node has of its containers: not every runtime remembers."""
+    """Read container events from a recording of this node: not every runtime keeps them."""
     if args.root is not None and args.archive is None:
         return []  # another system's
     path = options.archive_path(args)

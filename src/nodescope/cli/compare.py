@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from nodescope.cli import options
 from nodescope.cli import window as windows
+from nodescope.cli.moment import parse_time_ns
 from nodescope.errors import UsageError
 
 if TYPE_CHECKING:
@@ -24,11 +25,10 @@ def add_parser(commands: options.Commands) -> None:
         commands,
         "compare",
         run,
-        summary="what is different in a window, and how surely",
         description="Compare a window with the half hour before it, or with another window: which\n"
         "processes, functions and cores have more or fewer samples, by how much, and how\n"
-        "surely. Counts come in bursts, and the test knows how bursty each one is here; what\n"
-        "it flags is new, gone, or at least twice and a point of share away.",
+        "surely. The test allows for how bursty each count is on this node; it flags what is\n"
+        "new, gone, or has changed by a factor of two and by one point of share.",
         examples=[
             ("nodescope compare --at 12:00:05 --around 5s", "the moment something broke"),
             ("nodescope compare --last 30s --baseline 2h", "now against the last two hours"),
@@ -47,9 +47,9 @@ def add_parser(commands: options.Commands) -> None:
         help="compare with this much time before the window (default: 30m)",
     )
     parser.add_argument(
-        "--against-from", metavar="WHEN", help="compare with another window: its start"
+        "--against-from", metavar="WHEN", help="compare with another window instead: its start"
     )
-    parser.add_argument("--against-to", metavar="WHEN", help="its end")
+    parser.add_argument("--against-to", metavar="WHEN", help="end of the other window")
     windows.add_filters(parser)
     windows.add_limit(parser, f"show this many changes (default: {DEFAULT_LIMIT}, JSON {_LISTED})")
     options.add_json(parser)
@@ -109,8 +109,8 @@ def _against(args: argparse.Namespace, window: Window, extent: TimeExtent) -> Wi
         )
     now_ns = time.time_ns()
     other = Window(
-        windows.parse_time_ns(args.against_from, extent, now_ns),
-        windows.parse_time_ns(args.against_to, extent, now_ns),
+        parse_time_ns(args.against_from, extent, now_ns),
+        parse_time_ns(args.against_to, extent, now_ns),
     )
     if other.to_ns <= other.from_ns:
         raise UsageError(

@@ -15,14 +15,13 @@ def add_parser(commands: options.Commands) -> None:
         commands,
         "cores",
         run,
-        summary="each core's time by state, second by second",
         description="Show how each core spent its time, from /proc/stat: a line is a core, a\n"
         "column a second, the colour the share of a state. Where several cores or seconds must\n"
         "share a place, the worst of them is shown. The worst cores are named below.",
         examples=[
-            ("nodescope cores --last 5m", "time in the kernel"),
+            ("nodescope cores --last 5m", "busy time; S marks system time"),
             ("nodescope cores --at 12:00:05 --around 30s --by softirq", "soft interrupts"),
-            ("nodescope cores --by total --output cores.html", "a page"),
+            ("nodescope cores --by system --output cores.html", "time in the kernel, as a page"),
             ("nodescope cores --cpu 0-5,39 --json", "all states, for scripts"),
         ],
     )
@@ -31,9 +30,10 @@ def add_parser(commands: options.Commands) -> None:
     parser.add_argument(
         "--by",
         choices=_STATES,
-        default="system",
+        default="total",
         metavar="STATE",
-        help=f"{', '.join(_STATES[:-1])}, or total: all that is busy (default: system)",
+        help=f"{', '.join(_STATES[:-1])}, or total: all that is busy, with what is mostly system "
+        "time marked (default: total)",
     )
     parser.add_argument(
         "--interval",
@@ -50,6 +50,7 @@ def add_parser(commands: options.Commands) -> None:
 def run(args: argparse.Namespace) -> int:
     """Derive shares, and show them."""
     from nodescope.analysis.cores import derive_shares, keep_cores
+    from nodescope.judgement.pegged_cores import PeggedRun, collect_runs, judge_runs
     from nodescope.pictures import cores, documents
 
     view, chosen = window.open_view(args), window.given_filter(args).cpus
@@ -58,10 +59,11 @@ def run(args: argparse.Namespace) -> int:
         view.window.length_ns, known, args.interval, for_json=args.json
     )
     count = len(view.recording.overlapping(view.window))
+    runs: list[PeggedRun] = []
     readings = window.with_progress(view.recording.core_readings(view.window), count)
     from_ns = view.window.from_ns // interval_ns * interval_ns
     shares = derive_shares(
-        readings,
+        collect_runs(readings, runs),
         from_ns,
         view.window.to_ns,
         interval_ns,
@@ -85,5 +87,6 @@ def run(args: argparse.Namespace) -> int:
             args.output, file_formats.drawing_file(drawing, args.output.suffix.lower())
         )
     else:
-        print(cores.render_cores(shares, args.by, view.terminal, heading))
+        pegged = judge_runs(runs, view.window)
+        print(cores.render_cores(shares, args.by, view.terminal, heading, pegged))
     return 0

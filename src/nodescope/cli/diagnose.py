@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nodescope.cli import options, window
+from nodescope.cli import moment, options, window
 
 if TYPE_CHECKING:
     from nodescope.diagnosis.finding import Diagnosis
@@ -20,9 +20,8 @@ def add_parser(commands: options.Commands) -> None:
         commands,
         "diagnose",
         run,
-        summary="what went wrong, and why",
         description="Find what went wrong in a recording (resets of network devices, lockups,\n"
-        "held cores, failed jobs) and follow each to its cause: the core, the process, the\n"
+        "pegged cores, failed jobs) and follow each to its cause: the core, the process, the\n"
         "kernel mechanism, the state behind it and the service that made it. Each link\n"
         "names the command that shows it. With --at: what went wrong near that moment (two\n"
         "minutes before and after, unless --around says otherwise), else what stands out in\n"
@@ -56,7 +55,9 @@ def run(args: argparse.Namespace) -> int:
     view = window.open_view(args)
     at_ns = None
     if args.at is not None:
-        at_ns = window.parse_time_ns(args.at, view.recording.extent, time.time_ns())
+        now_ns = time.time_ns()
+        at_ns = moment.parse_time_ns(args.at, view.recording.extent, now_ns)
+        moment.check_recorded(at_ns, view.recording.extent, now_ns)
     diagnosis = diagnose(view.recording, view.window, at_ns)
     diagnosis.archive = options.named_archive(args)
     if args.json:

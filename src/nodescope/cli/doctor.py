@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 import os
 import platform
-import shutil
-import sys
+import shlex
 import textwrap
 from collections import Counter
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nodescope.cli import options
@@ -17,6 +17,7 @@ from nodescope.cli import options
 if TYPE_CHECKING:
     from nodescope.sources.access import Access
 
+_INDENT = len("degraded  ")
 _UNHEALTHY = ("degraded", "denied")
 
 
@@ -26,8 +27,7 @@ def add_parser(commands: options.Commands) -> None:
         commands,
         "doctor",
         run,
-        summary="which sources work here, and what allows the others",
-        description="Try every source and every observer of the node for real, say whether it\n"
+        description="Try every source and every observer of the node for real; show whether each\n"
         "works, is degraded, denied or absent, why, and the exact command or Kubernetes manifest\n"
         "line that allows it. `nodescope record --without NAME` leaves out an observer.\n"
         "Exits 0 when nothing is degraded or denied, else 1.",
@@ -72,6 +72,7 @@ def run(args: argparse.Namespace) -> int:
         retention_bytes=args.retention_size,
     )
     checks += try_observers(Setting(options.places(args), archive), read_privileges())
+    checks = [name_archive(check, options.named_archive(args)) for check in checks]
     healthy = not any(check.state in _UNHEALTHY for check in checks)
     if args.json:
         options.print_json(
@@ -83,21 +84,26 @@ def run(args: argparse.Namespace) -> int:
             }
         )
     else:
-        width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
-        print(render_checks(checks, width))
+        print(render_checks(checks, options.terminal_width()))
     return 0 if healthy else 1
 
 
+def name_archive(check: Access, archive: Path | None) -> Access:
+    """Return a check whose commands that record name the archive, unless it is the default one."""
+    if archive is None:
+        return check
+    where = f" --archive {shlex.quote(str(archive))}"
+    commands = (f"{each}{where}" if _records(each) else each for each in check.commands)
+    return replace(check, commands=tuple(commands))
+
+
+def _records(command: str) -> bool:
+    return "nodescope record" in command and "--archive" not in command
+
+
 def render_checks(checks: list[Access], width: int = 0) -> str:
-    """A table, a count, and what to do; `width` 0 does not wrap."""
-    what_width = max(len(check.what) for check in checks)
-    indent = 12 + what_width
-    lines: list[str] = []
-    for check in checks:
-        head = f"{check.state:<8}  {check.what:<{what_width}}  "
-        whys = textwrap.wrap(check.why, width - indent) if width > indent + 20 else [check.why]
-        lines.append(head + whys[0])
-        lines.extend(" " * indent + why for why in whys[1:])
+    """Return a table, a count, and what to do; `width` 0 does not wrap."""
+    lines = _stack(checks, width) if width else _tabulate(checks)
     counts = Counter(str(check.state) for check in checks)
     lines += ["", ", ".join(f"{count} {state}" for state, count in counts.items())]
     for (commands, manifest), sources in _group_remedies(checks).items():
@@ -115,6 +121,28 @@ def render_checks(checks: list[Access], width: int = 0) -> str:
             "that is too much, run deploy/nodescope.service, which gives them to Nodescope only.",
         ]
     return "\n".join(lines)
+
+
+def _tabulate(checks: list[Access]) -> list[str]:
+    """Return a line for each check, for other programs."""
+    what_width = max(len(check.what) for check in checks)
+    return [f"{check.state:<8}  {check.what:<{what_width}}  {check.why}" for check in checks]
+
+
+def _stack(checks: list[Access], width: int) -> list[str]:
+    """Return each check in the width of a terminal: the reason below where it does not fit."""
+    lines: list[str] = []
+    room = max(width - _INDENT, 20)
+    for check in checks:
+        head = f"{check.state:<8}  {check.what}"
+        if len(head) + 2 + len(check.why) <= width:
+            lines.append(f"{head}  {check.why}")
+            continue
+        first, *others = textwrap.wrap(check.what, room)
+        lines.append(f"{check.state:<8}  {first}")
+        said = [*others, *(f"  {line}" for line in textwrap.wrap(check.why, room - 2))]
+        lines += [" " * _INDENT + line for line in said]
+    return lines
 
 
 def _group_remedies(checks: list[Access]) -> dict[tuple[tuple[str, ...], str], list[str]]:

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
 from nodescope.cli import options, window
+from nodescope.errors import UsageError
+
+if TYPE_CHECKING:
+    from nodescope.records.event import Event
 
 _LINES = 100
 
@@ -15,11 +20,10 @@ def add_parser(commands: options.Commands) -> None:
         commands,
         "events",
         run,
-        summary="what happened, each at its time",
-        description="List recorded, marked and imported events: what the kernel's log says of\n"
-        "devices, cores and memory, services, containers, jobs, the recorder's own. The latest\n"
-        "stand last. What the kernel's log still had of the time before the recording is among\n"
-        "them. docs/events.md lists the kinds.",
+        description="List recorded, marked and imported events: kernel log messages about\n"
+        "devices, cores and memory; services, containers, jobs; the recorder's own. The latest\n"
+        "come last. Events that logs had from before the recording are counted below, and\n"
+        "listed with --from or --to. docs/events.md lists the kinds.",
         examples=[
             ("nodescope events --last 1h", "the last hour"),
             ("nodescope events --serious", "resets, lockups, kills, loops"),
@@ -33,13 +37,15 @@ def add_parser(commands: options.Commands) -> None:
         action="append",
         default=[],
         metavar="NAMES",
-        help="only events of this kind, or of these, separated by commas; may be given again",
+        help="show only these kinds, separated by commas; repeatable",
     )
     parser.add_argument(
-        "--serious", action="store_true", help="only serious ones: those that freeze what surrounds"
+        "--serious",
+        action="store_true",
+        help="show only serious events: those that freeze the minutes around them",
     )
     parser.add_argument(
-        "--details", action="store_true", help="a second line each, with all that is known of it"
+        "--details", action="store_true", help="add a line with all details to each event"
     )
     window.add_limit(parser, f"only the latest N (default: {_LINES}; --json: all)")
     options.add_json(parser)
@@ -52,7 +58,6 @@ def run(args: argparse.Namespace) -> int:
 
     view = window.open_view(args, history=True)
     limit = (0 if args.json else _LINES) if args.limit is None else args.limit
-    kinds = _kinds(args)
     every = with_waiting(
         # a segment may tell of what was before the one before it
         sorted(view.recording.events(view.window), key=lambda event: event.time_ns),
@@ -60,7 +65,9 @@ def run(args: argparse.Namespace) -> int:
         view.window,
         to_now=args.end is None and args.at is None,
     )
+    kinds = _kinds(args, {event.kind for event in every})
     events = [event for event in every if kinds is None or event.kind in kinds]
+    before, events = _split(events, view, args)
     shown = events[-limit:]
     if args.json:
         document, said = documents.events_document(shown)
@@ -68,15 +75,55 @@ def run(args: argparse.Namespace) -> int:
         window.note(said)
     else:
         left = len(events) - len(shown)
-        print(tables.render_events(shown, view.terminal, left, details=args.details))
+        width = options.terminal_width()
+        print(tables.render_events(shown, view.terminal, left, details=args.details, width=width))
+        if before:
+            print(_render_before(before, view, args))
     return 0
 
 
-def _kinds(args: argparse.Namespace) -> set[str] | None:
-    """The kinds asked for; None for all. An imported log may have kinds that are not declared."""
+def _split(
+    events: list[Event], view: window.OpenedView, args: argparse.Namespace
+) -> tuple[list[Event], list[Event]]:
+    """Return what logs remembered of before the recording, and the rest.
+
+    Nothing is split off where the options name a start, or end before the recording.
+    """
+    first_ns = view.recording.extent.from_ns
+    if args.json or args.start is not None or args.at is not None or view.window.to_ns <= first_ns:
+        return [], events
+    before = [event for event in events if event.time_ns < first_ns]
+    return before, events[len(before) :]
+
+
+def _render_before(before: list[Event], view: window.OpenedView, args: argparse.Namespace) -> str:
+    """Return how many events logs remembered of before the recording, and what shows them."""
+    from collections import Counter
+
+    from nodescope.pictures.text import visible
+    from nodescope.quantities import format_count
+    from nodescope.records.view import Span, View
+
+    counts = Counter(event.kind for event in before).most_common()
+    kinds = ", ".join(f"{count:,} {visible(kind)}" for kind, count in counts)
+    named = tuple(name.strip() for text in args.kind for name in text.split(",") if name.strip())
+    until = Span(None, view.recording.extent.from_ns)
+    earlier = View("events", until, kinds=named, serious=args.serious)
+    said = f"before the recording, from logs: {format_count(len(before), 'event')} ({kinds})"
+    return f"\n{said}\n  $ {options.command_of(earlier, args)}"
+
+
+def _kinds(args: argparse.Namespace, recorded: set[str]) -> set[str] | None:
+    """Return the kinds asked for; None for all. An imported log may have undeclared ones."""
     from nodescope.records.event_kinds import EVENT_KINDS
 
     named = {name.strip() for text in args.kind for name in text.split(",") if name.strip()}
+    if unknown := sorted(named - EVENT_KINDS.keys() - recorded):
+        here = ", ".join(sorted(recorded)) or "none in this window"
+        raise UsageError(
+            f"no such kind of event: {', '.join(unknown)}",
+            hint=f"recorded here: {here}; docs/events.md lists all kinds",
+        )
     if not args.serious:
         return named or None
     serious = {kind.name for kind in EVENT_KINDS.values() if kind.serious}

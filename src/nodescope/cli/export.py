@@ -47,7 +47,6 @@ def add_parser(commands: options.Commands) -> None:
         commands,
         "export",
         run,
-        summary="a window in other tools' formats, or as an incident bundle",
         description=f"Write a window of the recording to a file. FORMAT is one of\n\n{formats}",
         examples=[
             ("nodescope export bundle --at 12:00:05 --around 60s --output incident.nodescope",
@@ -68,7 +67,10 @@ def add_parser(commands: options.Commands) -> None:
         help="see above",
     )
     parser.add_argument(
-        "--output", required=True, metavar="FILE", help="where to; `-` is stdout, except for bundle"
+        "--output",
+        required=True,
+        metavar="FILE",
+        help="file to write; `-` is stdout, except for bundle",
     )
     windows.add_window(parser)
     windows.add_filters(parser)
@@ -78,34 +80,34 @@ def add_parser(commands: options.Commands) -> None:
         choices=VIEWS,
         default="samples",
         metavar="VIEW",
-        help=f"of csv and parquet: {', '.join(VIEWS)} (default: samples)",
+        help=f"csv and parquet: {', '.join(VIEWS)} (default: samples)",
     )
     rows.add_argument(
         "--table",
         choices=TABLES,
         metavar="TABLE",
-        help="of csv and parquet: a table as recorded (docs/archive.md) instead of a view",
+        help="csv and parquet: export a table as recorded (docs/archive.md) instead of a view",
     )
     parser.add_argument(
         "--where",
         action="append",
         default=[],
         metavar="COLUMN=VALUE",
-        help="with --table: only rows with this in that column; may be given again",
+        help="with --table: only rows with this value in that column; repeatable",
     )
     parser.add_argument(
         "--by",
         choices=_BY,
-        default="function",
+        default="comm",
         metavar="WHAT",
-        help=f"of the view top: {', '.join(_BY)} (default: function)",
+        help=f"with --view top: {', '.join(_BY)} (default: comm)",
     )
     parser.add_argument(
         "--split",
         choices=("none", "comm", "thread"),
         default="none",
         metavar="WHAT",
-        help="of speedscope: one profile of all, or one per comm or thread (default: none)",
+        help="speedscope: one profile, or one per comm or thread (default: none)",
     )
     options.add_json(parser)
 
@@ -242,7 +244,7 @@ def _rows(args: argparse.Namespace, view: windows.OpenedView) -> ViewRows:
 
 
 def _where(texts: Sequence[str], table: records.Table) -> dict[str, str]:
-    """What columns of a table must be."""
+    """Return the values that columns of a table must have."""
     pairs = [text.partition("=") for text in texts]
     names = [column.name for column in table.columns]
     for name, sign, _ in pairs:

@@ -15,28 +15,30 @@ def add_parser(commands: options.Commands) -> None:
         commands,
         "flame",
         run,
-        summary="which paths of functions ran: a flame graph",
         description="Show samples by path of functions: as an indented tree, or with --output as\n"
-        "a flame graph. An .html page zooms by click and searches. What would be narrower than\n"
-        "half a pixel is left out.",
+        "a flame graph. An .html page zooms by click and searches. Frames narrower than\n"
+        "half a pixel are left out.",
         examples=[
             ("nodescope flame --at 12:00:05 --around 2.5s", "five seconds"),
             ("nodescope flame --cpu 39 --inverted", "one core, from the innermost function out"),
-            ("nodescope flame --merge cgroup --output node.html", "by cgroup, to zoom and search"),
+            ("nodescope flame --by cgroup --output node.html", "by cgroup, to zoom and search"),
             ("nodescope flame --last 12h --json", "for scripts"),
         ],
     )
     window.add_window(parser)
     window.add_filters(parser)
-    parser.add_argument(
-        "--merge",
+    by = parser.add_argument(
+        "--by",
         choices=_GROUPS,
         default="comm",
-        metavar="BY",
+        metavar="WHAT",
         help="what stands at the root: comm, cpu, cgroup, pod, pid or none (default: comm)",
     )
+    options.add_old_spelling(parser, "--merge", by)
     parser.add_argument(
-        "--inverted", action="store_true", help="from the innermost function to its callers"
+        "--inverted",
+        action="store_true",
+        help="start at the innermost function and go to its callers",
     )
     window.add_limit(parser, "the N widest lines (default: 40; files and --json: all)")
     window.add_output(parser)
@@ -56,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
         chosen,
         names,
         inverted=args.inverted,
-        group=args.merge,
+        group=args.by,
         count=len(view.recording.overlapping(view.window)),
     )
     if args.limit and (args.json or args.output):

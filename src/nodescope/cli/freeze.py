@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import time
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nodescope.cli import options
+from nodescope.cli.moment import describe_extent, parse_time_ns
 from nodescope.errors import UsageError
 from nodescope.quantities import format_duration
-from nodescope.wall_time import format_moment, parse_moment_ns
+from nodescope.wall_time import format_moment
 
 if TYPE_CHECKING:
     from nodescope.archive.retention import Frozen
@@ -23,10 +25,9 @@ def add_parser(commands: options.Commands) -> None:
         commands,
         "freeze",
         run,
-        summary="keep a time range beyond retention",
         description="Keep every segment that overlaps a time range, whatever its age and however\n"
         "large the archive, until it is unfrozen. Works while a recorder runs. The range may\n"
-        "end in the future.",
+        "end in the future; one in the past must hold something recorded.",
         examples=[
             ("nodescope freeze --last 10m --reason 'NIC reset'", "what just happened"),
             ("nodescope freeze --from 2026-05-01T12:00Z --to 2026-05-01T12:10Z", "a range"),
@@ -37,13 +38,22 @@ def add_parser(commands: options.Commands) -> None:
     options.add_archive(parser)
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument(
-        "--last", type=options.duration, metavar="TIME", help="freeze the time up to now"
+        "--last",
+        type=options.duration,
+        metavar="TIME",
+        help="freeze the last TIME of the recording",
     )
-    what.add_argument("--from", dest="start", metavar="WHEN", help="freeze from then on; see --to")
-    what.add_argument("--list", action="store_true", help="show what is frozen")
-    what.add_argument("--remove", metavar="ID", help="unfreeze a range")
+    what.add_argument(
+        "--from",
+        dest="start",
+        metavar="WHEN",
+        help="start of the range: a wall time (UTC unless a zone is given), 12:00:05 of the "
+        "recording's day, or +60s from its start; see --to",
+    )
+    what.add_argument("--list", action="store_true", help="list the frozen ranges")
+    what.add_argument("--remove", metavar="ID", help="unfreeze the range with this id")
     parser.add_argument("--to", dest="end", metavar="WHEN", help="end of the range (default: now)")
-    parser.add_argument("--reason", default="", metavar="TEXT", help="why, for whoever lists it")
+    parser.add_argument("--reason", default="", metavar="TEXT", help="reason, shown by --list")
     options.add_json(parser)
 
 
@@ -72,11 +82,35 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
+def _keep_command(args: argparse.Namespace) -> str:
+    archive = options.named_archive(args)
+    where = [] if archive is None else ["--archive", str(archive)]
+    return shlex.join(["nodescope", "freeze", "--from", "now", "--to", "WHEN", *where])
+
+
 def _range(args: argparse.Namespace, now_ns: int) -> tuple[int, int]:
+    """Return the range to freeze; one that can hold nothing is refused."""
+    from nodescope.recording.recording import Recording
+    from nodescope.recording.window import Window
+
+    recording = Recording.open(options.archive_path(args))
+    extent = recording.extent if recording.parts else None
     if args.last is not None:
-        return now_ns - args.last, now_ns
-    end = now_ns if args.end is None else parse_moment_ns(args.end, now_ns)
-    return parse_moment_ns(args.start, now_ns), end
+        if extent is None:
+            raise UsageError(
+                "nothing is recorded yet, so --last names no time",
+                hint=f"`{_keep_command(args)}` keeps what will be recorded",
+            )
+        return extent.to_ns - args.last, extent.to_ns
+    start = parse_time_ns(args.start, extent, now_ns)
+    end = now_ns if args.end is None else parse_time_ns(args.end, extent, now_ns)
+    empty = start <= end <= now_ns and not recording.overlapping(Window(start, end))
+    if empty and not (extent is not None and extent.grows and start >= extent.from_ns):
+        raise UsageError(
+            f"nothing was recorded from {format_moment(start)} to {format_moment(end)}",
+            hint="nothing is recorded yet" if extent is None else describe_extent(extent),
+        )
+    return start, end
 
 
 def _show(ranges: list[Frozen], archive: Path, *, as_json: bool) -> None:

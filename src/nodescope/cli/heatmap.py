@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from nodescope.cli import options, window
 from nodescope.errors import UsageError
+
+if TYPE_CHECKING:
+    from nodescope.exchange.glance import Glance
 
 
 def add_parser(commands: options.Commands) -> None:
@@ -15,12 +19,12 @@ def add_parser(commands: options.Commands) -> None:
         commands,
         "heatmap",
         run,
-        summary="when it ran: sub-second offsets by seconds",
         description="Show when samples were taken: a column is a second, a row an offset within\n"
-        "it, the colour how many. Patterns stand out that an average hides: a stall, a burst,\n"
+        "it, the colour the number. It shows patterns that an average hides: a stall, a burst,\n"
         "something that happens every 250 ms. A long window is shown in wider columns.\n"
-        "FILE may be a perf.data file: it is looked at as it is, without being imported, and\n"
-        "--cpu, --pid and --mode choose samples.",
+        "FILE may also be a capture that is not imported: perf.data (--cpu, --pid and --mode\n"
+        "choose samples), or text of perf script. Other captures do not say when samples were\n"
+        "taken.",
         examples=[
             ("nodescope heatmap --last 2m", "the last two minutes of all cores"),
             ("nodescope heatmap --at 12:00:05 --around 30s --comm kubelet", "one process"),
@@ -34,7 +38,7 @@ def add_parser(commands: options.Commands) -> None:
         nargs="?",
         type=Path,
         metavar="FILE",
-        help="what --archive names, or a perf.data file",
+        help="what --archive names, a perf.data file, or text of perf script",
     )
     window.add_window(parser)
     window.add_filters(parser)
@@ -42,7 +46,7 @@ def add_parser(commands: options.Commands) -> None:
         "--rows",
         type=options.positive,
         metavar="N",
-        help="rows of a column, 1000 at most (default: 50; in a terminal, what fits)",
+        help="rows per column, at most 1000 (default: 50; in a terminal, as many as fit)",
     )
     window.add_limit(parser, "at most N columns (default: one per second, or what fits)")
     window.add_output(parser)
@@ -51,19 +55,27 @@ def add_parser(commands: options.Commands) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Count, and show."""
-    from nodescope.analysis.heatmap import count_times, make_heatmap
-    from nodescope.exchange.glance import choose_glanced
-    from nodescope.pictures import documents, heatmap
+    from nodescope.exchange.glance import import_aside, is_perf_data, is_recording
 
     if args.file and args.archive:
         raise UsageError("FILE and --archive both name a recording", hint="give only one of them")
     args.archive = args.file or args.archive
-    chosen, path = window.build_filter(args), options.archive_path(args)
-    glance = None
-    if _is_capture(path):
-        view, glance = window.open_glance(args, path)
-    else:
-        view = window.open_view(args)
+    path = options.archive_path(args)
+    if is_perf_data(path):
+        return _show(args, *window.open_glance(args, path))
+    if is_recording(path):
+        return _show(args, window.open_view(args), None)
+    with import_aside(path) as (args.archive, stopped):
+        window.note(stopped)
+        return _show(args, window.open_view(args), None)
+
+
+def _show(args: argparse.Namespace, view: window.OpenedView, glance: Glance | None) -> int:
+    from nodescope.analysis.heatmap import count_times, make_heatmap
+    from nodescope.exchange.glance import choose_glanced
+    from nodescope.pictures import documents, heatmap
+
+    chosen = window.build_filter(args)
     from_ns, to_ns = view.window.from_ns, view.window.to_ns
     rows = min(args.rows or 50, 1000)
     if args.json:
@@ -95,11 +107,3 @@ def run(args: argparse.Namespace) -> int:
     else:
         print(heatmap.render_heatmap(made, view.terminal, heading))
     return 0
-
-
-def _is_capture(path: Path) -> bool:
-    if not path.is_file():
-        return False
-    from nodescope.exchange.glance import is_capture
-
-    return is_capture(path)

@@ -29,11 +29,10 @@ def add_parser(commands: options.Commands) -> None:
         commands,
         "import",
         run,
-        summary="bring in what other tools captured",
-        description="Bring captures into an archive: perf.data, and text that perf, mpstat, the\n"
+        description="Import captures into an archive: perf.data, and text that perf, mpstat, the\n"
         "kernel and journald wrote. Files, and the captures in folders, become one timeline,\n"
         "each placed by its own wall clock. A file that is already there is not imported again;\n"
-        "of one that is damaged, what is whole is imported, and the exit code is 1.",
+        "intact parts of damaged files are imported, and the exit code is 1.",
         examples=[
             ("nodescope import perf.data --archive incident", "one capture"),
             ("nodescope import captures/ --archive incident", "a folder of rolling captures"),
@@ -42,6 +41,13 @@ def add_parser(commands: options.Commands) -> None:
     )
     parser.add_argument("file", nargs="+", type=Path, metavar="FILE", help="a capture, or a folder")
     options.add_archive(parser)
+    parser.add_argument(
+        "--node",
+        type=_node_name,
+        metavar="NAME",
+        help="node of the files that do not name theirs; needed to add such files to the "
+        "recording of a node",
+    )
     options.add_json(parser)
 
 
@@ -54,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
     bar = Bar(sys.stderr)
     footprint.keep_flat()  # a tenth of the CPU time of a large import
     try:
-        imported = import_files(args.file, archive, show=bar.show)
+        imported = import_files(args.file, archive, node_name=args.node, show=bar.show)
     finally:
         gc.enable()
         bar.clear()
@@ -78,6 +84,12 @@ def run(args: argparse.Namespace) -> int:
         if report.stopped_at is not None:
             print(f"nodescope: {report.path}: {_render_stop(report)}", file=sys.stderr)
     return 0 if imported.is_whole else 1
+
+
+def _node_name(text: str) -> str:
+    if not text.strip():
+        raise argparse.ArgumentTypeError("a node's name is not empty")
+    return text.strip()
 
 
 class Bar:
@@ -125,7 +137,7 @@ def _share(part: int, whole: int) -> str:
 
 
 def render_report(report: ImportReport) -> str:
-    """What was imported, and of what quality it is."""
+    """Return the report of an import: its contents and their quality."""
     lines = [f"{report.path}: {_render_origin(report)}"]
     tables = {name: count for name, count in report.rows.items() if name != "samples"}
     if report.samples:
@@ -133,7 +145,7 @@ def render_report(report: ImportReport) -> str:
         lines += [
             (
                 f"  samples     {report.samples:,}, {report.lost:,} lost, "
-                f"{report.throttled:,} times throttled, {_share(report.idle, report.samples)} idle"
+                f"{report.throttled:,} times throttled{_idle(report)}"
             ),
             (
                 f"  unresolved  {_share(report.unresolved_kernel, report.kernel_frames)} of kernel "
@@ -152,6 +164,11 @@ def render_report(report: ImportReport) -> str:
     if report.stopped_at is not None:
         lines.append(f"  incomplete  {_render_stop(report)}")
     return "\n".join(lines)
+
+
+def _idle(report: ImportReport) -> str:
+    """Return the share of the idle task; most captures leave it out, and then it is not known."""
+    return f", {_share(report.idle, report.samples)} idle" if report.idle else ""
 
 
 def _render_origin(report: ImportReport) -> str:
@@ -175,7 +192,7 @@ def report_to_json(report: ImportReport) -> dict[str, object]:
     content["unresolved_kernel_ratio"] = _ratio(report.unresolved_kernel, report.kernel_frames)
     content["unresolved_user_ratio"] = _ratio(report.unresolved_user, user)
     content["truncated_ratio"] = _ratio(report.truncated_stacks, report.samples)
-    content["idle_ratio"] = _ratio(report.idle, report.samples)
+    content["idle_ratio"] = _ratio(report.idle, report.samples) if report.idle else None
     return content
 
 
@@ -184,5 +201,5 @@ def _ratio(part: int, whole: int) -> float | None:
 
 
 def failure_to_json(error: SourceError) -> dict[str, object]:
-    """What could not be imported, and why."""
+    """Return a file that could not be imported, and why."""
     return {"path": error.path, "reason": error.reason}

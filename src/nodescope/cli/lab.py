@@ -15,30 +15,31 @@ def add_parser(commands: options.Commands) -> None:
         commands,
         "lab",
         run,
-        summary="reproduce an incident for real, and clean up",
-        description="Scenarios that are real on this kernel (the few simulated parts are named in\n"
+        description="Run scenarios that are real on this kernel (simulated parts are named in\n"
         "the truth beside the archive), each with a healthy twin; `synthetic` writes the\n"
-        "story of a 96-core node by a script. Everything made is written down first and\n"
-        "taken down at the end; `clean` does it for runs that were killed.",
+        "story of a 96-core node by a script. Every change is written down first and\n"
+        "undone at the end; `clean` undoes what killed runs left.",
         examples=[
             ("nodescope lab list", "the scenarios"),
             ("nodescope lab run zombie-agent --record /tmp/lab", "the whole story, recorded"),
             ("nodescope lab run zombies --healthy --record /tmp/well", "the healthy twin"),
             ("nodescope lab synthetic --record /tmp/story", "96 cores, 12 hours: synthetic"),
-            ("nodescope lab clean", "take down what a killed run left"),
+            ("nodescope lab clean", "undo what a killed run left"),
         ],
     )
     parser.add_argument("action", choices=("list", "run", "synthetic", "clean"), metavar="ACTION",
                         help="list, run, synthetic or clean")  # fmt: skip
-    parser.add_argument("scenario", nargs="?", metavar="SCENARIO", help="which one to run")
-    parser.add_argument("--record", type=Path, metavar="DIR", help="a new folder for the archive")
+    parser.add_argument("scenario", nargs="?", metavar="SCENARIO", help="scenario to run")
+    parser.add_argument("--record", type=Path, metavar="DIR", help="record into this new folder")
     parser.add_argument(
         "--strength", type=options.positive, metavar="N",
-        help="how much of it: zombies or seconds, see `list` (default: its own)",
+        help="number of zombies or seconds, see `list` (default: the scenario's own)",
     )  # fmt: skip
-    parser.add_argument("--healthy", action="store_true", help="the twin that has nothing wrong")
+    parser.add_argument("--healthy", action="store_true", help="run the healthy twin instead")
     parser.add_argument(
-        "--yes", action="store_true", help="this is a test machine: also NODESCOPE_LAB_YES=1"
+        "--yes",
+        action="store_true",
+        help="confirm that this is a test machine (or set NODESCOPE_LAB_YES=1)",
     )
     options.add_json(parser)
 

@@ -12,6 +12,7 @@ imported, and commands import what they need inside `run`, so that
 
 from __future__ import annotations
 
+import argparse
 import importlib
 import keyword
 import os
@@ -20,31 +21,10 @@ import traceback
 from collections.abc import Sequence
 
 import nodescope
+from nodescope.cli.command_list import COMMANDS, render_commands
 from nodescope.cli.options import Commands, Parser
 from nodescope.errors import NodescopeError, UsageError
 
-COMMANDS = {
-    "record": "keep the flight recorder running",
-    "status": "what is recorded, and at what cost",
-    "doctor": "which sources work here, and what allows the others",
-    "freeze": "keep a time range beyond retention",
-    "heatmap": "when it ran: sub-second offsets by seconds",
-    "cores": "each core's time by state, second by second",
-    "network": "network devices, the cores that serve them, and cores that starve",
-    "flame": "which paths of functions ran: a flame graph",
-    "top": "what ran most: by process, core, cgroup or function",
-    "events": "what happened, each at its time",
-    "mark": "put a moment on the time axis",
-    "zombies": "removed memory cgroups that are still held: how many, whose, what frees them",
-    "audit": "units and containers that fail, loop, hide a loop, or serve nobody",
-    "diagnose": "what went wrong, and why",
-    "serve": "the page: travel through a recording, look, select, compare",
-    "lab": "reproduce an incident for real, and clean up",
-    "import": "bring in what other tools captured",
-    "compare": "what is different in a window, and how surely",
-    "quality": "how far a window can be trusted: lost, unnamed, cut off, not seen",
-    "export": "a window in other tools' formats, or as an incident bundle",
-}
 COULD_NOT_RUN = 2
 INTERRUPTED = 130
 OUTPUT_CLOSED = 141  # 128 + SIGPIPE, as a shell would say
@@ -77,18 +57,22 @@ def build_parser(wanted: Sequence[str]) -> Parser:
     """The parser, with the options of the commands in `wanted` and the names of all."""
     parser = Parser(
         prog="nodescope",
-        description="A flight recorder for Linux nodes.",
-        epilog="`nodescope COMMAND --help` shows a command's options and examples. "
+        usage="nodescope [--help] [--version] COMMAND ...",
+        description=f"A flight recorder for Linux nodes.\n\n{render_commands()}",
+        epilog="`nodescope COMMAND --help` shows a command's options and examples.\n"
         "Exit codes: 0 healthy or done, 1 findings, 2 could not run.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"nodescope {nodescope.__version__}")
-    commands: Commands = parser.add_subparsers(metavar="COMMAND", title="commands")
-    for name, summary in COMMANDS.items():
+    commands: Commands = parser.add_subparsers(
+        metavar="COMMAND", prog="nodescope", help=argparse.SUPPRESS
+    )
+    for name in COMMANDS:
         if name in wanted:
             module = f"{name}_" if keyword.iskeyword(name) else name
             importlib.import_module(f"nodescope.cli.{module}").add_parser(commands)
         else:
-            commands.add_parser(name, help=summary, add_help=False)
+            commands.add_parser(name, add_help=False)
     return parser
 
 

@@ -6,8 +6,9 @@ import argparse
 import time
 
 from nodescope.cli import options
+from nodescope.cli.moment import parse_time_ns, read_extent
 from nodescope.errors import UsageError
-from nodescope.wall_time import format_moment, parse_moment_ns
+from nodescope.wall_time import format_moment
 
 
 def add_parser(commands: options.Commands) -> None:
@@ -16,9 +17,8 @@ def add_parser(commands: options.Commands) -> None:
         commands,
         "mark",
         run,
-        summary="put a moment on the time axis",
-        description="Mark the present moment, or another one, so that it stands among the events\n"
-        "of the recording: a deployment, a test that began, a job that failed. Works while a\n"
+        description="Add an event at the present moment, or at another one, to the recording:\n"
+        "a deployment, a test that began, a job that failed. Works while a\n"
         "recorder runs, and when none does. A failed job freezes the minutes around it.",
         examples=[
             ("nodescope mark 'rollout of 2.4'", "now"),
@@ -30,16 +30,21 @@ def add_parser(commands: options.Commands) -> None:
         ],
     )
     options.add_archive(parser)
-    parser.add_argument("text", metavar="TEXT", help="what is to be remembered")
-    parser.add_argument("--at", metavar="WHEN", help="when it happened (default: now)")
+    parser.add_argument("text", metavar="TEXT", help="text of the note")
+    parser.add_argument(
+        "--at",
+        metavar="WHEN",
+        help="when it happened: a wall time (UTC unless a zone is given), 12:00:05 of the "
+        "recording's day, or +60s from its start (default: now)",
+    )
     parser.add_argument(
         "--kind",
         choices=("mark", "job_failed"),
         default="mark",
-        help="what kind of event it is (default: mark)",
+        help="kind of event (default: mark)",
     )
     parser.add_argument(
-        "--subject", default="node", metavar="NAME", help="what it happened to (default: node)"
+        "--subject", default="node", metavar="NAME", help="subject of the event (default: node)"
     )
     options.add_json(parser)
 
@@ -52,9 +57,10 @@ def run(args: argparse.Namespace) -> int:
     if not args.text.strip():
         raise UsageError("a mark without a text", hint="say in a few words what happened")
     now_ns = time.time_ns()
-    at_ns = None if args.at is None else parse_moment_ns(args.at, now_ns)
+    archive = options.archive_path(args)
+    at_ns = None if args.at is None else parse_time_ns(args.at, read_extent(archive), now_ns)
     mark = make_mark(args.text, args.kind, args.subject, at_ns)
-    write_mark(options.archive_path(args), mark)
+    write_mark(archive, mark)
     if args.json:
         options.print_json(
             {

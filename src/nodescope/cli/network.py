@@ -20,10 +20,9 @@ def add_parser(commands: options.Commands) -> None:
         commands,
         "network",
         run,
-        summary="network devices, the cores that serve them, and cores that starve",
         description="Show each network device with its driver, its queues, their interrupts and\n"
         "the cores those came to; resets, timeouts and what else the driver counted; and for\n"
-        "each core its packet work and for how long it was starved: packets waited for it and\n"
+        "each core its packet work, and for how long it was starved: packets waited for it and\n"
         "it served none. Counts are rises in the window.",
         examples=[
             ("nodescope network --last 10m", "the last ten minutes"),
@@ -34,14 +33,14 @@ def add_parser(commands: options.Commands) -> None:
     )
     window.add_window(parser)
     parser.add_argument(
-        "--now", action="store_true", help="look at this machine now; reads no recording"
+        "--now", action="store_true", help="show this machine now instead of a recording"
     )
     parser.add_argument(
         "--for",
         dest="length",
         type=options.duration,
         metavar="TIME",
-        help="with --now: for how long to look (default: 1s)",
+        help="with --now: observe for TIME (default: 1s)",
     )
     window.add_limit(parser, f"only N queues of each device and N cores (default: {_ROWS})")
     options.add_json(parser)

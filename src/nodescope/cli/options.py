@@ -1,10 +1,11 @@
-"""What commands share: the parser, `--archive`, `--json`, and typed quantities."""
+"""Parts that commands share: the parser, `--archive`, `--json`, and typed quantities."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import os
+import shutil
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -36,7 +37,6 @@ def add_command(
     name: str,
     run: Callable[[argparse.Namespace], int],
     *,
-    summary: str,
     description: str,
     examples: Sequence[tuple[str, str]],
 ) -> Parser:
@@ -45,7 +45,6 @@ def add_command(
     lines = [f"  {line:<{width}}  {meaning}" for line, meaning in examples]
     parser = commands.add_parser(
         name,
-        help=summary,
         description=description,
         epilog="examples:\n" + "\n".join(lines),
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -65,6 +64,19 @@ def add_archive(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_old_spelling(parser: argparse._ActionsContainer, old: str, now: argparse.Action) -> None:
+    """Accept an option's former name as well, without showing it in the help."""
+    parser.add_argument(
+        old,
+        dest=now.dest,
+        type=now.type or str,
+        choices=now.choices,
+        default=argparse.SUPPRESS,
+        metavar=now.metavar,
+        help=argparse.SUPPRESS,
+    )
+
+
 def add_json(parser: argparse.ArgumentParser) -> None:
     """`--json`."""
     parser.add_argument("--json", action="store_true", help="print JSON instead of text")
@@ -77,7 +89,7 @@ def add_places(parser: argparse._ActionsContainer, *, root: bool = False) -> Non
             "--root",
             type=Path,
             metavar="DIR",
-            help="look at the system mounted here instead of this one",
+            help="read the system mounted here instead of this one",
         )
     parser.add_argument(
         "--systemd-bus",
@@ -134,6 +146,11 @@ def status_command(args: argparse.Namespace) -> str:
     from nodescope.records.view import View
 
     return command_of(View("status"), args)
+
+
+def terminal_width() -> int:
+    """Return how wide the terminal is; 0 if stdout is none: other programs want whole lines."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
 
 
 def print_json(document: Any) -> None:

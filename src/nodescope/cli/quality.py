@@ -27,7 +27,6 @@ def add_parser(commands: options.Commands) -> None:
         commands,
         "quality",
         run,
-        summary="how far a window can be trusted: lost, unnamed, cut off, not seen",
         description="Show what a window lacks: samples lost in the rings, functions without a\n"
         "name and why, stacks cut off at the kernel's limit, throttling, steps of the wall clock,\n"
         "gaps with their reasons; and how idle the cores were.",

@@ -27,14 +27,13 @@ def add_parser(commands: options.Commands) -> None:
         commands,
         "record",
         run,
-        summary="keep the flight recorder running",
         description="Sample every core, read its time, and keep the last hours in an archive.\n"
         "Runs until SIGTERM or SIGINT, which seal the open segment. Without privileges it\n"
-        "records what it may; `nodescope doctor` says what is missing.",
+        "records what it may; `nodescope doctor` shows what is missing.",
         examples=[
             ("nodescope record", "until stopped, 12 hours or 4 GiB"),
             ("nodescope record --archive /data/rec --duration 30s", "half a minute, for a script"),
-            ("nodescope record --cpus 0-5,39 --core-interval 100ms", "some cores, in more detail"),
+            ("nodescope record --cpu 0-5,39 --core-interval 100ms", "some cores, in more detail"),
         ],
     )
     options.add_archive(parser)
@@ -58,12 +57,13 @@ def add_parser(commands: options.Commands) -> None:
         metavar="SIZE",
         help="memory shared with the kernel, per core (default: 1MiB, 512KiB above 16 cores)",
     )
-    sampling.add_argument(
-        "--cpus",
+    cpu = sampling.add_argument(
+        "--cpu",
         type=options.cpus,
         metavar="LIST",
         help="cores to sample, e.g. 0-5,39 (default: all that are online)",
     )
+    options.add_old_spelling(sampling, "--cpus", cpu)
     sampling.add_argument(
         "--core-interval",
         type=options.duration,
@@ -77,8 +77,8 @@ def add_parser(commands: options.Commands) -> None:
         action="append",
         default=[],
         metavar="NAME",
-        help="do not observe this, e.g. containers; `all` for samples and cores alone; "
-        "may be given again (`nodescope doctor` names them)",
+        help="leave out this observer, e.g. containers; `all` for samples and cores alone; "
+        "repeatable (`nodescope doctor` lists them)",
     )
     options.add_places(node)
     archive = parser.add_argument_group("archive")
@@ -94,21 +94,21 @@ def add_parser(commands: options.Commands) -> None:
         type=options.duration,
         default="5s",
         metavar="TIME",
-        help="at most this much is lost to a power cut (default: 5s)",
+        help="write to disk this often; a power cut loses at most this much (default: 5s)",
     )
     archive.add_argument(
         "--retention-age",
         type=options.duration,
         default="12h",
         metavar="TIME",
-        help="older segments go, unless frozen (default: 12h)",
+        help="remove older segments, unless frozen (default: 12h)",
     )
     archive.add_argument(
         "--retention-size",
         type=options.size,
         default="4GiB",
         metavar="SIZE",
-        help="above it the oldest segments go; what people froze comes on top (default: 4GiB)",
+        help="remove the oldest segments above this size; frozen ones do not count (default: 4GiB)",
     )
     budget = parser.add_argument_group("its own cost; over it, the recorder lowers its rate")
     budget.add_argument(
@@ -116,22 +116,22 @@ def add_parser(commands: options.Commands) -> None:
         type=options.percent,
         default="1%",
         metavar="PERCENT",
-        help="of one core, plus 0.05 %% per further core (default: 1%%)",
+        help="CPU budget: of one core, plus 0.05 %% per further core (default: 1%%)",
     )
     budget.add_argument(
         "--budget-memory",
         type=options.size,
         default="150MB",
         metavar="SIZE",
-        help="resident memory (default: 150MB)",
+        help="budget of resident memory (default: 150MB)",
     )
     noise = parser.add_mutually_exclusive_group()
-    noise.add_argument("--quiet", action="store_true", help="only warnings and errors")
-    noise.add_argument("--verbose", action="store_true", help="also what is usual")
+    noise.add_argument("--quiet", action="store_true", help="log only warnings and errors")
+    noise.add_argument("--verbose", action="store_true", help="also log routine messages")
 
 
 def recorder_options(args: argparse.Namespace) -> RecorderOptions:
-    """What was asked for, as the recorder takes it."""
+    """Convert the command line into the recorder's options."""
     from nodescope.recorder.options import RecorderOptions
 
     return RecorderOptions(
@@ -139,7 +139,7 @@ def recorder_options(args: argparse.Namespace) -> RecorderOptions:
         duration_ns=args.duration,
         frequency_hz=args.frequency,
         ring_bytes=args.ring_size,
-        cpus=None if args.cpus is None else tuple(args.cpus),
+        cpus=None if args.cpu is None else tuple(args.cpu),
         core_interval_ns=args.core_interval,
         segment_ns=args.segment,
         flush_ns=args.flush,
@@ -169,7 +169,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 class Console:
-    """What a person sees of a recorder: a line that changes on a terminal, else log lines."""
+    """The recorder's output: a line that changes on a terminal, else log lines."""
 
     def __init__(self, stream: TextIO, *, quiet: bool = False, verbose: bool = False) -> None:
         self._stream = stream
@@ -181,7 +181,7 @@ class Console:
 
     @property
     def shows_progress(self) -> bool:
-        """Whether `update` has anywhere to go: computing it costs the recorder."""
+        """Return whether `update` has anywhere to go: computing it costs the recorder."""
         return self._live or self._verbose
 
     def say(self, message: str) -> None:

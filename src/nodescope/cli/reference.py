@@ -10,7 +10,8 @@ import argparse
 import sys
 from pathlib import Path
 
-from nodescope.cli.main import COMMANDS, build_parser
+from nodescope.cli.command_list import COMMANDS
+from nodescope.cli.main import build_parser
 
 _HEAD = """\
 # Commands
@@ -52,7 +53,7 @@ def _render_option(action: argparse.Action) -> str:
 
 
 def _value(action: argparse.Action) -> str:
-    """What stands for an option's value, as `--help` writes it."""
+    """Return the placeholder of an option's value, as `--help` writes it."""
     if action.metavar is None and action.choices is not None:
         return "{" + ",".join(map(str, action.choices)) + "}"
     return str(action.metavar or action.dest.upper())

@@ -16,7 +16,6 @@ def add_parser(commands: options.Commands) -> None:
         commands,
         "serve",
         run,
-        summary="the page: travel through a recording, look, select, compare",
         description="Serve the page of a recording, and its API, until it is interrupted. Follows\n"
         "a recording that grows. Only this machine can reach it unless --host says otherwise,\n"
         "which needs a token or client certificates. Nothing is ever written to the archive.",
@@ -28,15 +27,15 @@ def add_parser(commands: options.Commands) -> None:
     )
     options.add_archive(parser)
     parser.add_argument("--host", default="127.0.0.1", metavar="ADDRESS",
-                        help="where to listen (default: 127.0.0.1)")  # fmt: skip
+                        help="address to listen on (default: 127.0.0.1)")  # fmt: skip
     parser.add_argument("--port", type=_port, default=8787, metavar="N",
-                        help="on which port; 0 takes any free one (default: 8787)")  # fmt: skip
+                        help="port; 0 takes any free one (default: 8787)")  # fmt: skip
     parser.add_argument("--token-file", type=Path, metavar="FILE",
-                        help="ask for the token in this file")  # fmt: skip
-    parser.add_argument("--tls-cert", type=Path, metavar="FILE", help="certificate, for https")
-    parser.add_argument("--tls-key", type=Path, metavar="FILE", help="its key")
+                        help="require the token in this file")  # fmt: skip
+    parser.add_argument("--tls-cert", type=Path, metavar="FILE", help="TLS certificate")
+    parser.add_argument("--tls-key", type=Path, metavar="FILE", help="key of the certificate")
     parser.add_argument("--client-ca", type=Path, metavar="FILE",
-                        help="ask clients for a certificate of this authority")  # fmt: skip
+                        help="require client certificates of this authority")  # fmt: skip
     parser.add_argument("--open", action="store_true", help="open the page in a browser")
 
 

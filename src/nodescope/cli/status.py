@@ -29,7 +29,6 @@ def add_parser(commands: options.Commands) -> None:
         commands,
         "status",
         run,
-        summary="what is recorded, and at what cost",
         description="Show which node and time an archive holds, its tables, bytes per sample,\n"
         "gaps with their reasons, what is frozen, what the recorder and each observer of the node\n"
         "cost, and whether one is writing now. Exits 1 if a segment is damaged.",
@@ -85,7 +84,7 @@ def summary_to_json(path: Path, summary: Summary) -> dict[str, object]:
 
 
 def render_summary(path: Path, summary: Summary, now_ns: int) -> str:
-    """What a person wants to know, most important first."""
+    """Return the summary of an archive, the most important first."""
     segments = format_count(summary.segments, "segment")
     lines = [
         f"node       {_render_node(summary.node)}",

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from nodescope.cli import options, window
+
+if TYPE_CHECKING:
+    from nodescope.analysis.top import TopEntry
 
 _KEYS = ("comm", "cpu", "function", "cgroup", "pid")
 _LINES = 20
@@ -16,10 +21,9 @@ def add_parser(commands: options.Commands) -> None:
         commands,
         "top",
         run,
-        summary="what ran most: by process, core, cgroup or function",
-        description="Rank samples by process name, core, function, cgroup or process. For\n"
-        "functions, `total` counts every sample it was on the stack of, once, and `self` those\n"
-        "it ran in itself.",
+        description="Rank samples by process name, core, function, cgroup or process, with the\n"
+        "CPU time they stand for. For functions, `total` counts every sample it was on the\n"
+        "stack of, once, and `self` those it ran in itself.",
         examples=[
             ("nodescope top --last 5m", "by process name"),
             ("nodescope top --by function --mode kernel", "where the kernel spends its time"),
@@ -41,6 +45,7 @@ def add_parser(commands: options.Commands) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Rank, and show."""
+    from nodescope.analysis.sampled_time import derive_sample_seconds
     from nodescope.analysis.top import rank
     from nodescope.pictures import documents, tables
 
@@ -48,10 +53,42 @@ def run(args: argparse.Namespace) -> int:
     entries = rank(view.parts(), chosen, args.by)
     limit = (0 if args.json else _LINES) if args.limit is None else args.limit
     shown = entries[: limit or None]
+    sample_s = derive_sample_seconds(view.recording, view.window)
+    names = _names(view, shown, args.by)
     if args.json:
-        document, said = documents.top_document(shown)
+        document, said = documents.top_document(shown, sample_s, names)
         window.print_document(document)
         window.note(said)
     else:
-        print(tables.render_top(shown, args.by, view.terminal, len(entries) - len(shown)))
+        left = len(entries) - len(shown)
+        table = tables.render_top(shown, args.by, view.terminal, left, sample_s, names)
+        print(f"{_heading(view, entries)}\n{table}" if entries else table)
     return 0
+
+
+def _names(view: window.OpenedView, shown: Sequence[TopEntry], by: str) -> dict[str, str]:
+    """Return the names of processes by pid; nothing for other keys."""
+    from nodescope.analysis.sampled_time import name_processes
+
+    if by != "pid" or not shown:
+        return {}
+    found = name_processes(view.parts(), {int(entry.name) for entry in shown})
+    return {str(pid): name for pid, name in found.items()}
+
+
+def _heading(view: window.OpenedView, entries: Sequence[TopEntry]) -> str:
+    """Return what is ranked, of which node and when, what shares are of, and how idle it was."""
+    from nodescope.analysis.sampled_time import derive_idle_share
+    from nodescope.pictures.text import percent
+
+    samples = sum(entry.samples for entry in entries)
+    if entries[0].own is not None:  # a sample counts for every function on its stack
+        samples = round(entries[0].samples / entries[0].share)
+    idle = derive_idle_share(view.recording, view.window)
+    how_idle = "how idle the cores were is not known"
+    if idle is not None:
+        how_idle = f"the cores were {percent(idle)} idle"
+    whole = "the chosen samples" if view.filter else "the busy time of all cores"
+    said = f"shares are of {whole}; {how_idle}"
+    heading = view.terminal.bold(view.heading("top", samples))
+    return f"{heading}\n{view.terminal.faint(said)}"

@@ -1,27 +1,22 @@
-"""What every view takes: a window of time, filters, `--limit`; and the recording they choose.
-
-Times are read as in `nodescope.wall_time`, and also relative to the recording:
-`+60s` from its start, `12:00:05` of its day.
-"""
+"""Options of every view: a window of time, filters, `--limit`; and the recording they choose."""
 
 from __future__ import annotations
 
 import argparse
 import io
 import json
-import re
 import sys
 import time
 from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from nodescope.cli import options
+from nodescope.cli.moment import describe_extent, parse_time_ns
 from nodescope.errors import ArchiveError, UsageError
 from nodescope.lazy_dataclass import dataclass
-from nodescope.quantities import SECOND_NS, format_duration, parse_duration_ns
+from nodescope.quantities import format_cpu_list, format_duration
 from nodescope.records.sample_filter import (
     FILTER_OPTIONS,
     FilterOption,
@@ -30,7 +25,7 @@ from nodescope.records.sample_filter import (
     parse_filter,
 )
 from nodescope.records.view import Last, Moment, Span, When
-from nodescope.wall_time import format_moment, parse_moment_ns
+from nodescope.wall_time import format_moment
 
 if TYPE_CHECKING:
     from nodescope.analysis.filter import Filter
@@ -41,7 +36,6 @@ if TYPE_CHECKING:
     from nodescope.recording.window import TimeExtent, Window
 
 _PROGRESS_AFTER_S = 2.0
-_TIME_OF_DAY = re.compile(r"(\d{1,2}):(\d{2})(?::(\d{2}(?:\.\d{1,9})?))?(Z?)", re.IGNORECASE)
 _T = TypeVar("_T")
 
 
@@ -55,10 +49,13 @@ def add_window(parser: argparse.ArgumentParser) -> None:
         "--from",
         dest="start",
         metavar="WHEN",
-        help="start: a wall time, 12:00:05 of the recording's day, or +60s from its start",
+        help="start: a wall time, 12:00:05 of the recording's day, or +60s from its start; "
+        "UTC unless a zone is given",
     )
     parser.add_argument("--to", dest="end", metavar="WHEN", help="end (default: the recording's)")
-    parser.add_argument("--at", metavar="WHEN", help="the time around this moment; see --around")
+    parser.add_argument(
+        "--at", metavar="WHEN", help="show the time around this moment; see --around"
+    )
     parser.add_argument(
         "--around",
         type=options.duration,
@@ -66,7 +63,7 @@ def add_window(parser: argparse.ArgumentParser) -> None:
         help="with --at: this much before and after (default: 5s)",
     )
     parser.add_argument(
-        "--last", type=options.duration, metavar="TIME", help="the end of the recording, this much"
+        "--last", type=options.duration, metavar="TIME", help="the last TIME of the recording"
     )
 
 
@@ -152,37 +149,6 @@ def describe_filter(args: argparse.Namespace) -> str:
 # -- the window ---------------------------------------------------------------
 
 
-def parse_time_ns(text: str, extent: TimeExtent, now_ns: int) -> int:
-    """A moment, also relative to the recording."""
-    stripped = text.strip()
-    if stripped.startswith("+"):
-        return extent.from_ns + parse_duration_ns(stripped[1:])
-    of_day = _TIME_OF_DAY.fullmatch(stripped)
-    if of_day is None:
-        return parse_moment_ns(stripped, now_ns)
-    hours, minutes, seconds, zone = of_day.groups()
-    written = f"{int(hours):02d}:{minutes}:{seconds or '00'}{zone.upper()}"
-    latest = 0
-    for day in _days(extent, local=not zone):
-        moment_ns = parse_moment_ns(f"{day}T{written}", now_ns)
-        if extent.from_ns <= moment_ns < extent.to_ns:
-            return moment_ns
-        latest = latest or moment_ns
-    return latest
-
-
-def _days(extent: TimeExtent, *, local: bool) -> Iterator[str]:
-    """The days of a recording, last first."""
-    first, last = (
-        datetime.fromtimestamp(ns // SECOND_NS, UTC) for ns in (extent.from_ns, extent.to_ns)
-    )
-    if local:
-        first, last = first.astimezone(), last.astimezone()
-    days = (last.date() - first.date()).days
-    for back in range(min(days, 366) + 1):
-        yield (last.date() - timedelta(days=back)).isoformat()
-
-
 def given_when(args: argparse.Namespace, extent: TimeExtent, now_ns: int) -> When | None:
     """Return the time that the options ask for; None for the whole recording."""
     kinds = [args.at is not None, args.last is not None, bool(args.start or args.end)]
@@ -211,11 +177,10 @@ def choose_window(
     first_ns = extent.from_ns if since_ns is None else since_ns
     window = Window(max(asked.from_ns, first_ns), extent.clip(asked).to_ns)
     if window.to_ns <= window.from_ns:
-        covered = f"{format_moment(first_ns)} to {format_moment(extent.to_ns)}"
         until = f" to {_moment(asked.to_ns)}" if asked.to_ns > asked.from_ns else " on"
         raise UsageError(
             f"nothing was recorded from {_moment(asked.from_ns)}{until}",
-            hint=f"the recording covers {covered}",
+            hint=describe_extent(extent, since_ns),
         )
     return window
 
@@ -241,11 +206,11 @@ class OpenedView:
 
     @property
     def node(self) -> str:
-        """What the node is called."""
+        """Return the name of the node."""
         return self.recording.node_name
 
     def heading(self, what: str, samples: int | None = None) -> str:
-        """What is shown, of which node, when, and of what."""
+        """Return the heading: what is shown, of which node, when, and by which filter."""
         from nodescope.pictures.text import visible
         from nodescope.wall_time import format_moment
 
@@ -282,6 +247,7 @@ def open_view(args: argparse.Namespace, *, history: bool = False) -> OpenedView:
     if not recording.parts:
         status = options.status_command(args)
         raise ArchiveError(path, "nothing is recorded in it", hint=f"see `{status}`")
+    _check_cores(args, recording)
     since_ns = recording.history.from_ns if history else None
     return OpenedView(
         recording,
@@ -291,16 +257,18 @@ def open_view(args: argparse.Namespace, *, history: bool = False) -> OpenedView:
     )
 
 
-def open_moment(args: argparse.Namespace) -> tuple[Recording, int]:
-    """Open the recording, to be asked for what was known at `--at`."""
-    from nodescope.recording.recording import Recording
-
-    path = options.archive_path(args)
-    recording = Recording.open(path)
-    if not recording.parts:
-        status = options.status_command(args)
-        raise ArchiveError(path, "nothing is recorded in it", hint=f"see `{status}`")
-    return recording, parse_time_ns(args.at, recording.extent, time.time_ns())
+def _check_cores(args: argparse.Namespace, recording: Recording) -> None:
+    """Refuse cores that the recording does not have: an empty answer would look like idleness."""
+    wanted = given_filter(args).cpus
+    if wanted is None:
+        return
+    known = recording.find_cores(wanted)
+    if missing := sorted(wanted - known):
+        names = f"{'cores' if len(missing) > 1 else 'core'} {format_cpu_list(missing)}"
+        raise UsageError(
+            f"the recording has no {names}",
+            hint=f"cores here: {format_cpu_list(sorted(known)) or 'none was recorded'}",
+        )
 
 
 def open_glance(args: argparse.Namespace, path: Path) -> tuple[OpenedView, Glance]:
@@ -344,7 +312,7 @@ def print_document(document: Any) -> None:
 
 
 def note(text: str | None) -> None:
-    """What a reader must know about an answer, beside it."""
+    """Print a remark about an answer beside it."""
     if text:
         print(f"nodescope: {text}", file=sys.stderr)
 

@@ -28,9 +28,8 @@ def add_parser(commands: options.Commands) -> None:
         commands,
         "zombies",
         run,
-        summary="removed memory cgroups that are still held: how many, whose, what frees them",
         description="Count memory cgroups: tracked by the kernel, visible, and dying (removed but\n"
-        "still held by tmpfs, page cache or swap); say under which parents, what they hold, what\n"
+        "pinned by tmpfs, page cache or swap); show their parents, what pins them, what\n"
         "they cost, and what would free them on this kernel. Needs no recording, writes nothing.\n"
         "Exits 0 when healthy, 1 past a threshold, 2 when it could not run.",
         examples=[
@@ -48,21 +47,21 @@ def add_parser(commands: options.Commands) -> None:
         "--watch",
         type=options.duration,
         metavar="TIME",
-        help="listen for so long who makes cgroups, and which of them stay (root)",
+        help="watch for TIME which processes create cgroups and which cgroups persist (root)",
     )
     parser.add_argument(
         "--files",
         nargs="*",
         type=Path,
         metavar="DIR",
-        help="search for the files that pin them, everywhere or only below these folders (root)",
+        help="search for the files that pin them, everywhere or below these folders (root)",
     )
     parser.add_argument(
         "--search-time",
         type=options.duration,
         default=_SEARCH_NS,
         metavar="TIME",
-        help="search for files at most so long (default: 60s)",
+        help="search for files for at most TIME (default: 60s)",
     )
     parser.add_argument(
         "--pages",
@@ -70,15 +69,15 @@ def add_parser(commands: options.Commands) -> None:
         choices=("sampled", "all"),
         const="sampled",
         metavar="all",
-        help="scan memory for whose pages are whose: one block in 16, or `all` (root)",
+        help="scan memory for the owners of pages: one block in 16, or `all` (root)",
     )
     parser.add_argument(
-        "--trend", action="store_true", help="take the trend of the last hour from a recording"
+        "--trend", action="store_true", help="show the trend of the last hour, from a recording"
     )
     parser.add_argument(
         "--at",
         metavar="WHEN",
-        help="as a recording had them at this moment; nothing of this system now",
+        help="show this moment of a recording instead of the system now",
     )
     options.add_archive(parser)
     parser.add_argument(
@@ -86,7 +85,7 @@ def add_parser(commands: options.Commands) -> None:
         type=Path,
         default=Path("/"),
         metavar="DIR",
-        help="look at the host mounted here instead of this system",
+        help="read the host mounted here instead of this system",
     )
     options.add_json(parser)
 
@@ -96,7 +95,8 @@ def run(args: argparse.Namespace) -> int:
     if args.at is not None:
         return _show_recorded(args)
     from nodescope.judgement.zombie_report import assess
-    from nodescope.pictures.zombies import render_report, report_document
+    from nodescope.pictures.zombie_document import report_document
+    from nodescope.pictures.zombies import render_report
     from nodescope.sources.memory_cgroups.counts import Counting
     from nodescope.sources.memory_cgroups.hierarchy import find_memory_hierarchy
     from nodescope.sources.memory_cgroups.survey import take_look
@@ -117,16 +117,17 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         options.print_json(report_document(report))
     else:
-        print(render_report(report, all_parents=args.parents))
+        print(render_report(report, all_parents=args.parents, width=options.terminal_width()))
     return _EXIT_CODES[report.verdict.level]
 
 
 def _show_recorded(args: argparse.Namespace) -> int:
     """Judge what a recording had at a moment; nothing of this system is looked at."""
-    from nodescope.cli.window import open_moment
+    from nodescope.cli.moment import open_moment
     from nodescope.errors import UsageError
     from nodescope.judgement.zombie_report import Report, assess_recorded
-    from nodescope.pictures.zombies import render_report, report_document
+    from nodescope.pictures.zombie_document import report_document
+    from nodescope.pictures.zombies import render_report
 
     if args.trend or args.watch is not None or args.files is not None or args.pages is not None:
         raise UsageError(
@@ -143,7 +144,7 @@ def _show_recorded(args: argparse.Namespace) -> int:
     if args.json:
         options.print_json(report_document(report))
     else:
-        print(render_report(report, all_parents=args.parents))
+        print(render_report(report, all_parents=args.parents, width=options.terminal_width()))
     return _EXIT_CODES[report.verdict.level]
 
 

@@ -1,1 +1,1 @@
-"""What went wrong and why: symptoms, links and chains of evidence, from a recording alone."""
+"""Explain what went wrong: symptoms, links and chains of evidence, from a recording alone."""

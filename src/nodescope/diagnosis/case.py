@@ -58,7 +58,7 @@ class Case:
 
     @cached_property
     def events(self) -> list[Event]:
-        """What happened in the window, in the order of time."""
+        """Return the events of the window, in order of time."""
         return _between(self._events_in_reach, self.window)
 
     @cached_property

@@ -169,7 +169,7 @@ def _task_link(case: Case, story: Story, found: Comparison | None) -> bool:
 
 
 def _surprise(change: Change) -> float:
-    """What a change is worth: nothing unless it is flagged."""
+    """Return the evidence of a change: 0 unless it is flagged."""
     if not change.flagged or change.q is None:
         return 0.0
     return min(1.5, -math.log10(max(change.q, 1e-12)) / 4)
@@ -181,7 +181,7 @@ def _surprise(change: Change) -> float:
 def _standing_link(case: Case, standing: Standing, held: PeggedCore) -> Link:
     """A core that did no harm that was reported: worth less than one that did."""
     if standing.found is None:
-        said = f"{held.share:.0%} in the kernel for {held.seconds:.0f} s"
+        said = held.describe()
         strength = 0.5 + min(1.5, held.seconds / 3)
     else:
         busy = case.busy_share(standing.span, held.cpu)
@@ -239,7 +239,8 @@ def _with_state(case: Case, story: Story) -> list[Chain]:
         return _without_zombies(case, story, dying)
     state = zombie_link(zombies, held.to_ns)
     # They grow: a picture of the hours around it ends at another number.
-    counted = f"{state.statement} (at {format_time_of_day(held.to_ns)})"
+    read_ns = zombies.read_ns or held.to_ns
+    counted = f"{state.statement} (read at {format_time_of_day(read_ns)})"
     story.links.append(replace(state, statement=counted))
     origins, innocent = find_origins(case, held.to_ns, zombies)
     story.ruled_out += innocent

@@ -26,7 +26,7 @@ MOST_INCIDENTS = 40  # that are followed: each takes a tenth of a second
 AROUND_NS = 120 * SECOND_NS  # of a moment: an incident near it, whole
 _UNSEEN = {
     "kernel log": "resets and lockups would not be seen",
-    "per-core time": "a core that is held would not be seen",
+    "per-core time": "a core that is pegged would not be seen",
     "samples": "processes cannot be named",
     "packet work": "cores that starve their packets would not be seen",
 }
@@ -134,7 +134,7 @@ def _key(finding: Finding) -> tuple[object, ...] | None:
 
 
 def _older(case: Case) -> list[Missing]:
-    """What the kernel's log remembers of the time before the recording; nothing else does."""
+    """Report kernel log events from before the recording: nothing else was recorded then."""
     before = case.recording.history
     if case.window.from_ns > before.to_ns:
         return []

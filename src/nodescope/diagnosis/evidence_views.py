@@ -1,4 +1,4 @@
-"""The views of a held core: the samples taken on it while it was held, and the cores around it."""
+"""The views of a pegged core: its samples in those seconds, and the cores around it."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ _BEFORE_NS = 5 * SECOND_NS  # of a hold: how the core was until then
 
 
 def view_top(held: PeggedCore, by: str) -> View:
-    """Return what ran most on a core while it was held."""
+    """Return what ran most on a core while it was pegged."""
     return View("top", _span(held), _samples(held), by=by)
 
 
 def view_flame(held: PeggedCore) -> View:
-    """Return the stacks of a core while it was held."""
+    """Return the stacks of a core while it was pegged."""
     return View("flame", _span(held), _samples(held))
 
 
 def view_kernel_flame(held: PeggedCore) -> View:
-    """Return the kernel's stacks of a core while it was held."""
+    """Return the kernel's stacks of a core while it was pegged."""
     kernel = SampleFilter(cpus=frozenset([held.cpu]), mode="kernel")
     return View("flame", _span(held), kernel)
 

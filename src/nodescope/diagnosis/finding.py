@@ -1,4 +1,4 @@
-"""What a diagnosis says: symptoms, chains of links, what was ruled out, what is missing.
+"""The parts of a diagnosis: symptoms, chains of links, what was ruled out, what is missing.
 
 A link's strength is a log-likelihood ratio in nats: how much likelier its evidence
 is if the link holds than by chance. A chain holds as all of its links together; what
@@ -49,15 +49,23 @@ class Link:
     strength: float
     show: View
     refute: str = ""  # what would speak against it
+    short: str = ""  # its part of the way in one line; the subject where that says enough
+    frame: str = ""  # the function with most samples, for a flame graph to highlight
 
     @property
     def probability(self) -> float:
         return 1 / (1 + math.exp(-min(self.strength, SURE)))
 
+    @property
+    def odds(self) -> str:
+        """Return the strength as people bet: `66 : 1` for the link, `1 : 2` against it."""
+        ratio = math.exp(max(-SURE, min(self.strength, SURE)))
+        return f"{ratio:.0f} : 1" if ratio >= 1 else f"1 : {1 / ratio:.0f}"
+
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """What a chain ends at."""
+    """The end of a chain."""
 
     kind: str
     name: str
@@ -69,7 +77,7 @@ class Root:
 
     @property
     def title(self) -> str:
-        """What it is, and its name."""
+        """Return the root's kind and name."""
         return self.short if self.kind == "core" else f"{self.kind} {self.name}"
 
 
@@ -89,12 +97,12 @@ class Chain:
 
     @property
     def explains(self) -> bool:
-        """Whether it goes beyond what was reported."""
+        """Return whether the chain goes beyond what was reported."""
         return self.root.kind not in ("event", "job")
 
     @property
     def support(self) -> float:
-        """As if each link were independent of the others."""
+        """Return the summed evidence, as if each link were independent of the others."""
         return math.prod(link.probability for link in self.links)
 
     @property
@@ -124,7 +132,7 @@ class RuledOut:
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """What was not recorded or not followed, and what to do about it."""
+    """A thing that was not recorded or not followed, and what to do about it."""
 
     what: str
     consequence: str

@@ -1,4 +1,4 @@
-"""What to do about the root of a chain first: actions on it by name, of which none is run.
+"""Actions on the root of a chain, by name, in order; none of them is run.
 
 Stopping is proposed only where a link says that the root makes the trouble: it loops, and
 leaves behind what is walked. Whoever was merely on the core is to be looked at. What helps

@@ -1,4 +1,4 @@
-"""What an incident's chains are made of while they are followed."""
+"""The chains of one incident while they are followed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nodescope.records.view import View
 
 @dataclass(slots=True)
 class Story:
-    """What an incident's chains are made of, as far as it goes."""
+    """The chains of one incident, as far as they have been followed."""
 
     links: list[Link] = field(default_factory=list)
     held: PeggedCore | None = None

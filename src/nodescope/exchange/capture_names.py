@@ -21,7 +21,7 @@ _NAME = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class NamedCapture:
-    """What a file's name says of what is in it."""
+    """The meaning of a capture file's name."""
 
     host: str | None
     wall_ns: int

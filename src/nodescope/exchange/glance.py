@@ -2,11 +2,15 @@
 
 Records are walked once, and of samples only time, core, process and mode are
 read: no names, no stacks, no archive. What needs those is asked of an import.
+Text of `perf script` is imported aside, into an archive that is removed afterwards.
 """
 
 from __future__ import annotations
 
 import shlex
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +19,8 @@ from nodescope.analysis.filter import Filter
 from nodescope.arrays import I64, Bool
 from nodescope.errors import UsageError
 from nodescope.exchange.capture_names import parse_capture_name
+from nodescope.exchange.import_files import import_files
+from nodescope.exchange.import_formats import all_formats, find_format
 from nodescope.exchange.perf_data.file import find_clock, mapped
 from nodescope.exchange.perf_data.header import CPUMODE_KERNEL, MAGIC, read_header
 from nodescope.exchange.perf_data.index import choose_samples
@@ -22,6 +28,7 @@ from nodescope.exchange.perf_data.records import find_records
 from nodescope.lazy_dataclass import dataclass
 
 _CPU = np.uint64(0xFFFFFFFF)
+_ZIP = b"PK\x03\x04"  # a bundle
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +55,46 @@ class Glance:
         return int(self.time_ns.max())
 
 
-def is_capture(path: Path) -> bool:
-    """Whether a path is a file that can be looked at so."""
+def is_perf_data(path: Path) -> bool:
+    """Return whether a path is a `perf.data` file, which can be looked at directly."""
+    return _begins_with(path, MAGIC)
+
+
+def is_recording(path: Path) -> bool:
+    """Return whether a path is no capture: a folder, a bundle, or nothing that can be read."""
+    return not path.is_file() or _begins_with(path, _ZIP)
+
+
+def _begins_with(path: Path, magic: bytes) -> bool:
     try:
         with open(path, "rb") as file:
-            return file.read(len(MAGIC)) == MAGIC
+            return file.read(len(magic)) == magic
     except OSError:
         return False
+
+
+@contextmanager
+def import_aside(path: Path) -> Iterator[tuple[Path, str | None]]:
+    """Import a capture into an archive that is removed afterwards; one without times is refused.
+
+    The text beside the archive says where the file stopped being whole, if it did.
+    """
+    known = find_format(path)
+    if not known.has_sample_times:
+        timed = " and ".join(each.name for each in all_formats() if each.has_sample_times)
+        raise UsageError(
+            f"{path} is {known.name}, which does not say when samples were taken",
+            hint=f"a heatmap is drawn of {timed}; to see the rest of it import it: "
+            f"`{_import_command(path)}`",
+        )
+    with tempfile.TemporaryDirectory(prefix="nodescope-") as folder:
+        archive = Path(folder) / "archive"
+        stopped = [
+            f"{path} is whole up to byte {each.stopped_at}: {each.stopped_why}"
+            for each in import_files([path], archive).reports
+            if each.stopped_at is not None
+        ]
+        yield archive, next(iter(stopped), None)
 
 
 def read_glance(path: Path) -> Glance:

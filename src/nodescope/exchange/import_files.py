@@ -7,6 +7,7 @@ A file is written to `ARCHIVE/.importing`, an archive of its own
 
 from __future__ import annotations
 
+import shlex
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -53,7 +54,7 @@ Shown = Callable[[Found, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """What an import of several files came to."""
+    """The outcome of importing several files."""
 
     reports: list[ImportReport]
     failures: list[SourceError]
@@ -61,7 +62,7 @@ class Imported:
 
     @property
     def is_whole(self) -> bool:
-        """Whether everything that was asked for is now in the archive."""
+        """Return whether everything asked for is now in the archive."""
         return not self.failures and all(each.stopped_at is None for each in self.reports)
 
 
@@ -69,11 +70,12 @@ def import_files(
     arguments: Sequence[Path],
     archive: Path,
     *,
+    node_name: str | None = None,
     show: Shown = lambda found, done: None,
 ) -> Imported:
     """Import files, and the captures in folders, as one timeline."""
     found, skipped, damaged = find_captures(arguments)
-    name = _one_node(found, archive)
+    name = _one_node(found, archive, node_name)
     node: dict[str, object] = {"name": name or ""}
     kept = _archive_node(archive)
     imported = Imported([], damaged, skipped)
@@ -91,6 +93,7 @@ def import_files(
                     raise
                 imported.failures.append(error)
                 continue
+            report.node = report.node or node_name
             imported.reports.append(report)
             if report.samples and report.wall_to_ns is not None:
                 end_ns = max(end_ns or 0, report.wall_to_ns)
@@ -138,7 +141,7 @@ def _look(path: Path, known: ImportFormat) -> Found:
 
 
 def _archive_node(archive: Path) -> dict[str, object] | None:
-    """Of which node the archive is; None if it holds nothing yet."""
+    """Return the node of the archive; None if it holds nothing yet."""
     if not (archive / ARCHIVE_FILE).exists():
         return None
     if not list_segment_names(archive / SEALED_DIRECTORY) and not list_segment_names(
@@ -148,12 +151,18 @@ def _archive_node(archive: Path) -> dict[str, object] | None:
     return read_archive_info(archive).node
 
 
-def _one_node(found: Sequence[Found], archive: Path) -> str | None:
-    """The node that all files are of, and the archive too; refuses two by name."""
+def _one_node(found: Sequence[Found], archive: Path, node_name: str | None) -> str | None:
+    """Return the node that all files are of, and the archive too; refuse two of them.
+
+    `node_name` is what the user says of files that do not name theirs.
+    """
     owner = (_archive_node(archive) or {}).get("name") or None
     named = [(str(each.path), each.peek.node) for each in found if each.peek.node]
+    if node_name is not None:
+        named.insert(0, ("what was given with --node", node_name))
     if owner is not None:
         named.insert(0, (f"archive {archive}", str(owner)))
+        _refuse_unnamed(found, archive, str(owner), node_name)
     for where, name in named[1:]:
         if name != named[0][1]:
             raise UsageError(
@@ -161,6 +170,21 @@ def _one_node(found: Sequence[Found], archive: Path) -> str | None:
                 hint="an archive is of one node: import each node's files into a folder of its own",
             )
     return named[0][1] if named else None
+
+
+def _refuse_unnamed(
+    found: Sequence[Found], archive: Path, owner: str, node_name: str | None
+) -> None:
+    """Refuse to put a file that names no node into a node's recording unless the user names it."""
+    for each in found:
+        known = each.peek.node is not None or node_name is not None
+        if not known and read_import(archive, fingerprint(each.path)) is None:
+            raise UsageError(
+                f"{each.path} does not say of which node it is, and {archive} is the recording "
+                f"of node {owner!r}",
+                hint=f"if it is of that node, add `--node {shlex.quote(owner)}`; else import it "
+                "into a folder of its own with --archive",
+            )
 
 
 def _import_one(

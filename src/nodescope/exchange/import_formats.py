@@ -25,7 +25,7 @@ HEAD_BYTES = 64 << 10
 
 @dataclass(frozen=True, slots=True)
 class Peek:
-    """What the first look at a file tells; unknown is None."""
+    """The outcome of the first look at a file; unknown is None."""
 
     node: str | None = None
     wall_from_ns: int | None = None
@@ -43,12 +43,15 @@ class ImportFormat:
     detect: Callable[[bytes, Path], bool]  # by the file's first `HEAD_BYTES`, and its name
     peek: Callable[[Path], Peek]  # cheap: to put files in order before any is imported
     import_: Callable[[Path, Sink, Progress], ImportReport]
+    # how many of a file's first lines have its form, and of how many: for what is refused
+    resembles: Callable[[bytes], tuple[int, int]] | None = None
+    has_sample_times: bool = False  # whether it says of each sample when it was taken
 
 
 def all_formats() -> tuple[ImportFormat, ...]:
     """Every format, the most certain to be recognised first."""
     from nodescope.exchange.core_times import mpstat, sar
-    from nodescope.exchange.logs import journal, kernel_log
+    from nodescope.exchange.logs import journal, journal_export, kernel_log
     from nodescope.exchange.perf_data import importer as perf_data
     from nodescope.exchange.perf_script import importer as perf_script_import
     from nodescope.exchange.profiles import folded, pprof
@@ -57,6 +60,7 @@ def all_formats() -> tuple[ImportFormat, ...]:
         perf_data.FORMAT,
         mpstat.FORMAT,
         journal.JSON_FORMAT,
+        journal_export.FORMAT,
         sar.FORMAT,
         pprof.FORMAT,
         kernel_log.FORMAT,
@@ -80,5 +84,12 @@ def find_format(path: Path) -> ImportFormat:
         hint = f"a bundle is read as it is: `{render_command(View('diagnose'), path)}`"
         raise MalformedSource(path, "not a capture but a zip file", hint=hint)
     expected = ", ".join(known.name for known in all_formats())
-    begins = "it is empty" if not head else f"it begins with {head[:16]!r}"
+    begins = "it is empty" if not head else f"it begins with {head[:16]!r}{_nearest(head)}"
     raise MalformedSource(path, f"not a capture: {begins}", hint=f"expected one of: {expected}")
+
+
+def _nearest(head: bytes) -> str:
+    """Name the form of text that most lines have, if any line has one."""
+    counted = [(*known.resembles(head), known.name) for known in all_formats() if known.resembles]
+    alike, lines, name = max(counted)
+    return f"; nearest is a {name}: {alike} of {lines} lines have its form" if alike else ""

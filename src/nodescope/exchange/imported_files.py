@@ -1,4 +1,4 @@
-"""What was imported into an archive already, so that the same file changes nothing.
+"""Remember imported files, so that importing the same file again changes nothing.
 
 `imports/FINGERPRINT.json` remembers a file: it is written before its first
 segment is moved into the archive (`placing`) and again after the last
@@ -35,7 +35,7 @@ _BLOCKS = 128
 
 
 def fingerprint(path: Path) -> str:
-    """What a file is recognised by: its size, and all of it or evenly spread blocks."""
+    """Return a file's fingerprint: its size, and all of it or evenly spread blocks."""
     try:
         with open(path, "rb") as file:
             size = os.fstat(file.fileno()).st_size
@@ -73,7 +73,7 @@ def read_import(archive: Path, mark: str) -> ImportReport | None:
 
 
 def read_imports(archive: Path) -> list[ImportReport]:
-    """What was imported into an archive, earliest first."""
+    """Read the imports of an archive, earliest first."""
     folder = archive / IMPORTS_DIRECTORY
     marks = sorted(path.stem for path in folder.glob("*.json")) if folder.is_dir() else []
     reports = [report for mark in marks if (report := read_import(archive, mark)) is not None]

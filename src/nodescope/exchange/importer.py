@@ -1,4 +1,4 @@
-"""What importers of text have in common: unpacking, reports, rows for the sink."""
+"""Parts that importers of text share: unpacking, reports, rows for the sink."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def modified_ns(path: Path) -> int:
 
 
 def report_of(path: Path, format_name: str, notes: Notes) -> ImportReport:
-    """What a parser has noted, as a report."""
+    """Return a parser's notes as a report."""
     report = ImportReport(str(path), format_name)
     report.malformed = notes.skipped.total()
     report.lost = notes.lost
@@ -74,7 +74,7 @@ def nothing_in(path: Path, what: str, notes: Notes) -> MalformedSource:
 
 
 def node_of(notes: Notes) -> dict[str, object]:
-    """What a file says of its node, in the archive's words."""
+    """Return a file's facts of its node, in the archive's words."""
     names = {"hostname": "name", "nodename": "name", "os release": "kernel", "release": "kernel"}
     return {names[key]: value for key, value in notes.facts.items() if key in names and value}
 
@@ -128,7 +128,7 @@ def peek_events(parse: ParsesEvents) -> Callable[[Path], Peek]:
     """`Format.peek` of a log on the wall clock."""
 
     def peek(path: Path) -> Peek:
-        notes = Notes()
+        notes = Notes(written_ns=modified_ns(path))
         first = next((batch for batch in parse([read_head(path)], notes) if batch), None)
         return Peek(notes.facts.get("nodename"), first[0].time_ns if first else None)
 
@@ -143,7 +143,7 @@ def import_wall_events(
     parse: ParsesEvents,
 ) -> ImportReport:
     """Import a log whose times are wall times."""
-    notes = Notes()
+    notes = Notes(written_ns=modified_ns(path))
     begun = False
     for events in parse(whole_blocks(path, notes, progress), notes):
         if events and not begun:

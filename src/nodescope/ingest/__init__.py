@@ -1,1 +1,1 @@
-"""Sample batches, log lines and happenings become rows and events: one way in for everybody."""
+"""Turn samples, log lines and observations into rows and events: live, imported and in the lab."""

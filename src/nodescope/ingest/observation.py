@@ -1,4 +1,4 @@
-"""What was observed at one time: rows, events, and what could not be seen."""
+"""An observation: rows and events of one time, and what could not be seen."""
 
 from __future__ import annotations
 

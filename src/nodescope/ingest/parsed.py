@@ -1,4 +1,4 @@
-"""What a parser of another tool's format hands on: rows, before they are an archive's.
+"""Rows that a parser of another tool's format passes on, before they are an archive's.
 
 Samples come as columns of numbers into `ParsedNames`, which lists each function, path
 and comm once; rows of events and cores come as plain lists. Times are those of
@@ -110,9 +110,10 @@ class Reading(NamedTuple):
 
 @dataclass(slots=True)
 class Notes:
-    """What a parser has to say beside its rows."""
+    """The remarks of a parser beside its rows."""
 
     offset: int = 0  # how far the input was read, in bytes of its unpacked text
+    written_ns: int | None = None  # the file's last change; None where it is not known
     stopped: str | None = None  # why it was not read to its end
     skipped: Counter[str] = field(default_factory=Counter)  # what was left out, by reason
     remarks: list[str] = field(default_factory=list)  # what was assumed

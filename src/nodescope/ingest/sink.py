@@ -1,4 +1,4 @@
-"""What an importer hands on, and the sink that takes it.
+"""The data that an importer passes on, and the sink that takes it.
 
 Samples come as columns of numbers into lists of names, other rows as columns of a
 table. The sink cuts them into segments and puts them into the archive as a whole or
@@ -20,7 +20,7 @@ from nodescope.numbering import Sequences
 
 @dataclass(frozen=True, slots=True)
 class Capture:
-    """What an importer tells of a file before its first row."""
+    """The facts of a file that an importer reports before its first row."""
 
     clock: ClockPair  # one moment on the file's own clock and on the wall; equal if it has only one
     clock_source: str  # how that pair is known, for the report
@@ -32,7 +32,7 @@ class Capture:
 
 @dataclass(frozen=True, slots=True)
 class ImportNames:
-    """What the numbers in samples mean; the lists may grow, never change.
+    """The meaning of the numbers in samples; the lists may grow, never change.
 
     `frames` are (module, name, kernel), `paths` are outermost first, and path 0 is
     the empty one. Frame 0 is what a sample without any frame shows.
@@ -65,7 +65,7 @@ class Sink(Protocol):
 
 @dataclass(slots=True)
 class ImportReport:
-    """What became of a file. Counts the sink knows are filled in by the sink."""
+    """The outcome of importing a file. Counts that the sink knows are filled in by the sink."""
 
     path: str
     format: str

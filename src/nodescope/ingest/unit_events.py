@@ -1,4 +1,4 @@
-"""What happened to units as events: told by the bus or the journal, live or imported."""
+"""Happenings of units as events, from the bus or the journal, live or imported."""
 
 from __future__ import annotations
 

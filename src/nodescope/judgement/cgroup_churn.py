@@ -54,7 +54,7 @@ class Churn:
 
     @property
     def clean(self) -> bool:
-        """Whether all were released, as far as time has told."""
+        """Return whether all were released, as far as time has told."""
         return self.unreleased == 0 and self.settled > 0
 
     def as_row(self, time_ns: int, way: str) -> CgroupChurnRow:

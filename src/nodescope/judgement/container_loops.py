@@ -47,7 +47,7 @@ class ContainerLoop(Loop):
 
     @property
     def new_ids(self) -> bool:
-        """Whether it is made anew rather than restarted."""
+        """Return whether the container is made anew rather than restarted."""
         return self.ids > 1
 
     def describe(self) -> str:
@@ -168,7 +168,7 @@ def _keys(container: Container) -> list[tuple[str, str]]:
 
 
 def find_loops(happenings: Iterable[ContainerHappening], wall_ns: int) -> list[ContainerLoop]:
-    """What loops at a time, from all that happened before it."""
+    """Find the loops at a time, from all events before it."""
     watch = LoopWatch()
     for happening in sorted(happenings, key=lambda each: each.wall_ns):
         watch.take(happening)

@@ -27,7 +27,7 @@ _KINDS = {
 
 @dataclass(frozen=True, slots=True)
 class ContainerVerdict:
-    """What is wrong with one container, and why we say so."""
+    """The trouble with one container, and the evidence for it."""
 
     name: str
     verdict: str  # looping, never_succeeded, failing
@@ -37,12 +37,12 @@ class ContainerVerdict:
 
 
 def read_happenings(recording: Recording, wall_ns: int) -> list[ContainerHappening]:
-    """What a recording has of containers, from the time that counts for loops."""
+    """Read a recording's container events, from the time that counts for loops."""
     return happenings_of(recording.events(Window(wall_ns - CONTAINER_WITHIN_NS, wall_ns + 1)))
 
 
 def happenings_of(events: Iterable[Event]) -> list[ContainerHappening]:
-    """What a recording's events say happened to containers; times are wall times."""
+    """Convert a recording's events into happenings of containers; times are wall times."""
     found = []
     for event in events:
         kind = _KINDS.get(event.kind)
@@ -168,7 +168,7 @@ def _judge(
 
 
 def _restarts_now(container: Container, wall_ns: int) -> bool:
-    """Whether the runtime's own counter says that it loops, without anything having been seen."""
+    """Return whether the runtime's own counter shows a loop that was not observed."""
     started = container.started_wall_ns
     recent = started is not None and wall_ns - started < CONTAINER_WITHIN_NS
     return decide_by_counter(

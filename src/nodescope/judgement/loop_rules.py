@@ -55,7 +55,7 @@ class Loop:
 
     @property
     def hidden(self) -> bool:
-        """Whether systemd sees nothing of it."""
+        """Return whether systemd sees nothing of the loop."""
         return self.inside is not None
 
     def lasts(self, now_ns: int) -> bool:

@@ -16,7 +16,7 @@ import numpy as np
 
 from nodescope.arrays import F64, I64, Bool
 from nodescope.lazy_dataclass import dataclass
-from nodescope.quantities import SECOND_NS
+from nodescope.quantities import SECOND_NS, format_duration
 from nodescope.recording.core_readings import STATES, CoreReadings
 from nodescope.recording.window import Window
 
@@ -48,6 +48,11 @@ class PeggedCore:
     @property
     def window(self) -> Window:
         return Window(self.from_ns, self.to_ns)
+
+    def describe(self) -> str:
+        """Return share and length, in the words of every report of it."""
+        length = format_duration(self.to_ns - self.from_ns)
+        return f"{self.share:.0%} in the kernel for {length}"
 
 
 @dataclass(slots=True)
@@ -121,8 +126,25 @@ def find_pegged_cores(
     ratio: float = SPAN_RATIO,
 ) -> list[PeggedCore]:
     """Return the pegged cores that reach into a window, by core and time."""
-    runs = sorted(_find_runs(readings), key=lambda each: (each.cpu, each.from_ns))
-    found = (each.judge(least_ns, ratio) for each in _join(runs))
+    return judge_runs(_find_runs(readings), window, least_ns, ratio)
+
+
+def collect_runs(readings: Iterable[CoreReadings], runs: list[PeggedRun]) -> Iterator[CoreReadings]:
+    """Pass readings on, and put the runs in them into `runs`, for `judge_runs`."""
+    for part in readings:
+        runs += _find_runs([part])
+        yield part
+
+
+def judge_runs(
+    runs: Iterable[PeggedRun],
+    window: Window,
+    least_ns: int = PEGGED_NS,
+    ratio: float = SPAN_RATIO,
+) -> list[PeggedCore]:
+    """Return the pegged cores among runs that reach into a window, by core and time."""
+    ordered = sorted(runs, key=lambda each: (each.cpu, each.from_ns))
+    found = (each.judge(least_ns, ratio) for each in _join(ordered))
     return [
         each
         for each in found

@@ -16,7 +16,13 @@ from nodescope.judgement.recorded_loops import HIDDEN_KINDS, read_inside
 from nodescope.judgement.unit_insides import ChildLoop, HiddenFacts, LoggedEnds
 from nodescope.judgement.unit_use import is_asked_by_preset_alone
 from nodescope.judgement.units import audit_units
-from nodescope.judgement.verdict import AuditFinding, AuditVerdict, sort_findings
+from nodescope.judgement.verdict import (
+    UNIT_STATES,
+    Audit,
+    AuditFinding,
+    AuditVerdict,
+    sort_findings,
+)
 from nodescope.lazy_dataclass import dataclass
 from nodescope.quantities import SECOND_NS
 from nodescope.recording.coverage import NotObserved
@@ -40,12 +46,11 @@ _SHARED = {each.name for each in fields(Unit)} & set(UnitRow.names()) - {"wanted
 
 @dataclass(frozen=True, slots=True)
 class RecordedAudit:
-    """What was wrong at a moment, as far as it was recorded."""
+    """The verdicts at a moment, as far as it was recorded."""
 
     at_ns: int
-    findings: list[AuditVerdict]
+    audit: Audit
     units: list[UnitRow]  # all that were known then
-    not_observed: tuple[str, ...]  # in words
 
 
 def audit_recording(recording: Recording, at_ns: int) -> RecordedAudit | NotObserved:
@@ -61,6 +66,7 @@ def audit_recording(recording: Recording, at_ns: int) -> RecordedAudit | NotObse
         _container(row) for row in recording.state(ContainerRow, at_ns) if row.state != "removed"
     ]
     findings += audit_containers(containers, read_happenings(recording, at_ns), at_ns)
+    states = (UNIT_STATES,) if units and not _has_states(recording, units, lately) else ()
     asked = {row.source for row in recording.state(SourceCostRow, at_ns)}
     reported = {event.kind for event in recording.events(lately, *HIDDEN_KINDS, LINES_KIND)}
     unseen = (
@@ -70,8 +76,14 @@ def audit_recording(recording: Recording, at_ns: int) -> RecordedAudit | NotObse
         ("unit_lines" in asked or LINES_KIND in reported, "what units log of failed ends"),
         (False, _NEVER_RECORDED),
     )
-    not_observed = tuple(what for there, what in unseen if not there)
-    return RecordedAudit(at_ns, sort_findings(findings), units, not_observed)
+    not_observed = (*states, *(what for there, what in unseen if not there))
+    return RecordedAudit(at_ns, Audit(sort_findings(findings), not_observed, states), units)
+
+
+def _has_states(recording: Recording, units: Iterable[UnitRow], lately: Window) -> bool:
+    """Decide whether the bus or the journal reported on units, and not their files alone."""
+    counted = any(row.active is not None or row.starts is not None for row in units)
+    return counted or bool(recording.events(lately, *_HAPPENED))
 
 
 # -- units -----------------------------------------------------------------------

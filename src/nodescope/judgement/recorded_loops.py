@@ -1,4 +1,4 @@
-"""What loops in a recording: units, containers, and children inside units that run on.
+"""Loops in a recording: units, containers, and children inside units that run on.
 
 Wider than what an audit calls a loop: what ends again and again before a moment and is
 started anew may leave something behind each time, whether it fails or not.
@@ -72,7 +72,7 @@ class Looper:
 
     @property
     def loops(self) -> bool:
-        """Whether it is a loop, by its own ends or by those of its child."""
+        """Return whether it loops, by its own exits or by those of its child."""
         before = self.before
         return self.hidden is not None or decide_ends(before, len(self.times) - before)
 
@@ -85,7 +85,7 @@ class Looper:
         return math.inf if period_ns is None else period_ns / SECOND_NS
 
     def stands_in(self, place: str) -> bool:
-        """Whether its cgroups lie in that place, or the place in one of them."""
+        """Return whether its cgroups lie in that place, or the place in one of them."""
         if not place.rstrip("/"):  # everything lies in the root: only what is right there counts
             return "/" in self.parents or any(split_path(each)[0] == "/" for each in self.cgroups)
         return any(lies_in(each, place) or lies_in(place, each) for each in self.cgroups) or any(
@@ -198,7 +198,7 @@ def read_inside(event: Event) -> ChildLoop | None:
 
 
 def is_of(row: UnitRow, looper: Looper) -> bool:
-    """Whether a row of `units` is of the unit that loops, not of one of the same name."""
+    """Return whether a row of `units` is of the unit that loops, not of a namesake."""
     told = looper.inside.cgroup if looper.inside is not None else None
     return not told or not row.cgroup or row.cgroup == told
 

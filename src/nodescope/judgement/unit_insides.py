@@ -66,7 +66,7 @@ def cgroups_to_watch(survey: Survey) -> dict[str, str]:
 
 
 def is_settled(insides: Insides) -> bool:
-    """Whether watching on would tell nothing new."""
+    """Return whether watching longer would show nothing new."""
     if insides.watched_us < _LEAST_US:
         return False
     return all(
@@ -100,7 +100,7 @@ class ChildLoop(Loop):
 
     @property
     def evidence(self) -> dict[str, Json]:
-        """What the verdict shows and the recorder's event keeps."""
+        """Return the evidence that the verdict shows and the recorder's event keeps."""
         watched_s = self.watched_ns / SECOND_NS
         if self.why_no_exits is not None:
             return {
@@ -123,7 +123,7 @@ class ChildLoop(Loop):
 
 @dataclass(frozen=True, slots=True)
 class LoggedEnds:
-    """What a unit logs itself: that something it started ended with an error, so often."""
+    """Exits with an error of its children, as a unit logs them itself."""
 
     times: int
     last_line: str
@@ -138,7 +138,7 @@ class LoggedEnds:
 
 
 class HiddenFacts(NamedTuple):
-    """What may show a loop inside a unit that runs."""
+    """Facts that may show a loop inside a running unit."""
 
     child: ChildLoop | None
     logged: LoggedEnds | None
@@ -200,7 +200,7 @@ def _failing(inside: UnitInside) -> list[TaskExit] | None:
 
 
 def is_failure(each: TaskExit) -> bool:
-    """Whether an end tells of something wrong."""
+    """Return whether an exit is a failure."""
     stopped = each.signal in _STOPPED or each.exit_code - 128 in _STOPPED  # by a shell's count
     if not each.status or stopped or each.comm in _ANSWERS | _WAITS:
         return False
@@ -224,7 +224,7 @@ def _started_again(inside: UnitInside) -> list[Process] | None:
 
 
 def _is_quiet(inside: UnitInside, now_us: int) -> bool:
-    """Whether nothing in it is young but what came with its first process."""
+    """Return whether no process is younger than those that came with the first."""
     main = inside.main
     if main is None:
         return True
@@ -247,7 +247,7 @@ def _lines_about_ends(lines: Sequence[JournalMessage], now_us: int) -> list[str]
 
 
 def tells_of_failure(line: str) -> bool:
-    """Whether a line says that something ended with an error."""
+    """Return whether a line says that something ended with an error."""
     ended = _ENDED.search(line)
     return ended is not None and int(ended[1]) != 0
 

@@ -57,7 +57,7 @@ def is_asked_by_preset_alone(unit: UnitRow, units: Iterable[UnitRow]) -> bool:
 
 
 def _is_own(dependant: str, unit: Unit) -> bool:
-    """Whether a dependant is only the target that pulls it in, or what stops everything."""
+    """Return whether a dependant is only its target, or a shutdown unit."""
     return dependant == "shutdown.target" or (
         dependant in unit.wanted_by and dependant.endswith(".target")
     )

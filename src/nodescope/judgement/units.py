@@ -189,7 +189,7 @@ def _held_back(unit: Unit, survey: Survey) -> AuditFinding | None:
 
 
 def _is_meant(unit: Unit) -> bool:
-    """Whether a vendor's condition tells where there is nothing to do, or of another machine."""
+    """Return whether a vendor's condition rightly skips the unit on this machine."""
     if unit.type == "oneshot":
         return True
     unmet = [check for check in unit.conditions if check.met is False] or unit.conditions
@@ -274,4 +274,5 @@ def _state_of(unit: Unit | None) -> str | None:
         return None
     if unit.load in ("not-found", "masked"):
         return unit.load
-    return f"{unit.active} ({unit.why_not_started})"
+    known = (unit.active, f"({unit.why_not_started})" if unit.why_not_started else None)
+    return " ".join(each for each in known if each is not None) or None

@@ -1,4 +1,4 @@
-"""What an audit finds: one verdict on one unit or container, with the evidence for it."""
+"""A verdict of the audit on one unit or container, with its evidence."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Protocol
 from nodescope.lazy_dataclass import dataclass
 from nodescope.records.json import Json
 
+UNIT_STATES = "states of units"  # not judged where neither bus nor journal reports
 VERDICTS = {
     "looping": "started again and again",
     "hidden_loop": "running, while what it starts fails again and again",
@@ -20,7 +21,7 @@ VERDICTS = {
 
 
 class AuditVerdict(Protocol):
-    """What every finding has, whoever made it."""
+    """The parts that every verdict has."""
 
     @property
     def kind(self) -> str: ...
@@ -43,6 +44,20 @@ class AuditFinding:
     reason: str
     evidence: Mapping[str, Json] = field(default_factory=dict)
     kind: str = "unit"
+
+
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """The findings of an audit, and what it could not see."""
+
+    findings: list[AuditVerdict]
+    not_observed: tuple[str, ...] = ()  # in words
+    unjudged: tuple[str, ...] = ()  # of those, what is there and may be unwell
+
+    @property
+    def healthy(self) -> bool | None:
+        """Return whether nothing is wrong; None where that is not known."""
+        return False if self.findings else None if self.unjudged else True
 
 
 def sort_findings(findings: Iterable[AuditVerdict]) -> list[AuditVerdict]:

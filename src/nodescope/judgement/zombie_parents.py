@@ -18,6 +18,13 @@ class ZombieParent:
     held_bytes: int
     kinds: tuple[str, ...]  # of memory that they hold
     churned: tuple[Churn, ...]  # right below it, what leaves most behind first
+    exact: bool = False  # whether the number was counted, not estimated
+    share: float = 0.0  # of the zombies of all parents in the same reading
+    read_ns: int | None = None  # wall time of that reading; None: just now
+
+    def describe_count(self) -> str:
+        """Return how many zombies lie there, marked as an estimate if it is one."""
+        return f"{'' if self.exact else '≈'}{self.dying or 0:,}"
 
     @property
     def removed(self) -> int:
@@ -35,11 +42,25 @@ class ZombieParent:
 def find_zombie_parents(parents: Iterable[Parent], churned: Sequence[Churn]) -> list[ZombieParent]:
     """Return the parents with zombies, by either witness; those with most first."""
     read = {each.path: each for each in parents}
+    all_dying = sum(each.dying or 0 for each in read.values())
+    read_ns = max(
+        (each.read_ns for each in read.values() if each.read_ns is not None), default=None
+    )
     found = []
     for path in read.keys() | {each.parent for each in churned}:
         here = tuple(each for each in churned if each.parent == path)
         known = read.get(path) or Parent(path, None, exact=False)
-        parent = ZombieParent(path, known.dying, known.held_bytes, tuple(known.held), here)
+        share = (known.dying or 0) / max(1, all_dying)
+        parent = ZombieParent(
+            path,
+            known.dying,
+            known.held_bytes,
+            tuple(known.held),
+            here,
+            known.exact,
+            share,
+            read_ns,
+        )
         if parent.dying or parent.held_bytes or parent.unreleased:
             found.append(parent)
     return sorted(found, key=lambda p: (-(p.dying or 0), -p.unreleased, -p.held_bytes, p.path))

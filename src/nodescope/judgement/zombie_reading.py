@@ -44,6 +44,12 @@ class ZombieReading:
     whole: bool | None = None  # whether all of the hierarchy is mounted there
 
     @property
+    def parents_read_ns(self) -> int | None:
+        """When the parents were last recorded; None: just now, or never."""
+        times = (each.read_ns for each in self.parents)
+        return max((time_ns for time_ns in times if time_ns is not None), default=None)
+
+    @property
     def likely_dying(self) -> int | None:
         """How many are dying: counted, or at most what is tracked and not visible."""
         if self.dying is not None or self.tracked is None:

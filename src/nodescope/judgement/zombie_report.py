@@ -37,7 +37,7 @@ _WORTH = 0.01  # of all dying ones: a parent of fewer is not worth advice
 
 @dataclass(slots=True)
 class Report:
-    """What is known; what was not asked for is None."""
+    """The facts of a report on zombies; None where one was not asked for."""
 
     reading: ZombieReading
     verdict: ZombieVerdict

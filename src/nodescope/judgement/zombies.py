@@ -1,4 +1,4 @@
-"""Whether dying memory cgroups are a matter, how they grow, and what would free them.
+"""Judge whether dying memory cgroups matter, how they grow, and what would free them.
 
 Pure: from counts, what they hold and what a walk cost to a verdict, a trend and
 advice. Thresholds come from measurements on real kernels (docs/zombies.md): a walk
@@ -96,7 +96,7 @@ def judge(
 
 
 def is_walking(walk_ns: int | None, tracked: int | None) -> bool:
-    """Whether that read visited every cgroup, as far as its time tells."""
+    """Return whether that read visited every cgroup, as far as its duration tells."""
     if walk_ns is None or not tracked:
         return False
     return walk_ns >= _WALKS_NS and walk_ns / tracked >= _WALKS_NS_EACH
@@ -152,7 +152,7 @@ def find_nature(
 
 
 def _falls(values: Sequence[int]) -> bool:
-    """Whether a good part of a peak was given back at once, and more than a handful."""
+    """Return whether a good part of a peak, more than a handful, was given back at once."""
     peak = values[0]
     for value in values:
         peak = max(peak, value)
@@ -175,7 +175,7 @@ def advise(
     parents: Iterable[tuple[str, Mapping[str, int], str]],
     reclaim_file: str | None,
 ) -> list[Advice]:
-    """What frees them here, in the order it should be tried.
+    """Return the steps that free them on this kernel, in the order to try them.
 
     `parents` are (path, held bytes by kind, directory); `reclaim_file` is the file
     by which a parent can be told to reclaim on this kernel, if there is one.

@@ -1,1 +1,1 @@
-"""Real incidents made in a closed place, each with the truth about it."""
+"""Real incidents in an isolated environment, each with its known truth."""

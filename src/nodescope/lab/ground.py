@@ -1,4 +1,4 @@
-"""What a scenario makes on the machine, written down before it is made, so that it can be undone.
+"""A scenario's changes to the machine, written down beforehand so that they can be undone.
 
 Every run has a ledger in `/run/nodescope-lab`: its owner, cgroups, mounts, folders and
 processes. `undo` takes it down in the right order; `clean` does the same for ledgers
@@ -37,7 +37,7 @@ _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @dataclass(slots=True)
 class GroundLedger:
-    """What one run has made."""
+    """The changes of one run."""
 
     owner: int
     owner_started: int
@@ -49,7 +49,7 @@ class GroundLedger:
 
     @property
     def mark(self) -> str:
-        """What the processes of the run have in their environment, and no others."""
+        """Return the environment variable that only processes of this run have."""
         return f"{self.owner}.{self.owner_started}"
 
 
@@ -161,7 +161,7 @@ def read_start_time(pid: int) -> int | None:
 
 
 def _read_stat(pid: int) -> list[bytes]:
-    """What /proc tells of a process after its name: its state first."""
+    """Read the fields of /proc/PID/stat after the name, the state first."""
     return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
 
 
@@ -254,7 +254,7 @@ def clean() -> list[str]:
 
 
 def _sees_nothing() -> bool:
-    """Whether anybody can see that nothing was left: no run has been, and no cgroup is ours."""
+    """Return whether nothing can have been left: no run has been, and no cgroup is ours."""
     return not LEDGERS.exists() and not any(_strays())
 
 

@@ -1,4 +1,4 @@
-"""What speaks for a machine that serves somebody: the lab does not touch it unasked.
+"""Signs that a machine serves somebody: the lab does not touch it unasked.
 
 A test machine is one of which its user says so, or one that nothing speaks against: its
 own first process is in sight, which is no init system, and nobody runs containers on it.
@@ -26,12 +26,12 @@ _RUN_FOR_OTHERS = frozenset({
 
 
 def has_consent() -> bool:
-    """Whether the environment says that this is a test machine."""
+    """Return whether the environment says that this is a test machine."""
     return os.environ.get(CONSENT) == "1"
 
 
 def find_signs(places: Places) -> list[str]:
-    """What speaks for a machine that serves somebody, each in words; none: it is for tests."""
+    """Return the signs that the machine serves somebody, in words; none on a test machine."""
     if read_text(places.proc / "2/comm") != "kthreadd":
         return ["this is a container, and what else runs on its machine is not in sight"]
     signs = []

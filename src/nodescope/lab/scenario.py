@@ -1,4 +1,4 @@
-"""What a scenario is: something real that goes wrong, its healthy twin, and the truth about it."""
+"""A scenario: a real fault, its healthy twin, and the truth about it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ZOMBIE_WALKS = ("memcg_walk_by_read", "memcg_walk_by_reclaim", "zombie memory cg
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """What a diagnosis of the recording must say, and must not."""
+    """The conclusions that a diagnosis of the recording must reach, and those it must not."""
 
     scenario: str
     healthy: bool
@@ -34,7 +34,7 @@ class Truth:
 
     @property
     def happened(self) -> bool:
-        """Whether it came about: other work on the machine may have taken the core."""
+        """Return whether the fault came about: other work may have taken the core."""
         return self.held is None or self.held >= HELD_LEAST
 
 

@@ -1,4 +1,4 @@
-"""What a diagnosis says of a recording, and whether that is the truth of its scenario."""
+"""Compare a recording's diagnosis with the truth of its scenario."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def judge(truth: Truth, found: Diagnosis) -> ScenarioVerdict:
 
 
 def is_true(truth: Truth, chain: Chain) -> bool:
-    """Whether one chain, of whatever rank, says what was so."""
+    """Return whether one chain, of whatever rank, states the truth."""
     if {chain.root.name, chain.mechanism} & set(truth.never):
         return False
     if not truth.finding:
@@ -62,7 +62,7 @@ def is_true(truth: Truth, chain: Chain) -> bool:
 
 
 def blames_another(found: Diagnosis) -> bool:
-    """Whether zombies, a unit or a container are named as a cause: of a decoy none of them is."""
+    """Return whether zombies, a unit or a container are blamed: wrong for a decoy."""
     chains = [each.chains[0] for each in found.findings if each.chains]
     return any(
         chain.root.kind in _OTHERS or {chain.mechanism, chain.root.name} & set(ZOMBIE_WALKS)

@@ -15,8 +15,9 @@ _BUS = "0000:20:03.0"
 
 
 def reset_lines(queue: int, cpu: int, held_s: float) -> list[tuple[float, str]]:
-    """What ENA 2.17 says when a queue's poll was starved, and its reset; each with the pause
-    before it. The driver's timer sees once a second that a reset is wanted; that takes less.
+    """Return the lines that ENA 2.17 logs of a starved queue and its reset, each after a pause.
+
+    The driver's timer notices a wanted reset once a second; here it takes less.
     """
     prefix = f"<4>ena {_BUS} {NIC}: "
     microseconds = round(held_s * 1e6)

@@ -1,4 +1,4 @@
-"""A core that serves packets is held, and starves them; the driver resets its device.
+"""A core that serves packets is pegged, and starves them; the driver resets its device.
 
 The packets are real, and wait: they are steered to the core, which is in the kernel and
 takes no soft interrupt. Simulated are only the lines of a driver whose queue that would be.
@@ -27,7 +27,7 @@ _QUEUE = 1
 
 def _require() -> None:
     if len(os.sched_getaffinity(0)) < 2:
-        raise UsageError("starved-nic needs two cores: one is held, the other records it")
+        raise UsageError("starved-nic needs two cores: one is pegged, the other records it")
     if shutil.which("unshare") is None:
         raise UsageError("unshare is not installed", hint="Debian: `apt install util-linux`")
 
@@ -95,6 +95,6 @@ def _away_from(cpu: int) -> Iterator[None]:
 
 SCENARIOS = (
     # Held for less, and the driver would not give up; for more, and the kernel would complain.
-    Scenario("starved-nic", "a core that serves packets is held; the driver resets its device",
+    Scenario("starved-nic", "a core that serves packets is pegged; the driver resets its device",
              6, LONGEST_S, "seconds", _prepare, _act, require=_require, least=6),
 )  # fmt: skip

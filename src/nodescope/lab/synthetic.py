@@ -82,7 +82,7 @@ class Shape:
 
 
 def story_truth(shape: Shape) -> Truth:
-    """What a diagnosis of it must say."""
+    """Return the conclusions that a diagnosis of the story must reach."""
     simulated = ("all of it: written by a script",)
     if shape.healthy:
         return Truth("synthetic", healthy=True, finding=False, simulated=simulated)
@@ -184,7 +184,7 @@ class _Story:
         return self.zero_ns + round(second * SECOND_NS)
 
     def held(self, second: int) -> bool:
-        """Whether the core is held in that second."""
+        """Return whether the core is pegged in that second."""
         return not self.shape.healthy and any(
             reset - self.shape.held_s <= second < reset for reset in self.shape.resets
         )

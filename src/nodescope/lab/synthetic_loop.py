@@ -153,7 +153,7 @@ class SyntheticLoop:
         return rows
 
     def _churned(self, start: int, stop: int) -> Iterator[ChurnEvent]:
-        """What happened to cgroups in some seconds, in the order of time."""
+        """Return the cgroup events of some seconds, in order of time."""
         happened: list[tuple[float, Kind, str, int]] = []
         for second in self.starts(max(0, start - RAN_S), stop):
             happened += [(second, kind, each, second) for kind in ("made", "attached")

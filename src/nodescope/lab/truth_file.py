@@ -21,7 +21,7 @@ def write_truth(archive: Path, truth: Truth) -> None:
 
 
 def read_truth(archive: Path) -> Truth:
-    """What was left there."""
+    """Read the truth that was left there."""
     content = json.loads(truth_path(archive).read_text())
     words = ("roots", "mechanisms", "never", "simulated")
     return Truth(**content | {each: tuple(content[each]) for each in words})

@@ -70,7 +70,7 @@ def kernel_seconds(process: subprocess.Popen[bytes]) -> float:
 
 
 def last_cpu() -> int:
-    """The core that is held: not the first, which serves everybody."""
+    """The core that is pegged: not the first, which serves everybody."""
     return max(os.sched_getaffinity(0))
 
 
@@ -201,7 +201,7 @@ def _act_pile(run: ScenarioRun) -> Truth:
 SCENARIOS = (
     Scenario("zombies", "a unit loops and leaks memory cgroups; reclaim walks them", 6000, 50_000,
              "zombies", _prepare_zombies, _act_zombies, require=guest.require),
-    Scenario("zombie-agent", "the whole story: loop, zombies, held core, reset, failed job",
+    Scenario("zombie-agent", "the whole story: loop, zombies, pegged core, reset, failed job",
              6000, 50_000, "zombies", _prepare_zombies, _act_agent, require=guest.require),
     Scenario("loop-beside-leak", "a unit leaks; one beside it loops faster, and is innocent",
              6000, 50_000, "zombies",

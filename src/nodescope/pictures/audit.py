@@ -1,13 +1,13 @@
-"""What an audit found, as text and as a document."""
+"""An audit as text and as a document."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from nodescope.judgement.verdict import VERDICTS, AuditVerdict
+from nodescope.judgement.verdict import VERDICTS, Audit, AuditVerdict
 from nodescope.pictures.text import visible
-from nodescope.records.json import Json
+from nodescope.records.json import Json, JsonObject
 from nodescope.wall_time import format_moment
 
 if TYPE_CHECKING:
@@ -15,19 +15,21 @@ if TYPE_CHECKING:
     from nodescope.records.node_tables import UnitRow
 
 
-def render_findings(
-    findings: Sequence[AuditVerdict], not_observed: Sequence[str] | None = None
-) -> str:
-    """Return a paragraph for each verdict, the worst first.
+def render_audit(audit: Audit, *, recorded: bool = False) -> str:
+    """Return the verdicts, the worst first, and what could not be seen."""
+    unseen = "Not recorded" if recorded else "Not seen"
+    missing = f"\n\n{unseen}: {'; '.join(audit.not_observed)}." if audit.not_observed else ""
+    if audit.findings:
+        return f"{render_findings(audit.findings)}{missing}"
+    if audit.unjudged:
+        whose = ", ".join(audit.unjudged)
+        return f"UNKNOWN: nothing was found, but this could not be judged: {whose}.{missing}"
+    where = "of what was recorded " if recorded else "of what was seen " if missing else ""
+    return f"nothing {where}fails, loops, is held back or runs for nobody{missing}"
 
-    `not_observed` is what a recording does not have; None: this is a live node.
-    """
-    if not_observed is not None:
-        said = render_findings(findings) if findings else "nothing that was recorded is wrong"
-        missing = f"\n\nNot recorded: {'; '.join(not_observed)}." if not_observed else ""
-        return f"{said}{missing}"
-    if not findings:
-        return "nothing fails, loops, is held back or runs for nobody"
+
+def render_findings(findings: Sequence[AuditVerdict]) -> str:
+    """Return a paragraph for each verdict, the worst first."""
     lines: list[str] = []
     for verdict, meaning in VERDICTS.items():
         named = [each for each in findings if each.verdict == verdict]
@@ -53,8 +55,17 @@ def _shown(finding: AuditVerdict) -> list[str]:
     return parts + [f"{name.replace('_', ' ')}: {value}" for name, value in shown.items()]
 
 
-def findings_document(findings: Sequence[AuditVerdict]) -> list[dict[str, Json]]:
-    """The document of `--json`."""
+def audit_document(audit: Audit) -> dict[str, Json]:
+    """Return the document of `--json`; `healthy` is null where that is not known."""
+    return {
+        "healthy": audit.healthy,
+        "findings": [*findings_document(audit.findings)],
+        "not_observed": list(audit.not_observed),
+    }
+
+
+def findings_document(findings: Sequence[AuditVerdict]) -> list[JsonObject]:
+    """Return findings for `--json`."""
     return [
         {
             "kind": each.kind,
@@ -107,13 +118,12 @@ def _origin(unit: UnitRow) -> str:
     return "; ".join(fact for fact in facts if fact)
 
 
-def recorded_document(audit: RecordedAudit, units: Sequence[UnitRow]) -> dict[str, Json]:
+def recorded_document(recorded: RecordedAudit, units: Sequence[UnitRow]) -> dict[str, Json]:
     """Return the document of `--at --json`, with the facts of the units asked for."""
     return {
-        "at": format_moment(audit.at_ns),
-        "findings": findings_document(audit.findings),
+        "at": format_moment(recorded.at_ns),
+        **audit_document(recorded.audit),
         "units": [_unit_document(unit) for unit in units],
-        "not_observed": list(audit.not_observed),
     }
 
 

@@ -10,20 +10,22 @@ from nodescope.pictures.terminal import Terminal
 from nodescope.quantities import SECOND_NS
 from nodescope.wall_time import format_time_of_day
 
+_LABEL = len("12:00:05Z")
+
 
 def render_time_axis(
     from_ns: int, to_ns: int, width: int, indent: int, terminal: Terminal
 ) -> list[str]:
     """Two lines under a picture of `width` columns: marks, and the times they stand for."""
     corner, rule, mark = ("└", "─", "┬") if terminal.unicode else ("+", "-", "+")
-    marks, labels = [rule] * width, [" "] * (width + 8)
+    marks, labels = [rule] * width, [" "] * (width + _LABEL)
     free = 0
     for moment in ticks(from_ns, to_ns, max(width // 12, 1)):
         at = int((moment - from_ns) * width // max(to_ns - from_ns, 1))
         if at >= free and at < width:
             marks[at] = mark
-            labels[at : at + 8] = format_time_of_day(moment)
-            free = at + 10
+            labels[at : at + _LABEL] = format_time_of_day(moment)
+            free = at + _LABEL + 2
     first = " " * (indent - 1) + corner + "".join(marks)
     return [terminal.faint(first), terminal.faint(" " * indent + "".join(labels).rstrip())]
 
@@ -36,7 +38,7 @@ def add_time_axis(
     for moment in ticks(from_ns, to_ns, max(int(width // 90), 1)):
         at = x + (moment - from_ns) / max(to_ns - from_ns, 1) * width
         drawing.line(at, y, 1, 5, LINE)
-        if at + 56 < drawing.width:
+        if at + 63 < drawing.width:
             drawing.words(at + 3, y + 16, format_time_of_day(moment), FAINT)
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from nodescope.analysis.compare import Change, Comparison, main_changes
+from collections.abc import Sequence
+
+from nodescope.analysis.compare import ENOUGH_WINDOWS, Change, Comparison, main_changes
+from nodescope.lazy_dataclass import dataclass
 from nodescope.pictures.colour import Colour
 from nodescope.pictures.terminal import Terminal
-from nodescope.pictures.text import columns_of, fit, pad, percent, visible
+from nodescope.pictures.text import fit, percent, visible
 from nodescope.quantities import format_duration
 from nodescope.records.json import Json
 
@@ -15,7 +18,8 @@ _INK: dict[str, Colour] = {
     "shrunk": (90, 150, 230),
     "gone": (120, 130, 160),
 }
-_KINDS = {"comm": "process", "function": "function", "kernel": "kernel", "core": "core"}
+CERTAIN = 0.001  # of q, and no baseline window as extreme
+MOST_PARTS = 6  # cores and functions told of one process
 
 
 def compare_document(changes: list[Change], windows: int) -> list[dict[str, Json]]:
@@ -40,7 +44,7 @@ def compare_document(changes: list[Change], windows: int) -> list[dict[str, Json
 
 
 def summarise_comparison(comparison: Comparison) -> str:
-    """What changed, in one sentence."""
+    """Return what changed, in one sentence."""
     flagged = [each for each in comparison.changes if each.flagged]
     if comparison.method == "none":
         return "There is nothing to compare with; this is what ran."
@@ -77,7 +81,7 @@ def summarise_comparison(comparison: Comparison) -> str:
 
 
 def render_comparison(comparison: Comparison, terminal: Terminal, limit: int = 20) -> str:
-    """The sentence, then the changes that count, widest first."""
+    """The sentence, then a group for each process that changed, widest first."""
     length = format_duration(comparison.window_ns)
     against = f"{comparison.windows} windows of {length}" if comparison.windows else "nothing"
     lines = [
@@ -88,41 +92,106 @@ def render_comparison(comparison: Comparison, terminal: Terminal, limit: int = 2
             f"{comparison.tests:,} things compared"
         ),
     ]
-    shown = main_changes(comparison.changes, limit)
-    if not shown:
-        shown = [(each, 0) for each in comparison.changes[: min(limit or 8, 8)]]
-        if shown:
-            lines += ["", terminal.faint("the largest differences, none of them certain:")]
-    if shown:
-        lines += ["", *_table(shown, comparison, terminal)]
+    groups = _group(main_changes(comparison.changes, 0))
+    if not groups and comparison.changes:
+        lines += ["", terminal.faint("the largest differences, none of them certain:")]
+        groups = [_ChangeGroup((each, 0), []) for each in comparison.changes[: min(limit or 8, 8)]]
+    if groups:
+        lines += ["", *_table(groups[: limit or None], comparison, terminal)]
+    if limit and len(groups) > limit:
+        lines.append(terminal.faint(f"… {len(groups) - limit} more: --limit 0 shows all"))
     return "\n".join(lines)
 
 
-def _table(
-    shown: list[tuple[Change, int]], comparison: Comparison, terminal: Terminal
-) -> list[str]:
-    names = [_named(change, callers) for change, callers in shown]
-    width = min(max(map(columns_of, names)), max(terminal.width - 65, 16))
-    head = f"{'':<7}{'share':>8}{'before':>9}{'times':>8}  {'what':<9}{pad('', width)}  as extreme"
-    lines = [terminal.faint(head.rstrip())]
-    for (change, _), name in zip(shown, names, strict=True):
-        before = "–" if not change.baseline else percent(change.baseline_share)
-        now = "–" if not change.window else percent(change.window_share)
-        times = "" if not change.ratio else _times(change.ratio)
-        sure = f"{change.as_extreme} of {comparison.windows}"
-        if change.q is not None:
-            sure += f", q {_small(change.q)}"
-        status = terminal.paint(f"{change.status:<7}", _INK[change.status])
-        lines.append(
-            f"{status}{now:>8}{before:>9}{times:>8}  {_KINDS[change.kind]:<9}"
-            f"{pad(fit(name, width), width)}  {sure}".rstrip()
-        )
+def certainty_of(change: Change, comparison: Comparison) -> str:
+    """Return how sure a change is: certain, likely, or a hint."""
+    if not change.flagged or comparison.method != "negative binomial" or change.q is None:
+        return "hint"
+    few = comparison.windows < ENOUGH_WINDOWS
+    return "likely" if few or change.q > CERTAIN or change.as_extreme else "certain"
+
+
+@dataclass(frozen=True, slots=True)
+class _ChangeGroup:
+    """One process that changed, with the cores and functions in which it did.
+
+    Numbers beside changes count the callers that changed with a function.
+    """
+
+    first: tuple[Change, int]
+    parts: list[tuple[Change, int]]
+
+
+def _group(shown: Sequence[tuple[Change, int]]) -> list[_ChangeGroup]:
+    """Put what is told of one process together; a kernel function alone if no process has it."""
+    of_process: dict[str, list[tuple[Change, int]]] = {}
+    for change, callers in shown:
+        process = _process_of(change) or _main_process(change, shown)
+        of_process.setdefault(process or f" {change.name}", []).append((change, callers))
+    groups = []
+    for process, listed in of_process.items():
+        told = [each for each in listed if each[0].kind != "kernel"] or listed
+        first = next((each for each in told if each[0].kind == "comm"), told[0])
+        parts = [each for each in told if each is not first]
+        groups.append(_ChangeGroup(first, parts[:MOST_PARTS] if process.strip() else []))
+    return groups
+
+
+def _process_of(change: Change) -> str | None:
+    if change.kind == "comm":
+        return change.name
+    if change.kind == "core":
+        return change.name.partition(";")[2]
+    return change.name.partition(";")[0] if change.kind == "function" else None
+
+
+def _main_process(kernel: Change, shown: Sequence[tuple[Change, int]]) -> str | None:
+    """Return the process that has most of what changed in a kernel function."""
+    for change, _ in shown:
+        alike = change.kind == "function" and change.name.partition(";")[2] == kernel.name
+        if alike and abs(_moved(change)) >= abs(_moved(kernel)) / 2:
+            return change.name.partition(";")[0]
+    return None
+
+
+def _moved(change: Change) -> float:
+    return change.window_share - change.baseline_share
+
+
+def _table(groups: Sequence[_ChangeGroup], comparison: Comparison, terminal: Terminal) -> list[str]:
+    head = f"{'':<7}{'share':>8}{'before':>9}{'times':>8}  what, and how sure"
+    lines = [terminal.faint(head)]
+    width = max(terminal.width - 34, 24)
+    for group in groups:
+        first, callers = group.first
+        sure = certainty_of(first, comparison)
+        name = fit(_named(first, callers, whole=True), width - len(sure) - 2)
+        lines.append(f"{_figures(first, terminal)}  {name}  {terminal.faint(sure)}")
+        for change, beside in group.parts:
+            part = fit(_named(change, beside, whole=first.kind != "comm"), width - 2)
+            lines.append(f"{_figures(change, terminal)}    {part}")
     return lines
 
 
-def _named(change: Change, callers: int) -> str:
-    others = "" if not callers else f" +{callers} caller{'s' if callers > 1 else ''}"
-    return f"{visible(change.name)}{others}"
+def _figures(change: Change, terminal: Terminal) -> str:
+    before = "–" if not change.baseline else percent(change.baseline_share)
+    now = "–" if not change.window else percent(change.window_share)
+    times = "" if not change.ratio else _times(change.ratio)
+    status = terminal.paint(f"{change.status:<7}", _INK[change.status])
+    return f"{status}{now:>8}{before:>9}{times:>8}"
+
+
+def _named(change: Change, callers: int, *, whole: bool) -> str:
+    """Return a change's name; within its process without the process's."""
+    name, rest = change.name, change.name.partition(";")
+    if change.kind == "core":
+        name = f"{rest[2]} on {rest[0]}" if whole else f"on {rest[0]}"
+    elif change.kind == "function":
+        name = f"{rest[0]} in {rest[2]}" if whole else f"in {rest[2]}"
+    elif change.kind == "kernel":
+        name = f"{name}, in any process"
+    others = "" if not callers else f" and {callers} caller{'s' if callers > 1 else ''}"
+    return f"{visible(name)}{others}"
 
 
 def _spoken(change: Change) -> str:
@@ -131,9 +200,3 @@ def _spoken(change: Change) -> str:
 
 def _times(ratio: float) -> str:
     return f"×{ratio:.0f}" if ratio >= 9.95 else f"×{ratio:.2g}"
-
-
-def _small(q: float) -> str:
-    if q < 1e-12:
-        return "<1e-12"
-    return f"{q:.2f}" if q >= 0.01 else f"{q:.0e}"

@@ -6,11 +6,13 @@ from __future__ import annotations
 
 import textwrap
 import warnings
+from collections.abc import Sequence
 
 import numpy as np
 
 from nodescope.analysis.cores import CoreShares
-from nodescope.arrays import F64
+from nodescope.arrays import F64, Bool
+from nodescope.judgement.pegged_cores import PeggedCore
 from nodescope.lazy_dataclass import dataclass
 from nodescope.pictures.axis import add_legend, add_time_axis, render_time_axis
 from nodescope.pictures.colour import FAINT, NIGHT, PAPER, one, ramp
@@ -18,13 +20,16 @@ from nodescope.pictures.drawing import Box, Drawing, Raster
 from nodescope.pictures.terminal import Terminal
 from nodescope.pictures.text import fit, percent
 from nodescope.quantities import SECOND_NS, format_duration
-from nodescope.wall_time import format_time_of_day
+from nodescope.wall_time import format_span, format_time_of_day
 
 LABELS = 10
 PICTURE_COLUMNS = 1100
 HOTTEST = 5
 PEGGED = 0.95
+MOSTLY_SYSTEM = 0.5  # of the core's time: such cells of `total` are marked
 _EIGHTHS, _ASCII = " ▁▂▃▄▅▆▇█", " .:-=+*#%@"
+_SYSTEM = "S"
+_MOST_SPANS = 3  # of one core that are listed
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +41,7 @@ class Hot:
     at_ns: int
     mean: float
     pegged_ns: int
+    system: float  # at that time
 
 
 def state_shares(shares: CoreShares, by: str) -> F64:
@@ -53,7 +59,8 @@ def find_hottest(shares: CoreShares, by: str, count: int) -> list[Hot]:
             at = int(np.nanargmax(row))
             pegged = int((known >= PEGGED).sum()) * shares.interval_ns
             moment = shares.from_ns + at * shares.interval_ns
-            found.append(Hot(cpu, float(row[at]), moment, float(known.mean()), pegged))
+            system = float(shares.shares["system"][shares.cpus.index(cpu)][at])
+            found.append(Hot(cpu, float(row[at]), moment, float(known.mean()), pegged, system))
     found.sort(key=lambda hot: (-hot.pegged_ns, -round(hot.most, 3), -round(hot.mean, 3), hot.cpu))
     return found[:count]
 
@@ -70,50 +77,61 @@ def worst_of(values: F64, groups: int, axis: int) -> F64:
     return folded
 
 
-def render_cores(shares: CoreShares, by: str, terminal: Terminal, heading: str) -> str:
-    """Lines for a terminal."""
+def render_cores(
+    shares: CoreShares,
+    by: str,
+    terminal: Terminal,
+    heading: str,
+    pegged: Sequence[PeggedCore] = (),
+) -> str:
+    """Return lines for a terminal; cells of `total` that are mostly system time are marked."""
     values = state_shares(shares, by)
     if not shares.cpus or np.isnan(values).all():
         return f"{heading}\nno times of cores were read in this window"
     lines_free = max(terminal.height - 7 - HOTTEST, 4)
     band = -(-len(shares.cpus) // lines_free)
-    bands = worst_of(values, -(-len(shares.cpus) // band), 0)
+    count = -(-len(shares.cpus) // band)
+    bands = worst_of(values, count, 0)
     plot = terminal.width - LABELS
     columns = worst_of(bands, plot, 1)
+    system = worst_of(worst_of(shares.shares["system"], count, 0), plot, 1)
+    marked = (system >= MOSTLY_SYSTEM) & (by == "total")
     wide = max(plot // columns.shape[1], 1)
     side = "│" if terminal.unicode else "|"
     lines = [terminal.bold(fit(heading, terminal.width))]
     for number, row in enumerate(columns):
         members = shares.cpus[number * band : (number + 1) * band]
         name = str(members[0]) if len(members) == 1 else f"{members[0]}-{members[-1]}"
-        drawn = _cells(row, wide, terminal)
+        drawn = _cells(row, marked[number], wide, terminal)
         lines.append(terminal.faint(f"{name:>{LABELS - 2}} {side}") + drawn)
     per_column = -(-values.shape[1] // columns.shape[1])
     to_ns = shares.from_ns + columns.shape[1] * per_column * shares.interval_ns
     width = columns.shape[1] * wide
     lines += render_time_axis(shares.from_ns, to_ns, width, LABELS, terminal)
-    said = _explain(shares, band, per_column, terminal)
+    said = _explain(shares, by, band, per_column, terminal)
     lines += [" " * LABELS + line for line in textwrap.wrap(said, plot)]
-    lines += ["", *render_hottest(shares, by)]
+    lines += ["", *render_hottest(shares, by, pegged)]
     return "\n".join(line.rstrip() for line in lines)
 
 
-def _cells(row: F64, wide: int, terminal: Terminal) -> str:
+def _cells(row: F64, marked: Bool, wide: int, terminal: Terminal) -> str:
     parts = []
     shades = _EIGHTHS if terminal.unicode else _ASCII
-    for value in row.tolist():
+    for value, mark in zip(row.tolist(), marked.tolist(), strict=True):
         if value != value:
             parts.append(terminal.faint(("·" if terminal.unicode else "?") * wide))
             continue
         step = min(int(value * (len(shades) - 1) + 0.5), len(shades) - 1)
-        cell = shades[step] * wide
+        cell = (_SYSTEM if mark else shades[step]) * wide
         parts.append(terminal.paint(cell, one(0.3 + 0.7 * value, NIGHT)) if step else cell)
     return "".join(parts)
 
 
-def _explain(shares: CoreShares, band: int, per_column: int, terminal: Terminal) -> str:
+def _explain(shares: CoreShares, by: str, band: int, per_column: int, terminal: Terminal) -> str:
     full, unread = ("█", "·") if terminal.unicode else ("@", "?")
     said = [f"{full} 100 %", f"{unread} not read"]
+    if by == "total":
+        said.insert(1, f"{_SYSTEM} mostly system time")
     if band > 1:
         said.append(f"a line is the worst of {band} cores")
     interval = format_duration(shares.interval_ns)
@@ -125,16 +143,28 @@ def _explain(shares: CoreShares, band: int, per_column: int, terminal: Terminal)
     return ", ".join(said)
 
 
-def render_hottest(shares: CoreShares, by: str, count: int = HOTTEST) -> list[str]:
-    """The worst cores by name."""
+def render_hottest(
+    shares: CoreShares, by: str, pegged: Sequence[PeggedCore] = (), count: int = HOTTEST
+) -> list[str]:
+    """Return a line for each of the worst cores, and one for each time it was pegged."""
     lines = []
     for hot in find_hottest(shares, by, count):
-        pegged = f", {format_duration(hot.pegged_ns)} above 95 %" if hot.pegged_ns else ""
+        spans = [each for each in pegged if each.cpu == hot.cpu]
+        high = f", {format_duration(hot.pegged_ns)} above 95 %" if hot.pegged_ns else ""
+        system = f" ({percent(hot.system)} system)" if by == "total" else ""
         lines.append(
-            f"core {hot.cpu:<4} {percent(hot.most):>8} {by} at {format_time_of_day(hot.at_ns)}, "
-            f"mean {percent(hot.mean)}{pegged}"
+            f"core {hot.cpu:<4} {percent(hot.most):>8} {by}{system} at "
+            f"{format_time_of_day(hot.at_ns)}, mean {percent(hot.mean)}{'' if spans else high}"
         )
+        lines += [f"  pegged   {format_span(*_ends(each))}: {each.describe()}"
+                  for each in spans[:_MOST_SPANS]]  # fmt: skip
+        if len(spans) > _MOST_SPANS:
+            lines.append(f"  pegged   {len(spans) - _MOST_SPANS:,} times more")
     return lines
+
+
+def _ends(pegged: PeggedCore) -> tuple[int, int]:
+    return pegged.from_ns, pegged.to_ns
 
 
 def draw_cores(shares: CoreShares, by: str, heading: str) -> Drawing:
@@ -158,9 +188,12 @@ def draw_cores(shares: CoreShares, by: str, heading: str) -> Drawing:
             drawing.words(left - 8, y + line / 2 + 4, str(cpu), FAINT, "end")
     if values.size <= 6000:
         step = per_column * shares.interval_ns
+        system = worst_of(shares.shares["system"], PICTURE_COLUMNS, 1)
         for number, cpu in enumerate(shares.cpus):
             for at, value in enumerate(values[number].tolist()):
                 said = "not read" if value != value else f"{percent(value)} {by}"
+                if by == "total" and value == value:
+                    said += f", {percent(float(system[number][at]))} system"
                 title = f"core {cpu} · {format_time_of_day(shares.from_ns + at * step)} · {said}"
                 place = (left + at * cell, top + number * line, cell, line)
                 drawing.box(Box(*place, None, title))

@@ -7,7 +7,7 @@ fits, a sentence that says what.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -103,15 +103,25 @@ def choose_interval(length_ns: int, cores: int, asked_ns: int, *, for_json: bool
     return max(asked_ns, -(-length_ns // (fitting * SECOND_NS)) * SECOND_NS)
 
 
-def top_document(entries: Sequence[TopEntry]) -> Answer:
-    """Most samples first; functions have `self` and `total` as well."""
+def top_document(
+    entries: Sequence[TopEntry],
+    sample_s: float | None = None,
+    names: Mapping[str, str] | None = None,
+) -> Answer:
+    """Most samples first; functions have `self` and `total` as well, processes their `comm`.
+
+    `sample_s` is the CPU time that a sample stands for; None where that is not known.
+    """
     documents: list[Document] = []
     for entry in entries:
         document: Document = {
             "name": cut(entry.name),
             "samples": entry.samples,
             "share": round(entry.share, 6),
+            "cpu_s": None if sample_s is None else round(entry.samples * sample_s, 3),
         }
+        if names and entry.name in names:
+            document["comm"] = cut(names[entry.name])
         if entry.own is not None:
             document |= {
                 "self": entry.own,
@@ -164,7 +174,7 @@ def _cut_names(names: FlameNames, rows: FlameRows) -> FlameNames:
 
 
 def _largest(rows: FlameRows, names: FlameNames) -> int:
-    """What a tree of these rows takes at most: counting is much faster than writing it."""
+    """Estimate the largest size of a tree of these rows: counting is faster than writing it."""
     frames, times = count_distinct(rows.frame)
     texts: int = sum(
         count * len(json.dumps(names.of[frame][:2]))

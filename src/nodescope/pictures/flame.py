@@ -192,6 +192,6 @@ def draw_tree(
 
 
 def describe(node: FlameNode, whole: int) -> str:
-    """What the mouse shows."""
+    """Return the text that the mouse shows."""
     module = f" · {node['module']}" if node.get("module") else ""
     return f"{node['name']}{module} · {node['value']:,} samples, {percent(node['value'] / whole)}"

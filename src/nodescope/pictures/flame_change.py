@@ -11,7 +11,9 @@ from nodescope.pictures.colour import LESS, MORE, Colour, one
 from nodescope.pictures.drawing import Drawing
 from nodescope.pictures.flame import describe, draw_tree
 
-CHANGE_LEGEND = "red: more than before · blue: less · pale: as before · width: share of samples"
+CHANGE_LEGEND = (
+    "red: more than before · blue: less · uncoloured: as before · width: share of samples"
+)
 
 
 def with_before(now: FlameNode, before: FlameNode, scale: float) -> FlameNode:

@@ -25,7 +25,7 @@ def text(content: str) -> str:
 
 
 def render_svg(drawing: Drawing, *, standalone: bool = True) -> str:
-    """The drawing; `standalone` is a file of its own, else it goes into a page."""
+    """Return the drawing: a file of its own, or a part of a page, which is its paper then."""
     size = f'viewBox="0 0 {drawing.width} {drawing.height}"'
     if standalone:  # in a page, HTML knows what an svg is
         size = f'xmlns="http://www.w3.org/2000/svg" {size}'
@@ -34,7 +34,7 @@ def render_svg(drawing: Drawing, *, standalone: bool = True) -> str:
         f'<svg {size} role="img">',
         f"<title>{text(drawing.title)}</title>",
         f"<style>{_STYLE}</style>" if standalone else "",
-        f'<rect width="100%" height="100%" fill="{css(drawing.paper)}"/>',
+        f'<rect width="100%" height="100%" fill="{css(drawing.paper)}"/>' if standalone else "",
     ]
     for shape in drawing.shapes:
         if isinstance(shape, Box):

@@ -3,23 +3,41 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import textwrap
+from collections.abc import Mapping, Sequence
 
 from nodescope.analysis.top import TopEntry
 from nodescope.pictures.colour import NIGHT, one
 from nodescope.pictures.terminal import Terminal, bar
-from nodescope.pictures.text import columns_of, fit, fit_end, pad, percent, visible
+from nodescope.pictures.text import columns_of, fit_end, pad, percent, visible
+from nodescope.quantities import SECOND_NS, format_duration
 from nodescope.records.event import Event
 from nodescope.wall_time import format_moment
 
+_DAY, _TIME = "2026-05-01T", "12:00:05.000Z"
+_LEAST_ROOM = 36  # columns: less than this is no room for a message
+_BELOW = 4  # columns that a message below its event is indented
 
-def render_top(entries: Sequence[TopEntry], by: str, terminal: Terminal, left: int = 0) -> str:
-    """Most samples first; the bar is the share of all samples."""
+
+def render_top(
+    entries: Sequence[TopEntry],
+    by: str,
+    terminal: Terminal,
+    left: int = 0,
+    sample_s: float | None = None,
+    comms: Mapping[str, str] | None = None,
+) -> str:
+    """Most samples first, with the CPU time they stand for; the bar is the share.
+
+    `sample_s` is the CPU time of one sample, `comms` are names of processes.
+    """
     if not entries:
         return "no samples"
     functions = by == "function"
-    names = [visible(entry.name) for entry in entries]
-    head = "    total     self   share" if functions else "  samples   share"
+    named = comms or {}
+    names = [visible(f"{entry.name} {named.get(entry.name, '')}".rstrip()) for entry in entries]
+    cpu = "  CPU time" if sample_s is not None else ""
+    head = f"    total     self{cpu}   share" if functions else f"  samples{cpu}   share"
     fixed = len(head) + 2
     title = "function" if functions else by
     widest = max(columns_of(name) for name in [title, *names])
@@ -30,7 +48,9 @@ def render_top(entries: Sequence[TopEntry], by: str, terminal: Terminal, left: i
     most = max(entry.share for entry in entries) or 1.0
     for entry, name in zip(entries, names, strict=True):
         own = f"{entry.own:>9,}" if functions else ""
-        numbers = f"{entry.samples:>9,}{own}{percent(entry.share):>8}"
+        time_ns = None if sample_s is None else round(entry.samples * sample_s * SECOND_NS)
+        spent = "" if time_ns is None else f"{format_duration(time_ns):>10}"
+        numbers = f"{entry.samples:>9,}{own}{spent}{percent(entry.share):>8}"
         if functions:
             end = terminal.faint(fit_end(visible(entry.module or ""), room))
         else:
@@ -43,9 +63,18 @@ def render_top(entries: Sequence[TopEntry], by: str, terminal: Terminal, left: i
 
 
 def render_events(
-    events: Sequence[Event], terminal: Terminal, left: int = 0, *, details: bool = False
+    events: Sequence[Event],
+    terminal: Terminal,
+    left: int = 0,
+    *,
+    details: bool = False,
+    width: int = 0,
 ) -> str:
-    """One line each, oldest first; `details` adds a second one with what else is known."""
+    """Return a line for each event, oldest first; `details` adds all that is known of it.
+
+    In the `width` of a terminal times are short, below their day, and messages are wrapped;
+    0 is for other programs: one whole line each.
+    """
     if not events:
         return "no events"
     kinds = [visible(event.kind) for event in events]
@@ -55,21 +84,35 @@ def render_events(
     cores = any(event.cpu is not None for event in events)
     lines = [f"… {left:,} earlier: --limit 0 shows all"] if left else []
     core = "core  " if cores else ""
-    lines.append(f"{'time':<24}  {pad('kind', kind)}  {pad('subject', subject)}  {core}message")
-    lines = [terminal.faint(line) for line in lines]
-    room = max(terminal.width - 30 - len(core) - kind - subject, 20)
+    time = len(_DAY) + len(_TIME) if not width else len(_TIME)
+    head = f"{'time':<{time}}  {pad('kind', kind)}  {pad('subject', subject)}  {core}"
+    lines = [terminal.faint(line) for line in [*lines, f"{head}message"]]
+    day = ""
     for event, a_kind, a_subject in zip(events, kinds, subjects, strict=True):
-        message = visible(event.message, 4096)
-        if terminal.colours != "none":  # a person's screen; a file keeps the whole line
-            message = fit(message, room)
-        if cores:
-            message = f"{'' if event.cpu is None else event.cpu:>4}  {message}"
-        about = f"{pad(a_kind, kind)}  {pad(a_subject, subject)}"
-        lines.append(f"{format_moment(event.time_ns)}  {about}  {message}".rstrip())
+        moment = format_moment(event.time_ns)
+        if width and moment[: len(_DAY)] != day:
+            day = moment[: len(_DAY)]
+            lines.append(terminal.faint(day.rstrip("T")))
+        place = f"{'' if event.cpu is None else event.cpu:>4}  " if cores else ""
+        about = f"{moment[-time:]}  {pad(a_kind, kind)}  {pad(a_subject, subject)}  {place}"
+        lines += _with_message(about, visible(event.message, 4096), width)
         if details and event.details:
             pairs = (f"{name}={_plain(value)}" for name, value in event.details.to_json().items())
-            lines.append(terminal.faint(f"{'':<24}  {visible('  '.join(pairs), 4096)}"))
+            known = visible("  ".join(pairs), 4096)
+            lines += map(terminal.faint, _with_message(" " * (time + 2), known, width))
     return "\n".join(lines)
+
+
+def _with_message(about: str, message: str, width: int) -> list[str]:
+    """Return a message behind what it is about, wrapped; below it where little room is left."""
+    room = width - columns_of(about)
+    if not width or columns_of(message) <= room:
+        return [f"{about}{message}".rstrip()]
+    if room < _LEAST_ROOM:
+        wrapped = textwrap.wrap(message, max(width - _BELOW, 20))
+        return [about.rstrip(), *(" " * _BELOW + line for line in wrapped)]
+    first, *others = textwrap.wrap(message, room)
+    return [f"{about}{first}", *(" " * columns_of(about) + line for line in others)]
 
 
 def _plain(value: object) -> str:

@@ -1,4 +1,4 @@
-"""What the terminal can show, and painting for it."""
+"""The abilities of the terminal, and painting for it."""
 
 from __future__ import annotations
 

@@ -1,19 +1,20 @@
-"""`nodescope zombies` as text and as JSON.
+"""`nodescope zombies` as text; `zombie_document` has it as JSON.
 
 Imports neither numpy nor Arrow: the command answers in less time than they take.
 """
 
 from __future__ import annotations
 
+import textwrap
 from typing import TYPE_CHECKING
 
 from nodescope.pictures.text import columns_of, fit_end, pad, visible
 from nodescope.quantities import MINUTE_NS, format_bytes, format_count, format_duration
-from nodescope.records.json import Json, JsonObject
 from nodescope.wall_time import format_moment
 
 if TYPE_CHECKING:
     from nodescope.judgement.cgroup_churn import Churn
+    from nodescope.judgement.zombie_reading import ZombieReading
     from nodescope.judgement.zombie_report import Report
     from nodescope.judgement.zombies import Advice
     from nodescope.sources.memory_cgroups.parents import Parent
@@ -24,25 +25,39 @@ _RATE_NS = MINUTE_NS  # of a shorter time a rate per hour says nothing
 _MANY = 40
 _NAMED_FILES = 3  # of a folder
 _PATH_WIDTH = 56
-_JSON_FILES = 20_000
+_BESIDE_PATH = 45  # columns: how many, and what they hold
+_HANG = len("trend   ")
 
 
 # -- text ------------------------------------------------------------------
 
 
-def render_report(report: Report, *, all_parents: bool = False) -> str:
-    """The verdict first, then the numbers, then who, then what to do."""
+def render_report(report: Report, *, all_parents: bool = False, width: int = 0) -> str:
+    """Return the verdict, the numbers, who and what to do; `width` 0 does not wrap."""
     sections = [
         [_headline(report)],
         _numbers(report),
-        _parents(report, all_parents),
+        _parents(report, all_parents, width),
         _makers(report),
         _files(report),
         _pages(report),
         _advice(report),
         _not_observed(report),
     ]
-    return "\n\n".join("\n".join(lines) for lines in sections if lines)
+    parts = ((wrapped for line in lines for wrapped in _wrapped(line, width))
+             for lines in sections if lines)  # fmt: skip
+    return "\n\n".join("\n".join(lines) for lines in parts)
+
+
+def _wrapped(line: str, width: int) -> list[str]:
+    """Return a line in the width of a terminal; a command to be copied stays in one."""
+    if not width or columns_of(line) <= width or line.lstrip().startswith("$ "):
+        return [line]
+    hang = _HANG if line.startswith(("trend", "cost")) else len(line) - len(line.lstrip()) + 2
+    text = line.lstrip()
+    indent = line[: len(line) - len(text)]
+    return textwrap.wrap(text, width, initial_indent=indent, subsequent_indent=" " * hang,
+                         break_long_words=False, break_on_hyphens=False)  # fmt: skip
 
 
 def _headline(report: Report) -> str:
@@ -122,13 +137,14 @@ def _cost(report: Report) -> str:
     return "; ".join(parts) or ("not recorded" if report.not_observed else "nothing")
 
 
-def _parents(report: Report, every: bool) -> list[str]:
+def _parents(report: Report, every: bool, terminal: int) -> list[str]:
     parents = report.reading.parents
     if not parents:
         return []
     shown = parents if every else parents[:_FEW]
-    width = min(max(columns_of(visible(each.path)) for each in shown), _PATH_WIDTH)
-    lines = [f"{'dying':>9}  {pad('parent', width)}  held by them"]
+    most = max(terminal - _BESIDE_PATH, 20) if terminal else _PATH_WIDTH
+    width = min(max(columns_of(visible(each.path)) for each in shown), _PATH_WIDTH, most)
+    lines = [*_parents_read(report.reading), f"{'dying':>9}  {pad('parent', width)}  held by them"]
     for parent in shown:
         name = pad(fit_end(visible(parent.path), width), width)
         lines.append(f"{_count(parent):>9}  {name}  {_held(parent)}{_bounds(parent)}".rstrip())
@@ -137,6 +153,19 @@ def _parents(report: Report, every: bool) -> list[str]:
     if any(not parent.exact and parent.dying is not None for parent in shown):
         lines.append("  ≈: cgroup v1 counts them only together; shared out by what they cost")
     return lines
+
+
+def _parents_read(reading: ZombieReading) -> list[str]:
+    """Return when the parents were read, where that is another time than the counts'."""
+    read_ns, counted_ns = reading.parents_read_ns, reading.read_ns
+    if read_ns is None or counted_ns is None:
+        return []
+    line = f"parents as recorded at {format_moment(read_ns)}"
+    if read_ns == counted_ns:
+        return [line]
+    before = format_duration(abs(counted_ns - read_ns))
+    way = "before" if read_ns < counted_ns else "after"
+    return [f"{line}, {before} {way} the counts above, so the sums may differ"]
 
 
 def _count(parent: Parent) -> str:
@@ -273,126 +302,20 @@ def _pages(report: Report) -> list[str]:
 
 
 def _advice(report: Report) -> list[str]:
-    if not report.advice:
+    if not report.advice or report.verdict.level == "healthy":
         return []
     lines = ["What frees them on this kernel, in this order:"]
-    lines += [f"  {_sentence(each)}" for each in report.advice if each.helps]
-    useless = [each for each in report.advice if not each.helps]
-    if useless:
-        lines += ["What does not:", *(f"  {_sentence(each)}" for each in useless)]
-    return lines
+    lines += [line for each in report.advice if each.helps for line in _sentence(each)]
+    useless = [line for each in report.advice if not each.helps for line in _sentence(each)]
+    return [*lines, "What does not:", *useless] if useless else lines
 
 
 def _not_observed(report: Report) -> list[str]:
-    """What the verdict does not rest on, since it was not recorded."""
+    """Return what was not recorded, so that the verdict does not rest on it."""
     return [f"Not recorded: {', '.join(report.not_observed)}."] if report.not_observed else []
 
 
-def _sentence(advice: Advice) -> str:
+def _sentence(advice: Advice) -> list[str]:
     where = f"{visible(advice.parent)}: " if advice.parent else ""
-    command = f":  {visible(advice.command)}" if advice.command else ""
-    return f"- {where}{advice.text}{command}"
-
-
-# -- JSON ------------------------------------------------------------------
-
-
-def report_document(report: Report) -> dict[str, Json]:
-    """The document of `--json`."""
-    count, verdict = report.reading, report.verdict
-    document: dict[str, Json] = {
-        "version": count.version,
-        "tracked": count.tracked,
-        "visible": count.visible,
-        "dying": count.dying,
-        "parents": [_parent_document(parent) for parent in count.parents],
-        "verdict": verdict.level,
-        "reasons": list(verdict.reasons),
-        "thresholds": {"warn": verdict.warn_at, "critical": verdict.critical_at},
-        "mount": count.mount,
-        "whole": count.whole,
-        "trend": _trend_document(report),
-        "walk": None if count.walk is None else {
-            "file": count.walk.file, "took_ns": count.walk.took_ns, "walks": verdict.walks,
-        },
-        "overhead_bytes": verdict.overhead_bytes,
-        "advice": [
-            {"parent": each.parent, "helps": each.helps, "text": each.text,
-             "command": each.command}
-            for each in report.advice
-        ],
-    }  # fmt: skip
-    if count.read_ns is not None:
-        document |= {"at": format_moment(count.read_ns), "not_observed": list(report.not_observed)}
-    if report.heard is not None:
-        document["watch"] = _watch_document(report)
-    if report.search is not None:
-        document["files"] = [_file_document(each) for each in report.search.files[:_JSON_FILES]]
-        document["files_complete"] = report.search.complete and not report.search.not_searched
-        document["files_left_out"] = max(0, len(report.search.files) - _JSON_FILES)
-    if report.pages is not None:
-        document["pages"] = {"one_in": report.pages_one_in, "bytes": report.pages}
-    return document
-
-
-def _parent_document(parent: Parent) -> JsonObject:
-    return {
-        "path": parent.path,
-        "dying": parent.dying,
-        "held": dict(parent.held),
-        "known": "exact" if parent.exact else "estimate",
-        "exact": parent.exact,
-        "evidence": parent.evidence,
-        "least": parent.dying if parent.least is None else parent.least,
-        "most": parent.dying if parent.most is None else parent.most,
-        "occupied": parent.occupied,
-    }
-
-
-def _trend_document(report: Report) -> JsonObject:
-    trend = report.trend
-    return {
-        "source": None if trend is None else "recording" if report.recorded else "looks",
-        "looks": None if trend is None else trend.looks,
-        "over_ns": None if trend is None else trend.over_ns,
-        "change": None if trend is None else trend.last - trend.first,
-        "per_hour": None if trend is None else round(trend.per_hour, 3),
-        "per_hour_since_boot": report.per_hour_since_boot,
-        "time_to_critical_ns": report.to_critical_ns,
-        "nature": report.nature,
-    }
-
-
-def _watch_document(report: Report) -> JsonObject:
-    heard = report.heard
-    assert heard is not None
-    return {
-        "seconds": heard.seconds,
-        "way": heard.way,
-        "lost": heard.lost,
-        "makers": [
-            {
-                "parent": each.parent,
-                "pattern": each.pattern,
-                "maker": each.maker,
-                "pids": sorted(each.pids),
-                "made": each.made,
-                "removed": each.removed,
-                "unreleased": each.unreleased,
-                "ran": dict(each.ran[:5]),
-                "example": each.example,
-            }
-            for each in report.makers
-        ],
-    }
-
-
-def _file_document(file: PinningFile) -> JsonObject:
-    return {
-        "parent": file.parent,
-        "path": file.path,
-        "kind": file.kind,
-        "bytes": file.bytes,
-        "pid": file.holder_pid,
-        "comm": file.holder_comm,
-    }
+    command = [f"    $ {visible(advice.command)}"] if advice.command else []
+    return [f"  - {where}{advice.text}", *command]

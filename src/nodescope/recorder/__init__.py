@@ -1,1 +1,1 @@
-"""The recording loop: drains samples, asks the node's observers, writes the archive."""
+"""The recording loop: drains samples, runs the observers, writes the archive."""

@@ -1,4 +1,4 @@
-"""What an archive already tells: lines of the kernel's log, marks, jobs, zombies, loops.
+"""Read what an archive already has: kernel log lines, marks, jobs, zombies, loops.
 
 The archive itself is the memory: a thing is in it or it is not, whatever became
 of the recorder that wrote it, so that nothing is told twice and nothing is left out.
@@ -38,7 +38,7 @@ class Told:
 
 
 def read_told(archive: Path, boot_id: str) -> Told:
-    """What the archive tells of that boot; nothing if there is no archive."""
+    """Read what the archive has of that boot; nothing if there is no archive."""
     try:
         segments = Archive.open(archive).segments()
     except ArchiveError:
@@ -114,7 +114,7 @@ class ToldZombies:
 
 
 def read_told_zombies(archive: Path, boot_id: str) -> ToldZombies | None:
-    """What was told of this boot; None: nothing."""
+    """Read the last reported zombies of this boot; None if none were reported."""
     least: int | None = None
     for segment in _segments_of(archive, boot_id):
         crossing = _last_crossing(segment)

@@ -1,4 +1,4 @@
-"""Whether somebody reads what is being recorded: a page that follows, a view of the last minute.
+"""Notice readers of the open segment: a page that follows, a view of the last minute.
 
 The kernel tells (inotify) when a file of the open segment is read; nobody has to ask
 us, or be allowed to write. Who only looks at names and sizes is not noticed.
@@ -43,13 +43,13 @@ class Readers:
         self._take()
 
     def lately(self, now_ns: int) -> bool:
-        """Whether somebody has read in the last ten seconds."""
+        """Return whether somebody has read in the last ten seconds."""
         if self._take():
             self._seen_ns = now_ns
         return self._seen_ns is not None and now_ns - self._seen_ns < LATELY_NS
 
     def _take(self) -> bool:
-        """Whether anything was told since the last time."""
+        """Take the pending inotify events and return whether there were any."""
         told = False
         with contextlib.suppress(OSError):
             while self._descriptor >= 0 and os.read(self._descriptor, _EVENTS_BYTES):

@@ -59,11 +59,11 @@ class _Bound:
                 self.patience_ns = PATIENCE_NS  # all is as it should be
 
     def is_calm(self, now_ns: int) -> bool:
-        """Whether a higher rate would have been within the limit for long enough."""
+        """Return whether a higher rate would have stayed within the limit for long enough."""
         return self.tight_ns is not None and now_ns - self.tight_ns >= self.patience_ns
 
     def is_known(self, used: float) -> bool:
-        """Whether this is what no lower rate had helped against."""
+        """Return whether this is the use that no lower rate has reduced."""
         return self.settled_at is not None and used <= RISEN * self.settled_at
 
     def is_exceeded(self, now_ns: int, used: float) -> bool:
@@ -118,7 +118,7 @@ class Budget:
     def decide(
         self, now_ns: int, cpu_ns: int, rss_bytes: int, frequency_hz: int
     ) -> Decision | None:
-        """What to change after this reading; None to go on as it is."""
+        """Decide what to change after this reading; None to go on as it is."""
         if self._started_ns is None:
             self._started_ns = now_ns
         if now_ns - self._started_ns < GRACE_NS:
@@ -156,7 +156,7 @@ class Budget:
         self._readings.clear()
 
     def _use(self, now_ns: int, cpu_ns: int, rss_bytes: int) -> list[tuple[_Bound, float]]:
-        """What is used, as far as it can be told: nothing soon after a change."""
+        """Return the use of each bound, as far as it is known: nothing soon after a change."""
         used: list[tuple[_Bound, float]] = []
         if self._changed_ns is None or now_ns - self._changed_ns >= WINDOW_NS // 2:
             used.append((self._memory, float(rss_bytes)))

@@ -37,7 +37,7 @@ def keep_flat() -> None:
 
 
 def allow_files() -> None:
-    """As many open files as we may have: rings of all cores, and the binaries in use."""
+    """Raise the limit of open files: rings of all cores, and the binaries in use."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

@@ -69,7 +69,7 @@ class Freezing:
         return before is None or before < event.time_ns - AROUND_NS
 
     def _extend(self, own: list[Frozen], moment_ns: int) -> bool:
-        """Whether one of the ranges there are holds the moment, or was made to."""
+        """Extend a frozen range to the moment, and return whether one holds it now."""
         start, end = moment_ns - AROUND_NS, moment_ns + AROUND_NS
         for at, each in enumerate(own):
             if each.from_ns <= start and end <= each.to_ns:

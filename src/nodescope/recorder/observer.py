@@ -1,4 +1,4 @@
-"""What an observer of the node is.
+"""The interface of an observer of the node.
 
 An observer stands between one kind of source and the archive: it reads, keeps
 what it needs to tell changes from sameness, and answers with rows, events and
@@ -19,7 +19,7 @@ from nodescope.sources.places import Places
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What an observer is made from."""
+    """The parts that an observer is made from."""
 
     places: Places
     archive: Path  # what earlier runs of the recorder left may be read from it

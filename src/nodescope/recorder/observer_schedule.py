@@ -73,7 +73,7 @@ class _Account:
         )
 
     def may_be_asked_last(self, now_ns: int) -> bool:
-        """Whether it answers soon, and has something new to say."""
+        """Return whether the observer answers soon, and has something new to report."""
         if self.busy or self.failed_since_ns is not None or self.took_ns is None:
             return False
         apart = min(_LAST_APART_NS, self.interval_ns // 2)

@@ -14,6 +14,7 @@ from nodescope.lazy_dataclass import dataclass
 from nodescope.quantities import format_duration
 from nodescope.recorder.observer import Setting
 from nodescope.recorder.observers.catalogue import CATALOGUE, ObserverEntry, make_observers
+from nodescope.records.node_tables import UnitRow
 from nodescope.sources.access import Access, State
 from nodescope.sources.access.perf_verdicts import MOUNT_TRACEFS, TRACEFS_VOLUME
 from nodescope.sources.access.privileges import Privileges
@@ -31,12 +32,18 @@ _CAPABILITIES = {
     "unit_insides": ("net_admin",),
 }
 _AS_ROOT = Remedy(("sudo nodescope record",))
+# Where the host's systemd is, seen from a container that has its root at /host.
+_HOST_BUS = "unix:path=/host/run/dbus/system_bus_socket"
+_NAME_SYSTEMD = Remedy(
+    (f"nodescope record --systemd-bus {_HOST_BUS} --journal /host/var/log/journal",),
+    "volumes: [{name: host, hostPath: {path: /}}], mounted read-only at /host",
+)
 _REFUSED = tuple(os.strerror(code) for code in (errno.EPERM, errno.EACCES))
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What became of asking one observer."""
+    """The outcome of asking one observer."""
 
     said: Observation | None
     error: Exception | None
@@ -96,10 +103,25 @@ def _judge(entry: ObserverEntry, trial: Trial | None, privileges: Privileges) ->
         if any(refusal in why for refusal in _REFUSED):
             remedy = _allow(entry, privileges)
         return Access(entry.name, what, State.DEGRADED, why, remedy.commands, remedy.manifest)
+    if lack := _find_lack(trial.said):
+        named = _NAME_SYSTEMD
+        return Access(entry.name, what, State.DEGRADED, lack, named.commands, named.manifest)
     rows = len(trial.said.rows)
     told = f"{rows:,} rows" if rows else "nothing to tell now"
     pace = f"asked every {format_duration(trial.interval_ns)}"
     return Access(entry.name, what, State.WORKS, f"{told}, {pace}")
+
+
+def _find_lack(said: Observation) -> str | None:
+    """Return what an answer lacks though nobody reported an error; None if it is whole."""
+    units = said.rows_of(UnitRow)
+    if not units or any(row.active is not None or row.starts is not None for row in units):
+        return None
+    return (
+        f"{len(units):,} units are known by their files alone: neither systemd's bus nor the "
+        "journal was found, so their states, starts and failures are not seen; in "
+        "a container, mount the host's root at /host"
+    )
 
 
 def _judge_error(
@@ -118,7 +140,7 @@ def _judge_error(
 
 
 def _allow(entry: ObserverEntry, privileges: Privileges) -> Remedy:
-    """What allows an observer that was refused."""
+    """Return the change that allows a refused observer."""
     wanted = _CAPABILITIES.get(entry.name)
     if wanted is None:
         return _AS_ROOT

@@ -14,7 +14,7 @@ MAX_FREQUENCY_HZ = 10_000
 
 @dataclass(frozen=True, slots=True)
 class RecorderOptions:
-    """What `nodescope record` was asked to do."""
+    """The options of `nodescope record`."""
 
     archive: Path
     duration_ns: int | None = None

@@ -42,7 +42,7 @@ _GROWTH_BYTES = 12 << 20  # of resident memory, until what is free of it is give
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """What a person watching wants to know."""
+    """The figures shown to a person watching."""
 
     elapsed_ns: int
     samples: int
@@ -325,7 +325,7 @@ class Recorder:
             self._tell_sealed(self._progress(now))
 
     def _tell_retention(self, now: int) -> None:
-        """What retention let go that was frozen, and whether what stays frozen is too much."""
+        """Report frozen segments that retention removed, and frozen ones that take too much."""
         for each in self._writer.take_thawed():
             message = (
                 "no longer kept beyond retention, where the recorder's own ranges may take half "
@@ -347,7 +347,7 @@ class Recorder:
         self._notifier.status("paused: the disk is full")
 
     def _resume(self, now: int) -> bool:
-        """Whether there is room again; then what was pending is written first."""
+        """Return whether the disk has room again; pending data is then written first."""
         assert self._paused_ns is not None
         if not self._writer.has_room():
             return False

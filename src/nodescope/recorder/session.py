@@ -68,6 +68,6 @@ def check(options: RecorderOptions) -> None:
         online = read_online_cpus(options.places.sys)
         if not set(options.cpus) & set(online):
             raise UsageError(
-                f"--cpus {format_cpu_list(list(options.cpus))}: none of them is online",
+                f"--cpu {format_cpu_list(list(options.cpus))}: none of them is online",
                 hint=f"online are {format_cpu_list(online)}",
             )

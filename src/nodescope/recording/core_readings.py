@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 
 import numpy as np
 
@@ -55,6 +55,17 @@ def count_cores(parts: Parts, window: Window) -> int:
         if len(cpu):
             return len(distinct(cpu))
     return 1
+
+
+def find_cores(parts: Parts, wanted: Set[int]) -> set[int]:
+    """Return the cores with readings or samples, of as many parts as hold the wanted ones."""
+    found: set[int] = set()
+    for part in parts:
+        for table in ("cores", "samples"):
+            if wanted <= found:
+                return found
+            found |= set(np.unique(part.read(table, ["cpu"]).column("cpu").to_numpy()).tolist())
+    return found
 
 
 def _read(part: Part, window: Window) -> CoreReadings:

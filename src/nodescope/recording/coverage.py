@@ -45,7 +45,7 @@ class Coverage:
 
     @property
     def complete(self) -> bool:
-        """Whether all of the window was observed."""
+        """Return whether all of the window was observed."""
         return self.spans == (self.window,)
 
     @property

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 import numpy as np
 
 from nodescope.recording.part import Parts, may_hold_events
 from nodescope.recording.window import Window
 from nodescope.records.event import Event, parse_event_details
+from nodescope.records.event_details import PeggedCoreDetails
 
 
 def read_events(parts: Parts, window: Window, kinds: Collection[str] = ()) -> Iterator[Event]:
@@ -28,3 +29,18 @@ def read_events(parts: Parts, window: Window, kinds: Collection[str] = ()) -> It
                     continue
                 details = parse_event_details(kind, text)
                 yield Event(int(times[row]), kind, subject, message, cpu, details)
+
+
+def leave_out_superseded(events: Iterable[Event]) -> list[Event]:
+    """Return events without reports that a core is still pegged, where a later one has the end."""
+    listed = list(events)
+    ended = {start for event in listed if (start := _pegged_since(event, ongoing=False))}
+    return [event for event in listed if _pegged_since(event, ongoing=True) not in ended]
+
+
+def _pegged_since(event: Event, *, ongoing: bool) -> tuple[str, int | None] | None:
+    """Return which core is reported as pegged and since when; None for anything else."""
+    details = event.details
+    if not isinstance(details, PeggedCoreDetails) or details.ongoing is not ongoing:
+        return None
+    return event.subject, details.from_ns

@@ -1,4 +1,4 @@
-"""What was not seen: gaps that a recorder noted, and the time between two of its runs."""
+"""Gaps: those that a recorder noted, and the time between two of its runs."""
 
 from __future__ import annotations
 

@@ -20,19 +20,19 @@ class Part(Protocol):
 
     @property
     def is_open(self) -> bool:
-        """Whether it still grows."""
+        """Return whether it still grows."""
 
     @property
     def name(self) -> str:
-        """What it is called; names of one recording differ, and sort as they were made."""
+        """Return its name; names of one recording differ, and sort as they were made."""
 
     @property
     def description(self) -> Description:
-        """What is known of it without reading a table."""
+        """Return the facts that are known without reading a table."""
 
     @property
     def tick_ns(self) -> int:
-        """What one tick of `samples.tick` lasts."""
+        """Return the length of one tick of `samples.tick`."""
 
     @property
     def wall_from_ns(self) -> int:

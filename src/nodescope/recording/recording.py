@@ -8,13 +8,18 @@ looked at; a window that ends before it started leaves it alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nodescope.archive.reader import Archive
-from nodescope.recording.core_readings import CoreReadings, count_cores, read_core_readings
+from nodescope.recording.core_readings import (
+    CoreReadings,
+    count_cores,
+    find_cores,
+    read_core_readings,
+)
 from nodescope.recording.gaps import read_gaps
 from nodescope.recording.part import Part, Parts, find_history, overlapping
 from nodescope.recording.rows import read_rows, read_state
@@ -43,7 +48,7 @@ class Recording:
 
     @property
     def node_name(self) -> str:
-        """What the node is called."""
+        """Return the name of the node."""
         return str(self.node.get("name") or "node")
 
     # -- time --------------------------------------------------------------
@@ -89,9 +94,10 @@ class Recording:
     def events(self, window: Window, *kinds: str) -> list[Event]:
         """Return what happened in a window in the order of time; of some kinds, or all."""
         # Kinds and details of events are declared by the dozen: a view of samples needs none.
-        from nodescope.recording.events import read_events
+        from nodescope.recording.events import leave_out_superseded, read_events
 
-        return sorted(read_events(self.parts, window, kinds), key=lambda event: event.time_ns)
+        found = leave_out_superseded(read_events(self.parts, window, kinds))
+        return sorted(found, key=lambda event: event.time_ns)
 
     # -- columns -----------------------------------------------------------
 
@@ -102,6 +108,10 @@ class Recording:
     def count_cores(self, window: Window) -> int:
         """Return how many cores the window's first readings are of."""
         return count_cores(self.parts, window)
+
+    def find_cores(self, wanted: Set[int]) -> set[int]:
+        """Return the cores of the recording; the wanted ones, if it has them, are among them."""
+        return find_cores(self.parts, wanted)
 
     def samples(self, window: Window) -> Iterator[SampleColumns]:
         """Read the samples of a window, part by part."""

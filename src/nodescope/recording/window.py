@@ -70,7 +70,7 @@ class Spanning(Protocol):
 
     @property
     def is_open(self) -> bool:
-        """Whether it still grows."""
+        """Return whether it still grows."""
 
     @property
     def wall_from_ns(self) -> int:
@@ -87,6 +87,11 @@ class TimeExtent:
     def __init__(self, parts: Sequence[Spanning]) -> None:
         self._sealed = [part for part in parts if not part.is_open]
         self._open = [part for part in parts if part.is_open]
+
+    @property
+    def grows(self) -> bool:
+        """Return whether a part of it is open: its last seconds may not be on disk yet."""
+        return bool(self._open)
 
     @cached_property
     def from_ns(self) -> int:

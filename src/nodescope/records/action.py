@@ -27,7 +27,7 @@ Undo = Literal["nothing to undo", "start again", "write back", "by hand", "never
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What an action is about; one without a name is not known by name."""
+    """The subject of an action; without a name it is not known by name."""
 
     kind: TargetName
     name: str | None = None
@@ -38,7 +38,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class ActionKind:
-    """What there is to know of one kind of action."""
+    """The declaration of one kind of action."""
 
     help: str
     targets: frozenset[TargetName]  # empty: none

@@ -20,7 +20,7 @@ from nodescope.records.json import Json, JsonObject
 
 
 class _DetailNote(NamedTuple):
-    """What an annotation adds to the type of a field."""
+    """The description that an annotation adds to the type of a field."""
 
     help: str
     key: str | None
@@ -56,7 +56,7 @@ _NO_OTHERS: JsonObject = {}
 
 
 class Details(Declared):
-    """What else is known of an event; by itself, of one whose kind declares nothing."""
+    """Further facts of an event; by itself, of one whose kind declares none."""
 
     others: JsonObject = _NO_OTHERS
 

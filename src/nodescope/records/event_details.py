@@ -1,9 +1,9 @@
-"""The details of every kind of event: which fields they have, and what each means.
+"""The details of every kind of event: their fields, and the meaning of each.
 
-`records.events` says which kind of event has which class. Everything may be None: not known.
-A process ended in one of two ways, in the same words for units, containers and jobs:
-`exit_status` is the number (its exit status, or the signal that ended it), and `exit_kind`
-the word that systemd has for it (`exited`, `killed`, `dumped`).
+`records.event_kinds` has the class of each kind. Every field may be None: not known.
+Exits of units, containers and jobs have the same fields: `exit_status` is the number (the exit
+status, or the signal that ended the process), and `exit_kind` is systemd's word for it
+(`exited`, `killed`, `dumped`).
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from nodescope.records.details import Details, detail
 class FrozenDetails(Details):
     """The range that was frozen, and the event it was frozen for."""
 
-    kind: Annotated[str | None, detail("kind of the event it was frozen for")] = None
+    kind: Annotated[str | None, detail("kind of the event that froze the range")] = None
     subject: Annotated[str | None, detail("subject of that event")] = None
-    from_ns: Annotated[int | None, detail("wall time it is kept from, in ns")] = None
-    to_ns: Annotated[int | None, detail("wall time it is kept to, in ns")] = None
+    from_ns: Annotated[int | None, detail("start of the range, wall time in ns")] = None
+    to_ns: Annotated[int | None, detail("end of the range, wall time in ns")] = None
 
 
 # -- lines of the kernel's log --------------------------------------------------------
@@ -31,33 +31,31 @@ class FrozenDetails(Details):
 class KernelLineDetails(Details):
     """Where a line stands in the kernel's log."""
 
-    sequence: Annotated[int | None, detail("the kernel's number of the line in `kernel_log`")] = (
-        None
-    )
+    sequence: Annotated[int | None, detail("sequence number of the line in `kernel_log`")] = None
     user: Annotated[
         bool | None, detail("a user wrote the line into `/dev/kmsg`, not the kernel")
     ] = None
 
 
 class NicDetails(KernelLineDetails):
-    """Trouble of a network device: as its driver reports it, or as counters show it."""
+    """Trouble of a network device, reported by its driver or shown by counters."""
 
     driver: Annotated[str | None, detail("the driver")] = None
     device: Annotated[str | None, detail("address of the device on its bus")] = None
     interface: Annotated[str | None, detail("name of the interface")] = None
-    queue: Annotated[int | None, detail("the queue it is about")] = None
-    queues: Annotated[tuple[int, ...] | None, detail("the queues, where they are several")] = None
+    queue: Annotated[int | None, detail("the queue")] = None
+    queues: Annotated[tuple[int, ...] | None, detail("the queues, if there are several")] = None
     version: Annotated[str | None, detail("version of the driver")] = None
-    resets: Annotated[bool | None, detail("the driver resets the device on account of this")] = None
+    resets: Annotated[bool | None, detail("the driver resets the device because of this")] = None
     statistic: Annotated[str | None, detail("the counter that rose")] = None
-    before: Annotated[int | None, detail("the counter at the reading before")] = None
-    value: Annotated[int | None, detail("the counter now")] = None
-    rise: Annotated[int | None, detail("by how much it rose")] = None
+    before: Annotated[int | None, detail("value of the counter at the previous reading")] = None
+    value: Annotated[int | None, detail("value of the counter now")] = None
+    rise: Annotated[int | None, detail("increase of the counter")] = None
     known_from: Annotated[
-        str | None, detail("`counters`: it is only counted, and not in the kernel's log")
+        str | None, detail("`counters`: shown by a counter only, not by the kernel log")
     ] = None
     within_s: Annotated[
-        float | None, detail("seconds since the reading before: it happened in that time")
+        float | None, detail("seconds since the previous reading; the event happened in that time")
     ] = None
 
 
@@ -67,145 +65,149 @@ class NicTransmitDetails(NicDetails):
     poll_scheduled: Annotated[
         bool | None, detail("the driver's poll (NAPI) was scheduled and had not run")
     ] = None
-    since_poll_ms: Annotated[int | None, detail("how long the queue was not polled")] = None
-    since_interrupt_ms: Annotated[int | None, detail("how long it had no interrupt")] = None
-    since_tx_ms: Annotated[int | None, detail("how long nothing was transmitted")] = None
-    threshold_ms: Annotated[int | None, detail("how long the driver waits")] = None
-    timed_out_ms: Annotated[int | None, detail("how long the kernel's watchdog waited")] = None
+    since_poll_ms: Annotated[int | None, detail("time since the queue was polled")] = None
+    since_interrupt_ms: Annotated[int | None, detail("time since its last interrupt")] = None
+    since_tx_ms: Annotated[int | None, detail("time since the last transmission")] = None
+    threshold_ms: Annotated[int | None, detail("time that the driver waits")] = None
+    timed_out_ms: Annotated[int | None, detail("time that the kernel's watchdog waited")] = None
     runs_timer_on: Annotated[
         int | None, detail("core on which the watchdog's timer ran: *not* the pegged one")
     ] = None
-    index: Annotated[int | None, detail("place of the packet in the ring")] = None
+    index: Annotated[int | None, detail("index of the packet in the ring")] = None
     late: Annotated[int | None, detail("packets not completed in time")] = None
     lost: Annotated[int | None, detail("packets given up as lost")] = None
-    lost_threshold: Annotated[int | None, detail("lost packets from which it resets")] = None
-    pending_ms: Annotated[int | None, detail("how long the oldest of them waits")] = None
-    poll_schedule_changes: Annotated[int | None, detail("how often the poll was scheduled")] = None
+    lost_threshold: Annotated[
+        int | None, detail("number of lost packets at which the driver resets")
+    ] = None
+    pending_ms: Annotated[int | None, detail("time that the oldest of them waits")] = None
+    poll_schedule_changes: Annotated[int | None, detail("times the poll was scheduled")] = None
 
 
 class NicResetDetails(NicDetails):
     """A reset of a network device."""
 
-    reason: Annotated[str | None, detail("why, where the driver reports it")] = None
-    level: Annotated[int | None, detail("how thorough the reset is, by the driver's count")] = None
-    status: Annotated[int | None, detail("how it ended: 0, or an error")] = None
+    reason: Annotated[str | None, detail("reason, if the driver reports it")] = None
+    level: Annotated[int | None, detail("level of the reset, by the driver")] = None
+    status: Annotated[int | None, detail("result: 0, or an error")] = None
 
 
 class NicKeepaliveDetails(NicDetails):
-    """A keep-alive that did not come."""
+    """A missing keep-alive."""
 
-    since_keepalive_ms: Annotated[int | None, detail("how long none came")] = None
+    since_keepalive_ms: Annotated[int | None, detail("time since the last keep-alive")] = None
 
 
 class NicRecoveryDetails(NicDetails):
     """Completions that the driver found without an interrupt."""
 
-    recovered: Annotated[int | None, detail("how many")] = None
+    recovered: Annotated[int | None, detail("number of completions")] = None
 
 
 class SoftLockupDetails(KernelLineDetails):
     """A core that did not schedule."""
 
-    stuck_s: Annotated[int | None, detail("for how many seconds")] = None
-    comm: Annotated[str | None, detail("the task that ran there")] = None
-    pid: Annotated[int | None, detail("its id")] = None
+    stuck_s: Annotated[int | None, detail("duration in seconds")] = None
+    comm: Annotated[str | None, detail("name of the task on the core")] = None
+    pid: Annotated[int | None, detail("id of the task")] = None
 
 
 class RcuStallDetails(KernelLineDetails):
     """A stall of RCU."""
 
-    flavor: Annotated[str | None, detail("which RCU: `rcu_preempt`, `rcu_sched`, …")] = None
-    starved_jiffies: Annotated[int | None, detail("how long its own thread did not run")] = None
+    flavor: Annotated[str | None, detail("flavour of RCU: `rcu_preempt`, `rcu_sched`, …")] = None
+    starved_jiffies: Annotated[int | None, detail("time that its thread did not run")] = None
 
 
 class HungTaskDetails(KernelLineDetails):
     """A task that was blocked."""
 
-    blocked_s: Annotated[int | None, detail("for more than so many seconds")] = None
-    comm: Annotated[str | None, detail("the task")] = None
-    pid: Annotated[int | None, detail("its id")] = None
+    blocked_s: Annotated[int | None, detail("minimum duration in seconds")] = None
+    comm: Annotated[str | None, detail("name of the task")] = None
+    pid: Annotated[int | None, detail("id of the task")] = None
 
 
 class WorkItemDetails(KernelLineDetails):
     """A work item that hogged its core."""
 
     function: Annotated[str | None, detail("the work item's function")] = None
-    hogged_ms: Annotated[int | None, detail("how long it ran, at the least")] = None
-    times: Annotated[int | None, detail("how often so far")] = None
+    hogged_ms: Annotated[int | None, detail("minimum time that it ran")] = None
+    times: Annotated[int | None, detail("times so far")] = None
 
 
 class WorkPoolDetails(KernelLineDetails):
     """A pool of work items that made no progress."""
 
-    pool_cpus: Annotated[str | None, detail("the cores it serves")] = None
-    stuck_s: Annotated[int | None, detail("for how many seconds")] = None
+    pool_cpus: Annotated[str | None, detail("cores that the pool serves")] = None
+    stuck_s: Annotated[int | None, detail("duration in seconds")] = None
 
 
 class OomKillDetails(KernelLineDetails):
-    """A task that the kernel killed for want of memory."""
+    """A task that the OOM killer killed."""
 
-    constraint: Annotated[str | None, detail("which limit was reached, by the kernel's name")] = (
-        None
-    )
+    constraint: Annotated[
+        str | None, detail("the limit that was reached, by the kernel's name")
+    ] = None
     memcg: Annotated[str | None, detail("memory cgroup whose limit was reached")] = None
     task_memcg: Annotated[str | None, detail("memory cgroup of the killed task")] = None
-    comm: Annotated[str | None, detail("the killed task")] = None
-    pid: Annotated[int | None, detail("its id")] = None
-    uid: Annotated[int | None, detail("its user")] = None
-    score: Annotated[int | None, detail("its badness, by which it was chosen")] = None
-    virtual_bytes: Annotated[int | None, detail("its virtual size")] = None
-    anonymous_bytes: Annotated[int | None, detail("anonymous memory it held")] = None
+    comm: Annotated[str | None, detail("name of the killed task")] = None
+    pid: Annotated[int | None, detail("id of the task")] = None
+    uid: Annotated[int | None, detail("user of the task")] = None
+    score: Annotated[int | None, detail("badness score by which it was chosen")] = None
+    virtual_bytes: Annotated[int | None, detail("virtual size of the task")] = None
+    anonymous_bytes: Annotated[int | None, detail("anonymous memory of the task")] = None
 
 
 # -- cores, memory cgroups, network devices -------------------------------------------
 
 
 class PeggedCoreDetails(Details):
-    """A core that was in the kernel all the time."""
+    """A pegged core."""
 
-    seconds: Annotated[float | None, detail("for how long")] = None
-    share: Annotated[float | None, detail("share of that time the kernel had the core")] = None
-    from_ns: Annotated[int | None, detail("since when, on the monotonic clock")] = None
-    to_ns: Annotated[int | None, detail("until when, on the monotonic clock")] = None
-    ongoing: Annotated[bool | None, detail("whether it went on at that time")] = None
-    thread: Annotated[int | None, detail("thread with most of the samples taken there")] = None
-    comm: Annotated[str | None, detail("its name")] = None
-    thread_share: Annotated[float | None, detail("its share of those samples")] = None
+    seconds: Annotated[float | None, detail("duration in seconds")] = None
+    share: Annotated[float | None, detail("share of that time in the kernel")] = None
+    from_ns: Annotated[int | None, detail("start, on the monotonic clock")] = None
+    to_ns: Annotated[int | None, detail("end, on the monotonic clock")] = None
+    ongoing: Annotated[
+        bool | None, detail("true if it was not over when the event was written")
+    ] = None
+    thread: Annotated[int | None, detail("thread with most of the samples on the core")] = None
+    comm: Annotated[str | None, detail("name of the thread")] = None
+    thread_share: Annotated[float | None, detail("share of the thread in those samples")] = None
 
 
 class StarvedCoreDetails(Details):
     """A core that served no packets although some waited."""
 
     core: Annotated[int | None, detail("the core")] = None
-    seconds: Annotated[float | None, detail("for how long")] = None
-    over: Annotated[bool | None, detail("whether it was over at that time")] = None
-    evidence: Annotated[tuple[str, ...] | None, detail("what shows that packets waited")] = None
-    backlog: Annotated[int | None, detail("the most packets that waited")] = None
-    interrupts: Annotated[int | None, detail("interrupts that came meanwhile")] = None
-    threads: Annotated[tuple[str, ...] | None, detail("threads that were held up")] = None
+    seconds: Annotated[float | None, detail("duration in seconds")] = None
+    over: Annotated[bool | None, detail("true if it was over when the event was written")] = None
+    evidence: Annotated[tuple[str, ...] | None, detail("evidence that packets waited")] = None
+    backlog: Annotated[int | None, detail("maximum number of waiting packets")] = None
+    interrupts: Annotated[int | None, detail("interrupts in that time")] = None
+    threads: Annotated[tuple[str, ...] | None, detail("threads that were delayed")] = None
 
 
 class ZombieDetails(Details):
-    """Removed memory cgroups when they passed a threshold."""
+    """The number of memory cgroups when zombies passed a threshold."""
 
-    dying: Annotated[int | None, detail("removed ones that the kernel keeps")] = None
-    tracked: Annotated[int | None, detail("all that the kernel keeps")] = None
-    visible: Annotated[int | None, detail("those that exist as directories")] = None
+    dying: Annotated[int | None, detail("zombies: removed cgroups that the kernel keeps")] = None
+    tracked: Annotated[int | None, detail("all cgroups that the kernel keeps")] = None
+    visible: Annotated[int | None, detail("cgroups that have a directory")] = None
     threshold: Annotated[int | None, detail("the threshold that was passed")] = None
 
 
 class CarrierDetails(Details):
     """A link that came or went."""
 
-    carrier: Annotated[bool | None, detail("whether it is up now")] = None
-    changes: Annotated[int | None, detail("changes since the reading before")] = None
+    carrier: Annotated[bool | None, detail("true if the link is up now")] = None
+    changes: Annotated[int | None, detail("changes since the previous reading")] = None
 
 
 class MovedInterruptDetails(Details):
     """An interrupt that another core serves now."""
 
     irq: Annotated[int | None, detail("the interrupt")] = None
-    queue: Annotated[int | None, detail("the queue it serves")] = None
+    queue: Annotated[int | None, detail("the queue that it serves")] = None
     moved_from: Annotated[str | None, detail("cores that served it before", key="from")] = None
     moved_to: Annotated[str | None, detail("cores that serve it now", key="to")] = None
 
@@ -225,29 +227,31 @@ class UnitRunDetails(Details):
     exit_status: Annotated[int | None, detail("its exit status, or the signal that ended it")] = (
         None
     )
-    result: Annotated[str | None, detail("why it failed, in systemd's word")] = None
-    ran_s: Annotated[float | None, detail("how long it ran")] = None
+    result: Annotated[str | None, detail("result in systemd's word")] = None
+    ran_s: Annotated[float | None, detail("duration of the run")] = None
 
 
 class UnitChildDetails(Details):
     """A child that fails again and again inside a unit that runs on."""
 
     child: Annotated[str | None, detail("name of the child")] = None
-    command: Annotated[str | None, detail("its command")] = None
-    failed_ends: Annotated[int | None, detail("how often it failed")] = None
-    ends: Annotated[Mapping[str, int] | None, detail("how often in which way")] = None
-    longest_ran_s: Annotated[float | None, detail("the longest of those runs")] = None
-    watched_s: Annotated[float | None, detail("how long the unit was watched")] = None
+    command: Annotated[str | None, detail("command of the child")] = None
+    failed_ends: Annotated[int | None, detail("number of failed exits")] = None
+    ends: Annotated[Mapping[str, int] | None, detail("number of exits by exit code or signal")] = (
+        None
+    )
+    longest_ran_s: Annotated[float | None, detail("duration of the longest of those runs")] = None
+    watched_s: Annotated[float | None, detail("time that the unit was watched")] = None
     main: Annotated[str | None, detail("command of the unit's main process")] = None
-    main_age_s: Annotated[float | None, detail("how long that runs")] = None
+    main_age_s: Annotated[float | None, detail("age of that process")] = None
     cgroup: Annotated[str | None, detail("cgroup of the unit")] = None
 
 
 class UnitLinesDetails(Details):
-    """What a unit logs of the ends of what it started."""
+    """Lines of a unit about failed exits."""
 
-    times: Annotated[int | None, detail("how often it logged of an end with an error")] = None
-    over_s: Annotated[float | None, detail("seconds from the first to the last")] = None
+    times: Annotated[int | None, detail("number of lines about exits with an error")] = None
+    over_s: Annotated[float | None, detail("seconds from the first line to the last")] = None
     last_line: Annotated[str | None, detail("the last such line")] = None
     lines: Annotated[tuple[str, ...] | None, detail("the latest line of each kind")] = None
 
@@ -256,69 +260,67 @@ class UnitLinesDetails(Details):
 
 
 class ContainerDetails(Details):
-    """Which container it is."""
+    """The identity of a container."""
 
-    runtime: Annotated[str | None, detail("who runs it")] = None
-    id: Annotated[str | None, detail("its id")] = None
-    name: Annotated[str | None, detail("its name, stable over ids")] = None
-    image: Annotated[str | None, detail("its image")] = None
+    runtime: Annotated[str | None, detail("container runtime")] = None
+    id: Annotated[str | None, detail("id of the container")] = None
+    name: Annotated[str | None, detail("name, stable over ids")] = None
+    image: Annotated[str | None, detail("image")] = None
     restarts: Annotated[int | None, detail("restarts of this id, as the runtime counts them")] = (
         None
     )
-    cgroup: Annotated[str | None, detail("its cgroup")] = None
-    cgroup_parent: Annotated[str | None, detail("the parent of that")] = None
-    namespace: Annotated[str | None, detail("namespace of its pod")] = None
-    pod: Annotated[str | None, detail("its pod")] = None
+    cgroup: Annotated[str | None, detail("cgroup of the container")] = None
+    cgroup_parent: Annotated[str | None, detail("parent of the cgroup")] = None
+    namespace: Annotated[str | None, detail("namespace of the pod")] = None
+    pod: Annotated[str | None, detail("name of the pod")] = None
 
 
 class ContainerStartDetails(ContainerDetails):
     """A container that started."""
 
-    replaces: Annotated[str | None, detail("id that had the same name before")] = None
+    replaces: Annotated[str | None, detail("id of the previous container of this name")] = None
 
 
 class ContainerExitDetails(ContainerDetails):
     """A container that ended."""
 
     exit_status: Annotated[
-        int | None, detail("exit status of its main process", formerly="exit_code")
+        int | None, detail("exit status of the main process", formerly="exit_code")
     ] = None
-    ran_s: Annotated[float | None, detail("how long it ran")] = None
+    ran_s: Annotated[float | None, detail("duration of the run")] = None
 
 
 class ContainerLoopDetails(Details):
     """A container that is started again and again."""
 
-    runtime: Annotated[str | None, detail("who runs it")] = None
+    runtime: Annotated[str | None, detail("container runtime")] = None
     starts: Annotated[int | None, detail("starts seen")] = None
-    ids: Annotated[int | None, detail("different ids among them")] = None
+    ids: Annotated[int | None, detail("number of different ids")] = None
     failures: Annotated[int | None, detail("runs that failed")] = None
     exit_statuses: Annotated[
         tuple[int, ...] | None, detail("the different exit statuses", formerly="exit_codes")
     ] = None
-    by: Annotated[
-        str | None, detail("what the runs have in common: `name`, or only the `image`")
-    ] = None
+    by: Annotated[str | None, detail("what the runs share: `name`, or only the `image`")] = None
     per_minute: Annotated[float | None, detail("starts per minute")] = None
-    cgroup_parent: Annotated[str | None, detail("parent of its cgroups")] = None
+    cgroup_parent: Annotated[str | None, detail("parent of the cgroups")] = None
 
 
 # -- marks and jobs -------------------------------------------------------------------
 
 
 class MarkDetails(Details):
-    """Who marked a moment."""
+    """The mark, and the user who made it."""
 
     mark: Annotated[str | None, detail("id of the mark")] = None
-    user: Annotated[str | None, detail("who made it")] = None
+    user: Annotated[str | None, detail("user who made it")] = None
 
 
 class JobDetails(MarkDetails):
     """A job that failed, as its scheduler or a mark reports it."""
 
     job: Annotated[str | None, detail("id of the job")] = None
-    entrypoint: Annotated[str | None, detail("what it ran")] = None
-    error_type: Annotated[str | None, detail("kind of failure, in the scheduler's word")] = None
+    entrypoint: Annotated[str | None, detail("command of the job")] = None
+    error_type: Annotated[str | None, detail("kind of failure, by the scheduler")] = None
     exit_status: Annotated[
-        int | None, detail("exit status of its driver", formerly="exit_code")
+        int | None, detail("exit status of the job's driver", formerly="exit_code")
     ] = None

@@ -1,6 +1,6 @@
-"""Every kind of event, declared once: what it means, its details, and how it is treated.
+"""Every kind of event, declared once: its meaning, its details, and how it is treated.
 
-Serious events freeze the minutes around them, so that retention spares what a
+Serious events freeze the minutes around them, so that retention keeps what a
 person will want to look at. Loud ones are also reported on the recorder's standard error.
 """
 
@@ -41,16 +41,16 @@ from nodescope.records.event_details import (
 
 @dataclass(frozen=True, slots=True)
 class Lag:
-    """The most seconds from a core that is free again to the first report, and why."""
+    """The maximum seconds from the end of a pegged core to the first report, and why."""
 
     seconds: int
     why: str
 
 
-_DRIVER = Lag(3, "the driver looks once a second, and a core that is free serves its queue")
+_DRIVER = Lag(3, "the driver checks once a second, and a free core serves its queue")
 _RESET = Lag(5, "a reset comes within two seconds of what the driver saw")
 _LATER = Lag(15, "the driver would have given up sooner")
-_WATCHDOG = Lag(3, "the kernel tells it while it lasts")
+_WATCHDOG = Lag(3, "the kernel reports it while it lasts")
 _PACKETS = Lag(3, "packets are served as soon as the core is free")
 _JOB = Lag(20, "a job gives up sooner")
 
@@ -74,7 +74,7 @@ class EventKind:
 
     @property
     def of_nic(self) -> bool:
-        """Whether it is about a network device, as its details say."""
+        """Return whether the event is about a network device, by its details."""
         return issubclass(self.details, NicDetails)
 
 
@@ -82,31 +82,31 @@ _KINDS = (
     # the recorder about itself
     EventKind("recorder_started", "the recorder started"),
     EventKind("recorder_stopped", "the recorder ended cleanly"),
-    EventKind("source_denied", "a source may not be read", loud=True),
-    EventKind("source_degraded", "a source tells less than it could"),
-    EventKind("rate_lowered", "the recorder sampled less, to keep its budget", loud=True),
-    EventKind("rate_restored", "sampling less had not helped", loud=True),
-    EventKind("rate_raised", "the recorder samples more again: its cost allows it", loud=True),
-    EventKind("source_eased", "a source is asked less often, to keep the budget", loud=True),
-    EventKind("paused", "recording paused for want of room", loud=True),
-    EventKind("resumed", "recording went on", loud=True),
+    EventKind("source_denied", "a source cannot be read: permission denied", loud=True),
+    EventKind("source_degraded", "a source reports less than it could"),
+    EventKind("rate_lowered", "the sampling rate was lowered, to keep the budget", loud=True),
+    EventKind("rate_restored", "the sampling rate was restored: lowering did not help", loud=True),
+    EventKind("rate_raised", "the sampling rate was raised again: the cost allows it", loud=True),
+    EventKind("source_eased", "a source is read less often, to keep the budget", loud=True),
+    EventKind("paused", "recording paused: no room on disk", loud=True),
+    EventKind("resumed", "recording continued", loud=True),
     EventKind("throttled", "the kernel throttled sampling"),
     EventKind("clock_step", "the wall clock was set", loud=True),
     EventKind("cpu_offline", "a core went offline", loud=True),
     EventKind("cpu_online", "a core came online"),
     EventKind("frozen", "the minutes around an event were frozen", FrozenDetails),
-    EventKind("thawed", "what the recorder had frozen by itself was let go, for want of room"),
-    EventKind("retention_exceeded", "what is frozen is more than is to be kept", loud=True),
+    EventKind("thawed", "a range that the recorder had frozen was released: no room"),
+    EventKind("retention_exceeded", "frozen ranges exceed the size limit", loud=True),
     EventKind("import", "a file was imported"),
     # the kernel's log
     EventKind("kernel", "a line of an imported kernel log that has no kind of its own"),
     EventKind("journal", "a line of an imported journal"),
     EventKind("nic_tx_timeout", "a transmit queue timed out",
               NicTransmitDetails, serious=True, rank=40, lag=_DRIVER),
-    EventKind("nic_poll_starved", "the driver says its poll was scheduled and not run",
+    EventKind("nic_poll_starved", "the driver reports that its poll was scheduled and did not run",
               NicDetails, serious=True, rank=110, lag=_DRIVER),
     EventKind("nic_tx_late", "transmitted packets were not completed in time", NicTransmitDetails),
-    EventKind("nic_keepalive_lost", "the device's keep-alive did not come",
+    EventKind("nic_keepalive_lost", "the device's keep-alive is missing",
               NicKeepaliveDetails, serious=True, rank=50, lag=_DRIVER),
     EventKind("nic_reset", "the driver resets its device",
               NicResetDetails, serious=True, rank=20, lag=_RESET),
@@ -120,14 +120,14 @@ _KINDS = (
               SoftLockupDetails, serious=True, rank=80, lag=_WATCHDOG),
     EventKind("hard_lockup", "a core did not serve interrupts for many seconds",
               KernelLineDetails, serious=True, rank=70, lag=_WATCHDOG),
-    EventKind("rcu_stall", "a core held up RCU",
+    EventKind("rcu_stall", "a core stalled RCU",
               RcuStallDetails, serious=True, rank=90, lag=_WATCHDOG),
     EventKind("hung_task", "a task was blocked for minutes",
               HungTaskDetails, serious=True, rank=100, lag=_WATCHDOG),
     EventKind("workqueue_hogged", "a work item hogged its core", WorkItemDetails),
     EventKind("workqueue_lockup", "a pool of work items made no progress",
               WorkPoolDetails, serious=True),
-    EventKind("oom_kill", "the kernel killed a task for want of memory",
+    EventKind("oom_kill", "the OOM killer killed a task",
               OomKillDetails, serious=True),
     # the node
     EventKind("core_held", "one core was pegged: in the kernel for three seconds",
@@ -136,23 +136,23 @@ _KINDS = (
               StarvedCoreDetails, serious=True, rank=120, lag=_PACKETS),
     # Both thresholds: who makes them is seen while they pile up, which may be weeks before
     # the second one is passed.
-    EventKind("zombies_warn", "removed memory cgroups passed the first threshold",
+    EventKind("zombies_warn", "zombie memory cgroups passed the warning threshold",
               ZombieDetails, serious=True, loud=True),
-    EventKind("zombies_critical", "removed memory cgroups passed the second threshold",
+    EventKind("zombies_critical", "zombie memory cgroups passed the critical threshold",
               ZombieDetails, serious=True, loud=True),
     EventKind("nic_carrier", "a link came or went", CarrierDetails),
-    EventKind("nic_stat_jump", "a counter of trouble in the driver rose", NicDetails),
+    EventKind("nic_stat_jump", "an error or allowance counter of the driver rose", NicDetails),
     EventKind("irq_moved", "an interrupt moved to another core", MovedInterruptDetails),
     EventKind("unit_started", "a unit started", UnitRunDetails),
     EventKind("unit_exit", "a unit's main process ended", UnitRunDetails),
     EventKind("unit_failed", "a unit failed", UnitRunDetails),
     EventKind("unit_restart", "systemd restarts a unit", UnitRunDetails),
     EventKind("unit_loop", "a unit began to loop", UnitRunDetails, serious=True, loud=True),
-    EventKind("unit_hidden_loop", "what a running unit starts fails again and again",
+    EventKind("unit_hidden_loop", "a child of a running unit fails again and again",
               UnitChildDetails, serious=True, loud=True),
-    EventKind("unit_child_failing", "what a running unit starts still fails again and again",
+    EventKind("unit_child_failing", "a child of a running unit still fails again and again",
               UnitChildDetails),
-    EventKind("unit_logs_ends", "a running unit logs that what it started ended with errors",
+    EventKind("unit_logs_ends", "a running unit logs exits with errors",
               UnitLinesDetails),
     EventKind("unit_start_failed", "a unit could not be started", UnitRunDetails),
     EventKind("container_started", "a container started", ContainerStartDetails),

@@ -1,4 +1,4 @@
-"""What every recording has beside samples: core times, heartbeats, gaps, events."""
+"""The tables that every recording has beside samples: core times, heartbeats, gaps, events."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from nodescope.records.table import Row, count, counter, gauge, key, label, time
 class CoreRow(
     Row,
     table="cores",
-    help="Time each core spent in each state: `/proc/stat`, raw counters.",
+    help="Time of each core in each state: `/proc/stat`, raw counters.",
     sorted_by=("cpu", "time_ns"),
     subject=("cpu",),
 ):
     """Row of `cores`."""
 
     cpu: Annotated[int, key("core", type="int16")]
-    time_ns: Annotated[int, time("when `/proc/stat` was read", "ns")]
+    time_ns: Annotated[int, time("time at which `/proc/stat` was read", "ns")]
     user: Annotated[int, counter("in user mode", "ticks")]
     nice: Annotated[int, counter("in user mode, niced", "ticks")]
     system: Annotated[int, counter("in the kernel", "ticks")]
@@ -37,32 +37,34 @@ class HeartbeatRow(
     Row,
     table="heartbeats",
     help=(
-        "The recorder about itself, with the pair of clocks that places the rest. "
-        "An import has the clocks, and what the capture tells of its rate and its losses."
+        "The recorder's own state, and the clock pairs that turn monotonic times into wall times. "
+        "An import has the clocks, and the rate and losses that the capture reports."
     ),
     sorted_by=("time_ns",),
 ):
     """Row of `heartbeats`."""
 
     time_ns: Annotated[int, time("monotonic time of the reading", "ns")]
-    wall_ns: Annotated[int, gauge("wall time at that moment", "ns since the epoch")]
-    cpu_ns: Annotated[int | None, counter("CPU time the recorder has used", "ns")] = None
+    wall_ns: Annotated[int, gauge("wall time of the reading", "ns since the epoch")]
+    cpu_ns: Annotated[int | None, counter("CPU time of the recorder", "ns")] = None
     rss_bytes: Annotated[int | None, gauge("resident memory of the recorder", "bytes")] = None
-    written_bytes: Annotated[int | None, counter("bytes handed to the archive", "bytes")] = None
+    written_bytes: Annotated[int | None, counter("bytes written to the archive", "bytes")] = None
     samples: Annotated[int | None, counter("samples taken since the recorder started")] = None
-    lost: Annotated[int | None, counter("records lost in the rings since it started")] = None
+    lost: Annotated[int | None, counter("records lost in the rings since the recorder started")] = (
+        None
+    )
     late_ns: Annotated[
-        int | None, gauge("how late the latest reading of the sources was at worst", "ns")
+        int | None, gauge("largest delay of a reading since the previous heartbeat", "ns")
     ] = None
     frequency_hz: Annotated[
-        int | None, gauge("sampling rate per core in force", "Hz", type="int32")
+        int | None, gauge("current sampling rate per core", "Hz", type="int32")
     ] = None
     unresolved: Annotated[
         str | None,
         label(
-            "why frames met since it started have no name: how many places by reason, as a "
-            "JSON object (each place in a binary, in JIT code and in the kernel counts once, a"
-            " caller in no mapping once per stack and segment); null if no sample was taken",
+            "number of frames without a name by reason, since the recorder started, as a JSON "
+            "object (each address in a binary, in JIT code and in the kernel counts once, a "
+            "caller in no mapping once per stack and segment); null if no sample was taken",
             type="string",
         ),
     ] = None
@@ -71,33 +73,35 @@ class HeartbeatRow(
 class Gap(
     Row,
     table="gaps",
-    help="What was not seen, from when to when, and why.",
+    help="Times in which something was not recorded, with the reason.",
     sorted_by=("from_ns",),
 ):
     """Row of `gaps`: on the monotonic clock in a segment, on the wall clock when read."""
 
     from_ns: Annotated[int, time("start", "ns")]
     to_ns: Annotated[int, time("end", "ns")]
-    source: Annotated[str, label("what is missing: `all`, or a table's name")]
-    cpu: Annotated[int | None, key("on which core; null means all", type="int16")] = None
-    lost: Annotated[int | None, count("how many records, where known")] = None
-    reason: Annotated[str, label("why", type="string")]
+    source: Annotated[str, label("missing source: `all`, or the name of a table")]
+    cpu: Annotated[int | None, key("core; null means all", type="int16")] = None
+    lost: Annotated[int | None, count("number of lost records, if known")] = None
+    reason: Annotated[str, label("reason", type="string")]
 
 
 class EventRow(
     Row,
     table="events",
-    help="What happened, each at its time. The kinds are those of `records.events`.",
+    help="Events, each at its time. Kinds: [events.md](events.md).",
     sorted_by=("time_ns",),
 ):
     """Row of `events`."""
 
-    time_ns: Annotated[int, time("when", "ns")]
-    kind: Annotated[str, label("what kind of event")]
-    subject: Annotated[str, label("what it happened to")]
+    time_ns: Annotated[int, time("time of the event", "ns")]
+    kind: Annotated[str, label("kind of event")]
+    subject: Annotated[str, label("subject: a NIC, a core, a unit, a job, …")]
     message: Annotated[str, label("one line for a person", type="string")]
-    cpu: Annotated[int | None, key("the core it is about; null if none", type="int16")] = None
+    cpu: Annotated[int | None, key("core that the event is about; null if none", type="int16")] = (
+        None
+    )
     details: Annotated[
         str | None,
-        label("what else is known of it, as a JSON object; null if nothing", type="string"),
+        label("details as a JSON object; null if none", type="string"),
     ] = None

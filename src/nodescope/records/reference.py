@@ -1,7 +1,7 @@
-"""The kinds of events and their details in `docs/events.md`, from their declarations.
+"""Write the kinds of events and their details in `docs/events.md` from their declarations.
 
-`python -m nodescope.records.reference docs/events.md` brings the page up to date
-between its markers; a test holds it there.
+`python -m nodescope.records.reference docs/events.md` renews the page between its
+markers; a test fails if it is not current.
 """
 
 from __future__ import annotations

@@ -128,7 +128,7 @@ def count(help: str) -> _ColumnNote:  # noqa: A002
     return _ColumnNote(ColumnKind.COUNT, help)
 
 
-Time = Annotated[int, time("when it was read", "ns")]
+Time = Annotated[int, time("time of the reading", "ns")]
 
 _ARROW_TYPES = {int: "int64", str: "text", bool: "bool"}
 

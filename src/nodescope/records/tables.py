@@ -21,11 +21,15 @@ TRUNK_SAMPLES = 8  # the least a row of `trunk` has
 
 SAMPLES = Table(
     "samples",
-    "One row per sample: on that core, at that time, that thread was on that row of `profile`.",
+    "One row per sample: the core, the time, the thread, and its row of `profile`.",
     (
         Column("cpu", "int16", ColumnKind.KEY, "core the sample was taken on"),
         Column(
-            "tick", "int64", ColumnKind.TIME, "when, in units of the segment's `tick_ns`", "ticks"
+            "tick",
+            "int64",
+            ColumnKind.TIME,
+            "time of the sample, in units of the segment's `tick_ns`",
+            "ticks",
         ),
         Column("pid", "int32", ColumnKind.KEY, "process id, in the recorder's pid namespace"),
         Column(
@@ -35,7 +39,7 @@ SAMPLES = Table(
             "cgroup",
             "text",
             ColumnKind.LABEL,
-            "cgroup path; null if the kernel does not tell",
+            "cgroup path; null if the kernel does not report it",
             nullable=True,
         ),
         Column("profile", "int32", ColumnKind.REFERENCE, "row of `profile`: comm, mode and stack"),
@@ -51,15 +55,15 @@ FRAMES = Table(
             "module",
             "text",
             ColumnKind.LABEL,
-            "binary as the process saw it, `[kernel]`, or a kernel module as `[name]`",
+            "path of the binary in the process, `[kernel]`, or a kernel module as `[name]`",
         ),
         Column(
             "name",
             "string",
             ColumnKind.LABEL,
-            "function, demangled; `+0x…` (file offset) where it could not be named",
+            "function, demangled; `+0x…` (file offset) if it has no known name",
         ),
-        Column("kernel", "bool", ColumnKind.KEY, "whether it is kernel code"),
+        Column("kernel", "bool", ColumnKind.KEY, "true for kernel code"),
     ),
     order=("kernel", "module", "name"),
 )
@@ -79,8 +83,8 @@ CALLS = Table(
 STACKS = Table(
     "stacks",
     "Call stacks as a tree in depth-first order: a row is a stack whose leaf is `frame`; its "
-    "caller is the last row above it that is one less deep. A subtree is a run of rows. In an "
-    "open segment each stack is whole, in the order they were met.",
+    "caller is the last row above it that is one less deep. A subtree is a run of rows. An "
+    "open segment has each stack whole, in the order of their first samples.",
     (
         Column("depth", "int16", ColumnKind.KEY, "number of callers: 0 at the outermost frame"),
         Column("frame", "int32", ColumnKind.REFERENCE, "row of `frames`"),
@@ -89,20 +93,20 @@ STACKS = Table(
 
 PROFILE = Table(
     "profile",
-    "Roll-up of the segment: samples by process name, mode and stack. Rows of 2^n samples and "
-    "more stand before rows of fewer, so that the head of the table is what ran most.",
+    "Roll-up of the segment: samples by process name, mode and stack. Rows with 2^n samples or "
+    "more come before rows with fewer, so the head of the table has what ran most.",
     (
         Column("stack", "int32", ColumnKind.REFERENCE, "row of `stacks`"),
         Column("comm", "text", ColumnKind.LABEL, "the thread's name (`comm`) at that time"),
-        Column("kernel", "bool", ColumnKind.KEY, "mode: whether the core ran kernel code"),
+        Column("kernel", "bool", ColumnKind.KEY, "mode: true if the core ran kernel code"),
         Column(
-            "samples", "int32", ColumnKind.COUNT, "how many samples; 0 until the segment is sealed"
+            "samples", "int32", ColumnKind.COUNT, "number of samples; 0 until the segment is sealed"
         ),
         Column(
             "trunk",
             "int32",
             ColumnKind.REFERENCE,
-            "innermost row of `trunk` on the way to the stack, -1 if there is none; null if the "
+            "innermost row of `trunk` on the path of the stack, -1 if there is none; null if the "
             "segment has no `trunk`",
             nullable=True,
         ),
@@ -111,21 +115,19 @@ PROFILE = Table(
 
 
 def _wide_paths(name: str, meaning: str, *roots: Column) -> Table:
-    """A roll-up of wide paths, below what stands at their root."""
+    """Return the table of a roll-up of wide paths, with the columns of their root."""
     return Table(
         name,
-        f"Roll-up of a segment with many samples: {meaning}, as a tree in depth-first order.",
+        f"Roll-up of a segment with many samples: {meaning}. A tree in depth-first order.",
         (
             *roots,
-            Column(
-                "depth", "int16", ColumnKind.KEY, "0: the root as a whole; 1: the first function"
-            ),
+            Column("depth", "int16", ColumnKind.KEY, "0: the root itself; 1: the first function"),
             Column("frame", "int32", ColumnKind.REFERENCE, "row of `frames`; -1 at depth 0"),
             Column(
                 "samples",
                 "int32",
                 ColumnKind.COUNT,
-                "samples on that path, those further in included",
+                "samples on that path and below it",
             ),
             Column(
                 "id",
@@ -142,38 +144,37 @@ def _wide_paths(name: str, meaning: str, *roots: Column) -> Table:
 _COMM = Column("comm", "text", ColumnKind.LABEL, "the threads' name")
 PATHS = _wide_paths(
     "paths",
-    "its wide paths of functions, those with at least 1/8000 of all samples; at the root stand "
-    "the processes",
+    "its wide paths of functions, those with at least 1/8000 of all samples; processes are the "
+    "roots",
     _COMM,
 )
 CORE_PATHS = _wide_paths(
     "core_paths",
-    "the same with cores at the root",
+    "wide paths with cores as roots",
     Column("cpu", "int16", ColumnKind.KEY, "core"),
 )
 CGROUP_PATHS = _wide_paths(
     "cgroup_paths",
-    "the same with cgroups at the root",
+    "wide paths with cgroups as roots",
     Column("cgroup", "text", ColumnKind.LABEL, "cgroup path; null if not known", nullable=True),
 )
 MODE_PATHS = _wide_paths(
     "mode_paths",
-    "the wide paths of each mode, those with at least 1/8000 of its samples; at the root stand "
-    "the processes",
-    Column("kernel", "bool", ColumnKind.KEY, "mode: whether the core ran kernel code"),
+    "wide paths of each mode, those with at least 1/8000 of its samples; processes are the roots",
+    Column("kernel", "bool", ColumnKind.KEY, "mode: true if the core ran kernel code"),
     _COMM,
 )
 CALLER_PATHS = _wide_paths(
     "caller_paths",
-    "the wide paths from the innermost function to its callers; at the root stand the processes",
+    "wide paths from the innermost function to its callers; processes are the roots",
     _COMM,
 )
 WIDE_PATHS = (PATHS, CORE_PATHS, CGROUP_PATHS, MODE_PATHS, CALLER_PATHS)
 
 TRUNK = Table(
     "trunk",
-    "Roll-up of a segment whose `stacks` are many: those of them with at least 8 samples, laid "
-    "out like `stacks`. Whatever is wide in some thousand samples is among them.",
+    "Roll-up of a segment with many `stacks`: those with at least 8 samples, laid out like "
+    "`stacks`. It has every path that is wide in some thousand samples.",
     (
         Column("depth", "int16", ColumnKind.KEY, "number of callers: 0 at the outermost frame"),
         Column("frame", "int32", ColumnKind.REFERENCE, "row of `frames`"),
@@ -185,7 +186,7 @@ SECONDS = Table(
     "Roll-up of the segment: samples by second and core.",
     (
         Column("cpu", "int16", ColumnKind.KEY, "core"),
-        Column("second", "int64", ColumnKind.TIME, "monotonic second the samples fell in", "s"),
+        Column("second", "int64", ColumnKind.TIME, "monotonic second of the samples", "s"),
         Column("user", "int32", ColumnKind.COUNT, "samples in user mode"),
         Column("kernel", "int32", ColumnKind.COUNT, "samples in kernel mode"),
     ),

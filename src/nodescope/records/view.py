@@ -49,7 +49,7 @@ When = Span | Moment | Last
 
 @dataclass(frozen=True, slots=True)
 class ViewKind:
-    """What there is to know of one kind of view."""
+    """The declaration of one kind of view."""
 
     command: tuple[str, ...]
     takes: frozenset[str]  # fields of a `View` that mean something to it
@@ -126,12 +126,12 @@ class View:
 
     @property
     def kind(self) -> ViewKind:
-        """What there is to know of this kind of view."""
+        """Return the declaration of this kind of view."""
         return VIEW_KINDS[self.what]
 
     @property
     def of_machine(self) -> bool:
-        """Whether it shows the machine as it is, and not a recording."""
+        """Return whether it shows the machine as it is, and not a recording."""
         machine = self.kind.machine
         return machine == "always" or (machine == "without a time" and self.when is None)
 

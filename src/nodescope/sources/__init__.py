@@ -1,1 +1,1 @@
-"""Readers of what the node tells: one module per kernel file, format or daemon."""
+"""Readers of the node: one module per kernel file, format or daemon."""

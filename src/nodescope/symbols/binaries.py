@@ -45,7 +45,7 @@ _FileKey = tuple[int, int, int, int]  # device, inode, mtime, size
 
 @dataclass(frozen=True)
 class Limits:
-    """What the cache may cost, and how long it believes itself."""
+    """Limits of the cache's memory, and of how long its entries are believed."""
 
     table_bytes: int = 24 << 20
     descriptors: int = 256
@@ -146,7 +146,7 @@ class Binaries:
 
     @property
     def nbytes(self) -> int:
-        """What all open images cost."""
+        """Return the memory of all open images."""
         return sum(image.nbytes for image in self._by_file.values())
 
     @property
@@ -352,7 +352,7 @@ class Binaries:
 
 @dataclass(frozen=True, slots=True)
 class _Identity:
-    """What the kernel said about a mapped file; None is unknown."""
+    """The kernel's description of a mapped file; None is unknown."""
 
     device: tuple[int, int] | None
     inode: int | None

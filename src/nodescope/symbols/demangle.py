@@ -94,7 +94,7 @@ def _demangle_cxx(name: str) -> str | None:
 
 
 def may_explode(mangled: bytes) -> bool:
-    """Whether back references could blow this name up beyond what we afford.
+    """Return whether back references could make this name longer than we can afford.
 
     libstdc++ has no limit on its output, and each type of a name can repeat
     earlier ones: n references, three to a type, give at most 3^(n/3) copies.

@@ -43,7 +43,7 @@ class FunctionStarts:
 
     @property
     def nbytes(self) -> int:
-        """What is kept costs this."""
+        """Return the memory of what is kept."""
         return self.firsts.nbytes
 
     def start_of(self, addresses: NDArray[np.uint64]) -> NDArray[np.uint64]:

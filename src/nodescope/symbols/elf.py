@@ -67,7 +67,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Elf:
-    """What an image says about itself."""
+    """The headers of an ELF image."""
 
     source: ByteSource
     machine: int

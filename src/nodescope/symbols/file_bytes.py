@@ -66,7 +66,7 @@ class FileBytes:
 
     @property
     def is_open(self) -> bool:
-        """Whether `close` has not been called."""
+        """Return whether `close` has not been called."""
         return self._fd >= 0
 
     def grow(self) -> None:
@@ -77,7 +77,7 @@ class FileBytes:
             raise Unresolvable(self.label, reason_of(error), error.strerror or "") from error
 
     def unchanged(self) -> bool:
-        """Whether the inode still has the size and mtime it was opened with.
+        """Return whether the inode still has the size and mtime it was opened with.
 
         Our descriptor pins the inode, so its number cannot be given to another
         file: this one fstat revalidates everything known about the file.

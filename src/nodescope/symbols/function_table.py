@@ -77,7 +77,7 @@ class FunctionTable:
 
     @property
     def nbytes(self) -> int:
-        """What the arrays cost."""
+        """Return the memory of the arrays."""
         return self.starts.nbytes + self.sizes.nbytes + self.names.nbytes + self.dynamic.nbytes
 
     def lookup(self, addresses: NDArray[np.uint64]) -> NDArray[np.int64]:
@@ -112,7 +112,7 @@ class FunctionTable:
 
 
 def name_preference(name: str) -> tuple[bool, int, int]:
-    """What perf prefers among equals: few leading underscores, then the longest name.
+    """Rank a name as perf does among equals: few leading underscores, then the longest.
 
     It looks at readable names, so that the underscore of a mangled one does not count.
     """

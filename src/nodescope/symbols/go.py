@@ -54,7 +54,7 @@ class GoFunctions:
 
     @property
     def nbytes(self) -> int:
-        """What the arrays cost."""
+        """Return the memory of the arrays."""
         return self.starts.nbytes + self.functions.nbytes
 
     def lookup(self, addresses: NDArray[np.uint64]) -> NDArray[np.int64]:

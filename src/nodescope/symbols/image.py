@@ -81,7 +81,7 @@ class Image:
 
     @property
     def nbytes(self) -> int:
-        """What this image costs in memory, roughly."""
+        """Estimate the memory of this image."""
         tables = sum(t.nbytes for t in self._tables or ())
         starts = self._starts.nbytes if self._starts else 0
         unpacked = 0
@@ -96,7 +96,7 @@ class Image:
         return sum(isinstance(s, FileBytes) and s.is_open for s in sources)
 
     def unchanged(self) -> bool:
-        """Whether the file is still the one the tables were read from."""
+        """Return whether the file is still the one the tables were read from."""
         source = self.elf.source
         return not self.closed and (not isinstance(source, FileBytes) or source.unchanged())
 

@@ -66,14 +66,14 @@ class KernelSymbols:
 
     @property
     def nbytes(self) -> int:
-        """What the arrays cost."""
+        """Return the memory of the arrays."""
         return (
             self.starts.nbytes + self.ends.nbytes + self.name_offsets.nbytes
             + self.names.nbytes + self.module_indexes.nbytes
         )  # fmt: skip
 
     def same_as(self, other: KernelSymbols) -> bool:
-        """Whether the same functions lie at the same places."""
+        """Return whether the same functions lie at the same places."""
         return self.modules == other.modules and all(
             np.array_equal(getattr(self, name), getattr(other, name))
             for name in ("starts", "ends", "name_offsets", "names", "module_indexes")

@@ -24,7 +24,7 @@ _ESCAPE = re.compile(rb"\\([0-7]{3})")
 
 
 def is_remote(mountinfo_path: str, path: str) -> bool:
-    """Whether `path`, as that mount table sees it, lies on a remote file system.
+    """Return whether `path`, as that mount table sees it, lies on a remote file system.
 
     An unreadable table means the process is gone, and its files with it; the
     open that follows will say so.
@@ -50,7 +50,7 @@ def is_remote(mountinfo_path: str, path: str) -> bool:
 
 
 def parse_is_remote(mountinfo: bytes, path: str) -> bool:
-    """Whether any mount that `path` goes through is remote.
+    """Return whether any mount that `path` goes through is remote.
 
     Any, not the innermost: walking the path touches them all.
     """

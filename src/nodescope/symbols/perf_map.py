@@ -86,7 +86,7 @@ class PerfMap:
 
     @property
     def nbytes(self) -> int:
-        """What the arrays cost."""
+        """Return the memory of the arrays."""
         return self._starts.nbytes + self._sizes.nbytes + self._names.nbytes
 
     def __len__(self) -> int:
@@ -100,7 +100,7 @@ class PerfMap:
 
     @property
     def is_open(self) -> bool:
-        """Whether its file is held, and so outlives the process."""
+        """Return whether the file is kept open, and so outlives the process."""
         return self._file is not None
 
     def meet(self, mapped_ns: int, parent: int | None = None) -> bool:

@@ -43,7 +43,7 @@ CLIENT_LEFT = 499  # as nginx says; nobody reads it
 
 @dataclass
 class Server:
-    """What the endpoints share."""
+    """The objects that the endpoints share."""
 
     recording: ServedArchive
     say: Callable[[str], None] = lambda line: None

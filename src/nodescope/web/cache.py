@@ -1,4 +1,4 @@
-"""What was computed once and stays true: bounded by bytes, the longest unused goes first."""
+"""A cache of results that stay true: bounded by bytes, least recently used go first."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Cache(Generic[Value]):
         return key in self._held
 
     def find(self, key: Hashable) -> Value | None:
-        """What is held, None if it is not."""
+        """Return the cached value, None if there is none."""
         with self._lock:
             value = self._held.get(key)
             if value is not None:
@@ -36,7 +36,7 @@ class Cache(Generic[Value]):
             return value
 
     def get(self, key: Hashable, make: Callable[[], Value]) -> Value:
-        """What is held, or what `make` gives."""
+        """Return the cached value, or make it."""
         mine = threading.Event()
         while True:
             with self._lock:

@@ -39,7 +39,7 @@ class Parameter:
 
 @dataclass(frozen=True)
 class AnswerKind:
-    """What an answer is: a media type, and for JSON its schema."""
+    """The form of an answer: a media type, and for JSON its schema."""
 
     media_type: str
     schema: Schema = field(default_factory=lambda: {"type": "string", "format": "binary"})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC
 from decimal import Decimal
 from functools import partial
 
@@ -15,6 +14,7 @@ from nodescope.web.declaration import Parameter, choice, number, text
 
 LATEST_MS = LATEST_NS // MILLISECOND_NS
 _TIME_HINT = "write it as milliseconds since the epoch, or from= and to= like 2026-05-01T12:00:05Z"
+_FORMS = "in nanoseconds since the epoch or ISO 8601 (UTC unless a zone is given)"
 _MOST_STARS = 6
 
 
@@ -32,7 +32,7 @@ def parse_moment(given: str) -> int:
     """Nanoseconds since the epoch, or ISO 8601; without a zone it is UTC."""
     if re.fullmatch(r"[0-9]{1,19}", given):
         return checked_ns(int(given), given, _TIME_HINT)
-    return parse_date_time_ns(given, UTC, _TIME_HINT)
+    return parse_date_time_ns(given, _TIME_HINT)
 
 
 def check_bounded(name: str, given: str) -> str:
@@ -45,7 +45,12 @@ def check_bounded(name: str, given: str) -> str:
 def _time(name: str, meaning: str) -> tuple[Parameter, Parameter]:
     return (
         number(f"{name}_ms", f"{meaning}, in milliseconds since the epoch", parse_ms, 0, LATEST_MS),
-        text(name, f"{meaning}, in nanoseconds since the epoch or ISO 8601", 40, parse_moment),
+        text(
+            name,
+            f"{meaning}, in nanoseconds since the epoch or ISO 8601 (UTC without a zone)",
+            40,
+            parse_moment,
+        ),
     )
 
 

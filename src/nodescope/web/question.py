@@ -1,4 +1,4 @@
-"""What is asked: a route's parameters, the recording as it is now, and whether anybody waits."""
+"""A request: its parameters, the recording as it is now, and whether the client still waits."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ class Question:
 
     @property
     def node(self) -> str:
-        """What the node is called."""
+        """Return the name of the node."""
         return self.recording.node_name
 
 

@@ -84,21 +84,27 @@ DIAGNOSIS = record({
             "confidence": NUMBER, "root": record({"kind": STRING, "name": STRING}),
             "links": listing(record({
                 "kind": STRING, "statement": STRING, "strength": NUMBER, "show": STRING,
-                "look": record({"view": STRING, "from_ms": NUMBER, "to_ms": NUMBER}),
+                "look": record(
+                    {"view": STRING, "from_ms": NUMBER, "to_ms": NUMBER},
+                    {"row": STRING, "marked_frame": STRING},
+                ),
             })),
+            "meaning": nullable(STRING), "check": listing(STRING),
         })),
+        "ends": nullable(record({"what": STRING, "consequence": STRING, "hint": STRING})),
+        "unfollowed": INTEGER,
         "ruled_out": records(["name", "statement", "show"]),
     })),
     "missing": records(["what", "consequence", "hint"]),
 })  # fmt: skip
 COMPARE = record({
     "rows": records(["kind", "name", "window", "baseline", "ratio", "p", "q", "status", "flagged"]),
-    "baseline": record({"from_ms": NUMBER, "to_ms": NUMBER}),
+    "baseline": record({"from_ms": NUMBER, "to_ms": NUMBER, "recorded_ms": NUMBER}),
     "notes": listing(STRING), "samples": INTEGER, "method": STRING, "left_off": INTEGER,
 })  # fmt: skip
 DIFFERENCE = record({
     **_FLAME, "base_total": INTEGER, "base_scale": NUMBER,
-    "baseline": record({"from_ms": NUMBER, "to_ms": NUMBER}),
+    "baseline": record({"from_ms": NUMBER, "to_ms": NUMBER, "recorded_ms": NUMBER}),
 })  # fmt: skip
 FACTS = record({
     "at_ms": NUMBER,

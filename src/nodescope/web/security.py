@@ -52,12 +52,12 @@ class Safety:
 
     @property
     def session(self) -> str:
-        """What the cookie holds: worth nothing once this server has ended."""
+        """Return the cookie's value: worth nothing once this server has ended."""
         assert self.token is not None
         return hmac.new(self._secret, self.token.encode(), hashlib.sha256).hexdigest()
 
     def knows(self, token: str) -> bool:
-        """Whether it is the token, in a time that does not depend on it."""
+        """Compare with the token, in a time that does not depend on it."""
         return self.token is not None and hmac.compare_digest(token.encode(), self.token.encode())
 
 
@@ -112,7 +112,7 @@ class Guard:
 
 
 def check_site(path: str, headers: Headers, safety: Safety) -> Refusal | None:
-    """Whether the request names us, and does not come from another site's page."""
+    """Refuse a request that does not name us, or comes from another site's page."""
     host = headers.get("host", "")
     if _name_of(host) not in safety.names:
         hint = f"use one of {', '.join(sorted(safety.names))}"
@@ -138,7 +138,7 @@ def _name_of(host: str) -> str:
 
 
 def check_token(headers: Headers, safety: Safety) -> Refusal | None:
-    """Whether the request carries the token, or the cookie that was given for it."""
+    """Refuse a request without the token, or the cookie that was given for it."""
     kind, _, token = headers.get("authorization", "").partition(" ")
     if kind.lower() == "bearer" and safety.knows(token.strip()):
         return None

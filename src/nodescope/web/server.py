@@ -16,7 +16,7 @@ from pathlib import Path
 import uvicorn
 
 from nodescope.archive.memory import share_heap
-from nodescope.errors import ArchiveError, UsageError
+from nodescope.errors import ArchiveError, NothingRecorded, UsageError
 from nodescope.lazy_dataclass import dataclass
 from nodescope.web.app import Server, make_app
 from nodescope.web.security import LOOPBACK_NAMES, Safety
@@ -79,7 +79,7 @@ def choose_safety(address: Address) -> Safety:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches it."""
+    """Return whether only this machine reaches the address."""
     if host == "localhost":
         return True
     try:
@@ -89,7 +89,7 @@ def is_loopback(host: str) -> bool:
 
 
 def _names(host: str) -> set[str]:
-    """What a request may call a host: itself, and this machine's names if it is all of it."""
+    """Return the host names that a request may use: the host's own, and this machine's."""
     plain = host.strip("[]").lower()
     names = {f"[{plain}]" if ":" in plain else plain}
     if plain in ("0.0.0.0", "::"):  # noqa: S104 - recognised, not bound
@@ -147,7 +147,7 @@ def serve(
     share_heap()
     safety = choose_safety(address)
     recording = ServedArchive(path)
-    recording.snapshot()  # says at once what is wrong with it
+    _check(recording, say)
     server = Server(recording, say)
     config = uvicorn.Config(
         make_app(server, safety),
@@ -183,6 +183,25 @@ def serve(
         finally:
             server.stopping.set()
             warming.join(5)
+
+
+def _check(recording: ServedArchive, say: Callable[[str], None]) -> None:
+    """Refuse at once what cannot be served; an empty archive is waited for."""
+    if not recording.path.exists():
+        path = recording.path.absolute()
+        raise ArchiveError(
+            recording.path,
+            "there is no recording",
+            hint=f"give another --archive, or run `{shlex.join(_recorded_into(path))}` first",
+        )
+    try:
+        recording.snapshot()
+    except NothingRecorded as error:
+        say(f"{error}: waiting for a recorder")
+
+
+def _recorded_into(path: Path) -> list[str]:
+    return ["nodescope", "record", "--archive", str(path)]
 
 
 class _Quiet(uvicorn.Server):

@@ -1,4 +1,4 @@
-"""What is kept of sealed segments, reduced: core strips, tracks, events.
+"""Reduced forms of sealed segments, kept: core strips, tracks, events.
 
 Sealed segments never change, so each is reduced once; the open one is reduced again
 with every snapshot. A thread fills the shelf at the start, the newest first.
@@ -17,7 +17,7 @@ from nodescope.archive.memory import give_memory_back
 from nodescope.errors import ArchiveError
 from nodescope.lazy_dataclass import dataclass
 from nodescope.recording.core_readings import STATES
-from nodescope.recording.events import read_events
+from nodescope.recording.events import leave_out_superseded, read_events
 from nodescope.recording.part import Part
 from nodescope.recording.window import Window
 from nodescope.records.event import Event
@@ -38,7 +38,7 @@ class Reduced:
 
     @property
     def bytes(self) -> int:
-        """What it takes in memory, about."""
+        """Estimate the memory it takes."""
         numbers = sum(each.bytes for each in self.tracks.values())
         return self.strip.bytes + numbers + _EVENT_BYTES * len(self.events)
 
@@ -53,7 +53,9 @@ def reduce_segment(segment: Part) -> Reduced:
     else:
         empty = np.empty(0, np.int64)
         strip = make_strip(empty, empty, np.empty((len(STATES), 0), np.int64))
-    return Reduced(strip, read_tracks(segment), list(read_events([segment], _WHOLE)))
+    return Reduced(
+        strip, read_tracks(segment), leave_out_superseded(read_events([segment], _WHOLE))
+    )
 
 
 class Shelf:
@@ -74,7 +76,7 @@ class Shelf:
                 self._of = identity
 
     def has(self, segment: Part) -> bool:
-        """Whether it is there already."""
+        """Return whether it is there already."""
         return segment.name in self._sealed
 
     def take(self, segment: Part) -> Reduced:

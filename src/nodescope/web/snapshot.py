@@ -18,7 +18,7 @@ from pathlib import Path
 from nodescope.archive.layout import ARCHIVE_FILE, OPEN_DIRECTORY, SEALED_DIRECTORY
 from nodescope.archive.lock import find_holder
 from nodescope.archive.reader import Archive, Segment
-from nodescope.errors import ArchiveError
+from nodescope.errors import ArchiveError, NothingRecorded
 from nodescope.lazy_dataclass import dataclass
 from nodescope.recording.recording import Recording
 from nodescope.recording.window import TimeExtent, Window
@@ -43,7 +43,7 @@ class Snapshot:
 
     @cached_property
     def recording(self) -> Recording:
-        """What can be asked of it."""
+        """Return the recording that questions are asked of."""
         return Recording(self.segments, self.archive.info.node)
 
     @property
@@ -66,7 +66,7 @@ class Snapshot:
 
     @property
     def live(self) -> bool:
-        """Whether somebody records into it now."""
+        """Return whether somebody records into it now."""
         return self.archive.bundle is None and find_holder(self.archive.root) is not None
 
 
@@ -108,6 +108,8 @@ class ServedArchive:
             return _fingerprint(self.path)
         except OSError as error:
             self._snapshot = None  # what comes back may be another one
+            if isinstance(error, FileNotFoundError) and self.path.is_dir():
+                raise self._nothing() from error
             raise ArchiveError(
                 self.path, _said(error), hint="it is shown again as soon as it is back"
             ) from error
@@ -125,10 +127,17 @@ class ServedArchive:
         archive = known.archive if known is not None and same else Archive.open(self.path)
         listing = archive.listing(sealed)
         if not listing.segments:
-            status = render_command(View("status"), self.path.absolute())
-            raise ArchiveError(self.path, "nothing is recorded in it yet", hint=f"see `{status}`")
+            raise self._nothing()
         revision = _hash([str(identity), str(content)])
         return Snapshot(archive, listing.segments, listing.damaged, identity, revision)
+
+    def _nothing(self) -> NothingRecorded:
+        status = render_command(View("status"), self.path.absolute())
+        return NothingRecorded(
+            self.path,
+            "nothing is recorded in it yet",
+            hint=f"the page shows the recording as soon as there is one; see `{status}`",
+        )
 
 
 def _said(error: OSError) -> str:

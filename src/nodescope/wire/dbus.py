@@ -132,11 +132,11 @@ class Bus:
     # -- calls -------------------------------------------------------------
 
     def call(self, call: Call) -> tuple[Any, ...]:
-        """What a method returns."""
+        """Call a method and return its result."""
         return self._call_one(self._message(call))
 
     def call_all(self, calls: Sequence[Call]) -> list[tuple[Any, ...] | SourceError]:
-        """What several methods return, asked for at once; one that fails is its error."""
+        """Call several methods at once; the result of one that fails is its error."""
         serials = [self._send(self._message(call)) for call in calls]
         answers = self._receive(set(serials))
         return [answers[serial] for serial in serials]
@@ -234,7 +234,7 @@ class Bus:
     # -- the stream --------------------------------------------------------
 
     def _read_more(self, wait_s: float) -> bool:
-        """Whether more came within the time."""
+        """Wait for more bytes and return whether any came in time."""
         poll = select.poll()
         poll.register(self._socket, select.POLLIN)
         try:

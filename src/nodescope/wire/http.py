@@ -152,7 +152,7 @@ class HttpConnection:
         return body.feed(content)
 
     def read_available(self, limit: int) -> bytes:
-        """What has come since, without waiting; raises when the answer has ended."""
+        """Return the bytes that have arrived, without waiting; raises when the answer has ended."""
         assert self._socket is not None
         assert self._body is not None
         pieces = []
@@ -209,7 +209,7 @@ class HttpConnection:
 
 
 def status_error(path: Path, target: str, status: int) -> SourceError:
-    """What a status that is not success means for us."""
+    """Return the error that a status other than success means for us."""
     reason = f"{target.partition('?')[0]}: HTTP status {status}"
     if status in (401, 403):
         return SourceDenied(path, reason)

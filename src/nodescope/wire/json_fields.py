@@ -1,4 +1,4 @@
-"""What daemons and their files say in JSON, read without trusting it.
+"""Fields of JSON from daemons and their files, read without trusting it.
 
 A field of the wrong type is missing, not an error: versions differ. Only a text
 that is not JSON, or not an object where there must be one, is malformed.

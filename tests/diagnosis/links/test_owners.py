@@ -1,4 +1,4 @@
-"""From the process on a held core to who runs it."""
+"""From the process on a pegged core to who runs it."""
 
 from __future__ import annotations
 

@@ -49,9 +49,9 @@ def test_a_report_has_all_its_pictures(story: Path, tmp_path: Path) -> None:
     assert "framed are the 6 s" in said[2]
     assert "from the 16m 34s before" in said[3]
     assert "Not there any more: python3" in said[3]
-    assert "68,393 at 20:06:40, 68,443 at 20:24:20; the red line" in said[4]
+    assert "68,393 at 20:06:40Z, 68,443 at 20:24:20Z; the red line" in said[4]
     assert "The axis begins at 67,538, not at 0." in said[4]
-    assert "Zombie memory cgroups: 68,393 at 20:06:40, 68,443 at 20:24:20" in page
+    assert "Zombie memory cgroups: 68,393 at 20:06:40Z, 68,443 at 20:24:20Z" in page
     assert "from 67,538, not from 0" in page
 
 
@@ -89,6 +89,26 @@ def test_without_a_before_the_flame_graph_is_plain_and_says_so(story: Path, tmp_
     assert flames == [
         "Flame graph, not a diff: no samples were taken before those seconds to compare with."
     ]
+
+
+def test_the_axis_is_that_of_what_was_recorded(story: Path, tmp_path: Path) -> None:
+    cut = tmp_path / "cut.bundle"
+    reset_s = SHAPE.resets[0]
+    window = ["--from", f"+{reset_s - 10}s", "--to", f"+{reset_s + 12}s"]
+    export = ["export", "bundle", "--archive", str(story), "--output", str(cut)]
+    assert main([*export, *window]) == 0
+    page = report(cut, tmp_path)
+    assert re.match(r"Timeline: the events of those 2\d\S* ?s by kind", captions(page)[0])
+    times = set(re.findall(r">(20:\d\d:\d\dZ)</text>", page))
+    assert times
+    assert "20:22:30Z" not in times  # a minute before the reset, nothing of which was recorded
+
+
+def test_drawings_of_a_report_follow_the_dark_theme(story: Path, tmp_path: Path) -> None:
+    page = report(story, tmp_path)
+    dark = page.partition("prefers-color-scheme: dark")[2].partition("</style>")[0]
+    assert "svg { filter: invert(1)" in dark
+    assert '<rect width="100%"' not in page  # the page is the paper
 
 
 @pytest.mark.parametrize(

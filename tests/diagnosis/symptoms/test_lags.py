@@ -1,4 +1,4 @@
-"""Bounds on time: which report a held core may explain."""
+"""Bounds on time: which report a pegged core may explain."""
 
 from __future__ import annotations
 

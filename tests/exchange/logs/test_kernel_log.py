@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from tests.exchange.text_archive import import_file, read_rows
 
+from nodescope.exchange.logs.kernel_lines import parse_line
 from nodescope.exchange.logs.kernel_log import (
     looks_like_kernel_log,
     parse_kernel_log,
-    parse_line,
     subject_of,
 )
 from nodescope.ingest.parsed import Notes

@@ -51,6 +51,7 @@ def test_three_seconds_in_the_kernel_are_told_once_with_their_length(node: Node)
     (event,) = node.events()
     assert (event.kind, event.cpu, event.subject) == ("core_held", 1, "cpu1")
     assert event.time_ns == 101 * SECOND_NS
+    assert event.message == "97% in the kernel for 4 s"
     assert event.get(PeggedCoreDetails).seconds == 4.0
     assert event.get(PeggedCoreDetails).share == 0.97
     assert event.get(PeggedCoreDetails).ongoing is False

@@ -107,7 +107,7 @@ def test_from_the_diagnosis_to_the_frame_by_keys_alone(served: Server, page: Pag
 
 
 def test_the_timeline_by_keys(served: Server, page: Page) -> None:
-    page.goto(served.link)
+    page.goto(f"{served.link}?sel={HELD_MS[0]}~{HELD_MS[1]}")
     plots = page.get_by_role("application", name="Timeline")
     seen = page.locator(".timeline .seen")
     expect(page.locator("canvas.strip")).to_have_attribute("data-rows", "96")

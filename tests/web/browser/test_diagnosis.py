@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 from playwright.sync_api import Page, expect
-from tests.web.browser.seeing import BUNDLES, CULPRIT, HELD_MS, RESET_MS, link, selected
+from tests.web.browser.seeing import BUNDLES, CULPRIT, HELD_MS, RESET_MS, frame, link, selected
 from tests.web.browser.serving import Server
 
 pytestmark = [pytest.mark.live, pytest.mark.beside, pytest.mark.debian("chromium")]
@@ -25,8 +26,35 @@ def test_only_the_selection_is_diagnosed_on_request(served: Server, page: Page) 
     page.get_by_role("group", name="Diagnosed span").get_by_text("Selection").click()
     expect(page.locator(".diagnosis")).to_contain_text("Nothing went wrong")
     page.wait_for_function("() => location.search.includes('diagnose=')")
-    page.get_by_role("group", name="Diagnosed span").get_by_text("Recording").click()
+    # another time that is typed is diagnosed, too; a link that is followed leaves it
+    page.get_by_label("Selected to").fill("20:24:00")
+    page.keyboard.press("Enter")
     expect(link(page, "mechanism")).to_be_visible()
+    diagnosed = page.locator(".diagnosed").inner_text()
+    link(page, "mechanism").click()
+    expect(frame(page, CULPRIT)).to_be_attached()
+    assert page.locator(".diagnosed").inner_text() == diagnosed
+    page.get_by_role("group", name="Diagnosed span").get_by_text("Recording").click()
+    expect(page.locator(".diagnosed")).to_have_count(0)
+    expect(link(page, "mechanism")).to_be_visible()
+
+
+def test_a_finding_without_a_cause_shows_why(served: Server, page: Page) -> None:
+    found = json.loads(urlopen(f"{served.link}api/diagnosis").read())
+    finding = found["findings"][0]
+    chain = finding["chains"][0]
+    chain["root"] = {"kind": "event", "name": "eth0"}
+    hint = "record as root: `nodescope doctor`"
+    finding |= {"unfollowed": 7, "ends": {"what": "samples", "consequence": "gone", "hint": hint}}
+    page.route("**/api/diagnosis*", lambda route: route.fulfill(json=found))
+    page.goto(served.link)
+    shown = page.locator(".finding").first
+    expect(shown).to_contain_text("This recording does not show a cause.")
+    expect(shown.locator(".ends")).to_contain_text("samples: gone; record as root:")
+    expect(shown.locator(".ends code")).to_have_text("nodescope doctor")
+    expect(shown).to_contain_text("7 more of its kind were not followed.")
+    expect(shown.locator(".meaning")).to_contain_text(chain["meaning"][:40])
+    expect(shown.locator(".check").first).to_contain_text(chain["check"][0])
 
 
 def test_the_symptom_and_what_else_happened_are_places_too(served: Server, page: Page) -> None:

@@ -26,7 +26,6 @@ pytestmark = [pytest.mark.live, pytest.mark.beside, pytest.mark.debian("chromium
 def test_one_click_on_the_diagnosis_shows_the_culprit(served: Server, page: Page) -> None:
     page.goto(served.link)
     expect(page.get_by_role("heading", name="Nodescope")).to_be_visible()
-    expect(frame(page, CULPRIT)).not_to_be_attached()
     link(page, "mechanism").click()
     expect(frame(page, CULPRIT)).to_be_attached()
     expect(link(page, "mechanism")).to_have_attribute("aria-current", "true")
@@ -34,6 +33,32 @@ def test_one_click_on_the_diagnosis_shows_the_culprit(served: Server, page: Page
     begin, end = selected(page)
     assert begin <= HELD_MS[0] + 1000
     assert end >= HELD_MS[1] - 1000
+
+
+def test_the_page_opens_on_the_seconds_of_the_first_finding(served: Server, page: Page) -> None:
+    page.goto(served.link)
+    expect(frame(page, CULPRIT)).to_be_attached()
+    page.wait_for_function("() => location.search.includes('sel=')")
+    assert selected(page) == pytest.approx(HELD_MS)
+    expect(page.locator(".heat-head")).to_contain_text("samples selected")
+
+
+def test_on_a_small_screen_the_culprit_is_in_sight_and_marked(served: Server, page: Page) -> None:
+    page.set_viewport_size({"width": 1100, "height": 800})
+    page.goto(served.link)
+    page.wait_for_function("() => location.search.includes('sel=')")
+    expect(page.locator(".flame-stage canvas")).to_be_in_viewport(ratio=0.3)
+    expect(page.locator("[data-track='zombies'] .fold")).to_have_attribute("aria-expanded", "false")
+    link(page, "mechanism").click()
+    graph = page.locator(".flame-graph")
+    expect(graph).to_have_attribute("data-current", CULPRIT)
+    expect(graph.locator("canvas")).to_be_in_viewport(ratio=0.9)
+    expect(page.locator(".flame-status")).to_contain_text(CULPRIT)
+    # every level down to the culprit's is above the lower edge of what is scrolled
+    stage = page.locator(".flame-stage")
+    seen = stage.evaluate("stage => stage.scrollTop + stage.clientHeight")
+    depth = page.locator(f"[role=treeitem][data-frame='{CULPRIT}']").first
+    assert int(depth.get_attribute("aria-level") or 0) * 19 <= seen + 1
 
 
 def test_links_go_to_the_node_facts_and_the_timeline(served: Server, page: Page) -> None:
@@ -50,6 +75,13 @@ def test_links_go_to_the_node_facts_and_the_timeline(served: Server, page: Page)
     # one more zombie every half minute: the moment is the symptom's, not the reset's
     expect(page.locator(".facts .figures")).to_contain_text(re.compile(r"68,68\d"))
     expect(page.locator(".facts")).to_contain_text("/ecs")
+    marked = page.locator(".facts [data-marked]")
+    for kind, name in (("parent", "/ecs"), ("source", "ecs-agent"), ("why", "ecs.service")):
+        link(page, kind).click()
+        expect(marked).to_contain_text(name)
+        expect(marked).to_be_in_viewport()
+    link(page, "state").click()
+    expect(marked).to_have_count(0)
     page.go_back()
     page.go_back()
     expect(link(page, "queue")).to_be_visible()

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { byName, odds, rowOf, statusOf, surely, type Change } from './changes'
+import { byName, odds, rowOf, sayBaseline, statusOf, surely, type Change } from './changes'
 
 const change = (kind: string, name: string): Change => ({
   kind,
@@ -48,4 +48,11 @@ it('writes chances', () => {
   expect(odds(null)).toBe('–')
   expect(odds(1e-9)).toBe('< 0.001')
   expect(odds(0.034)).toBe('0.034')
+})
+
+it('says how long the baseline is, and how much of it was recorded', () => {
+  const range = { from_ms: 1_000_000, to_ms: 1_004_000 }
+  expect(sayBaseline({ ...range, recorded_ms: 4000 }, 'utc')).toBe('1970-01-01 00:16:40, 4 s')
+  expect(sayBaseline({ ...range, recorded_ms: 1000 }, 'utc')).toContain('4 s (1 s recorded)')
+  expect(sayBaseline({ ...range, recorded_ms: 0 }, 'utc')).toBe('nothing was recorded then')
 })

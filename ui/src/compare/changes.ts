@@ -1,5 +1,18 @@
 /** What changed against the baseline: the rows of the table, and words for them. */
 
+import { formatLength, formatTime, type Zone } from '../times'
+
+/** The part of the baseline that lies in the recording, and how much of it was recorded. */
+export type Recorded = { from_ms: number; to_ms: number; recorded_ms: number }
+
+/** When the baseline begins and how long it is; less than its length where there are gaps. */
+export function sayBaseline({ from_ms, to_ms, recorded_ms }: Recorded, zone: Zone): string {
+  if (recorded_ms <= 0) return 'nothing was recorded then'
+  const length = formatLength(to_ms - from_ms)
+  const gaps = recorded_ms < to_ms - from_ms ? ` (${formatLength(recorded_ms)} recorded)` : ''
+  return `${formatTime(from_ms, zone)}, ${length}${gaps}`
+}
+
 export type Status = 'new' | 'grown' | 'shrunk' | 'gone'
 
 export interface Change {

@@ -17,14 +17,23 @@ import { count, factor, percent, visible } from '../flame/words'
 import { filters, selection } from '../state'
 import { dark } from '../theme'
 import { zone } from '../timeline/plot'
-import { formatLength, formatTime } from '../times'
-import { byName, odds, rowOf, SIGNS, statusOf, surely, type Change } from './changes'
+import {
+  byName,
+  odds,
+  rowOf,
+  sayBaseline,
+  SIGNS,
+  statusOf,
+  surely,
+  type Change,
+  type Recorded,
+} from './changes'
 import { Changes } from './rows'
 import { baseline, setBaseline, widths } from './settings'
 
 interface Compared {
   rows: Change[]
-  baseline: { from_ms: number; to_ms: number }
+  baseline: Recorded
   notes?: string[]
 }
 
@@ -59,10 +68,7 @@ export function Compare() {
 }
 
 function Baseline({ compared }: { compared: Compared | null }) {
-  const range = compared?.baseline
-  const said = range
-    ? `${formatTime(range.from_ms, zone.value)}, ${formatLength(range.to_ms - range.from_ms)}`
-    : '…'
+  const said = compared ? sayBaseline(compared.baseline, zone.value) : '…'
   return (
     <div class="tools">
       <span>

@@ -3,9 +3,9 @@ import { computed, effect, signal, type Signal } from '@preact/signals'
 import { readRange, writeRange } from '../address'
 import { ApiError, get, link, query } from '../api'
 import type { Range } from '../range'
-import { param, recording } from '../state'
+import { alongSelect, param, propose, recording } from '../state'
 import { coreTiles } from '../timeline/cores'
-import type { Document } from './document'
+import { openingOf, type Document } from './document'
 import { eventsOf } from './stream'
 
 const SPAN = param('diagnose') // in the link; empty is the whole recording
@@ -27,6 +27,12 @@ export function diagnose(range: Range | null): void {
   counted.value += 1
 }
 
+// while the selection is diagnosed, another one that is chosen by hand is, too; following
+// links moves the selection and leaves the diagnosis as it is
+alongSelect((range) => {
+  if (chosen.peek()) diagnose(range)
+})
+
 /** The span that is asked about, as it is now; null while nothing is known. */
 export function asked(): Range | null {
   const whole = recording.peek()
@@ -39,7 +45,11 @@ export function ask(abort: AbortSignal): Promise<Document> | null {
   const range = known.value ? asked() : null
   if (!range) return null
   askedUntil.value = recording.peek()?.to_ms ?? range.to
-  return stream(range, abort)
+  return stream(range, abort).then((document) => {
+    const opening = openingOf(document)
+    if (opening) propose(opening)
+    return document
+  })
 }
 
 async function stream(range: Range, abort: AbortSignal): Promise<Document> {

@@ -1,9 +1,9 @@
 /** From the symptom to what is behind it: links in order, each with where it can be seen. */
 import { signal } from '@preact/signals'
-import { copy } from '../copy'
 import { visible } from '../flame/words'
-import { jump } from '../state'
-import { odds, surely, target, type Chain, type Link } from './document'
+import { odds, surely, type Chain, type Link } from './document'
+import { goTo } from './follow'
+import { Command, Prose } from './parts'
 
 /** The link whose evidence is looked at now. */
 const followed = signal<Link | null>(null)
@@ -27,7 +27,12 @@ export function ChainView({ chain, word }: { chain: Chain; word: string }) {
         aria-label={`From the symptom to ${chain.root.kind} ${visible(chain.root.name)}`}
       >
         {chain.links.map((link, place) => (
-          <LinkView key={place} link={link} weakest={link.kind === chain.weakest} />
+          <LinkView
+            key={place}
+            link={link}
+            weakest={link.kind === chain.weakest}
+            meaning={link.kind === 'mechanism' ? chain.meaning : null}
+          />
         ))}
       </ol>
       {chain.arithmetic && <p class="arithmetic">{visible(chain.arithmetic)}</p>}
@@ -42,18 +47,26 @@ export function ChainView({ chain, word }: { chain: Chain; word: string }) {
           <ul class="fixes">
             {steps.map((step) => (
               <li key={step.statement}>
-                {visible(step.statement)}
+                <Prose text={step.statement} />
                 {step.command && <Command text={step.command} />}
               </li>
             ))}
           </ul>
         </>
       )}
+      {chain.check.map((command, place) => (
+        <div key={command} class="check">
+          Check{chain.check_views[place]?.machine ? ', on the node' : ''}:
+          <Command text={command} />
+        </div>
+      ))}
     </div>
   )
 }
 
-function LinkView({ link, weakest }: { link: Link; weakest: boolean }) {
+type LinkProps = { link: Link; weakest: boolean; meaning: string | null }
+
+function LinkView({ link, weakest, meaning }: LinkProps) {
   const current = followed.value === link
   return (
     <li data-kind={link.kind} data-weakest={weakest}>
@@ -70,6 +83,7 @@ function LinkView({ link, weakest }: { link: Link; weakest: boolean }) {
           {odds(link.strength)}
         </span>
       </button>
+      {meaning && <p class="meaning">{visible(meaning)}</p>}
       {current && <Command text={link.show} />}
     </li>
   )
@@ -78,17 +92,5 @@ function LinkView({ link, weakest }: { link: Link; weakest: boolean }) {
 function follow(link: Link): void {
   if (!link.look) return
   followed.value = link
-  jump(target(link.look))
-}
-
-/** The same evidence in a terminal. */
-function Command({ text }: { text: string }) {
-  return (
-    <p class="command">
-      <code>{visible(text)}</code>
-      <button class="quiet" onClick={() => copy(text, 'the command')}>
-        Copy
-      </button>
-    </p>
-  )
+  goTo(link.look)
 }

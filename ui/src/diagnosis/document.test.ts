@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { explains, odds, surely, target, type Chain } from './document'
+import { explains, odds, openingOf, surely, target, type Chain, type Document } from './document'
 
 test('a look becomes range, filters and tab; nulls are no filters', () => {
   const look = { from_ms: 1, to_ms: 2, cpu: 39, comm: null, frame: 'a|b', view: 'flame' } as const
@@ -35,4 +35,23 @@ test('what was reported is not its own cause', () => {
     true,
   ])
   expect(explains(undefined)).toBe(false)
+})
+
+test('the page opens on the seconds of the first finding’s samples, else around its symptom', () => {
+  const symptom = { look: { from_ms: 10, to_ms: 40, view: 'timeline' } }
+  const links = [
+    { look: { from_ms: 1, to_ms: 99, view: 'events' } },
+    { look: { from_ms: 20, to_ms: 26, view: 'flame' } },
+  ]
+  const of = (...chains: object[]) =>
+    ({
+      findings: [
+        { symptom, chains },
+        { symptom, chains: [] },
+      ],
+    }) as unknown as Document
+  expect(openingOf(of({ links }))).toEqual({ from: 20, to: 26 })
+  expect(openingOf(of({ links: [links[0]] }))).toEqual({ from: 10, to: 40 })
+  expect(openingOf(of())).toEqual({ from: 10, to: 40 })
+  expect(openingOf({ findings: [] } as unknown as Document)).toBeNull()
 })

@@ -11,6 +11,9 @@ export type Look = {
   cgroup?: string | null
   frame?: string | null
   mode?: 'user' | 'kernel' | null
+  /** the function that the flame graph highlights, or the row that the node facts mark */
+  marked_frame?: string
+  row?: string
   view: 'timeline' | 'heatmap' | 'flame' | 'facts' | 'events'
 }
 
@@ -38,6 +41,11 @@ export type Chain = {
   confidence: number
   root: { kind: string; name: string }
   mechanism: string | null
+  /** what the mechanism means */
+  meaning: string | null
+  /** commands that look for it elsewhere, and what they are as views */
+  check: string[]
+  check_views: { machine?: boolean }[]
   links: Link[]
   weakest: string
   refute: string
@@ -46,12 +54,18 @@ export type Chain = {
   fix_steps: Step[]
 }
 
+export type Missing = { what: string; consequence: string; hint: string }
+
 export type Finding = {
   symptom: Symptom
   also: Symptom[]
   repeats_ms?: number[]
   recurring: string[]
   hidden: string | null
+  /** where the explanation ends, if it ends before a cause */
+  ends: Missing | null
+  /** incidents of the same kind that were not followed */
+  unfollowed: number
   chains: Chain[]
   ruled_out: { name: string; statement: string }[]
 }
@@ -60,7 +74,20 @@ export type Document = {
   from_ms: number
   to_ms: number
   findings: Finding[]
-  missing: { what: string; consequence: string; hint: string }[]
+  missing: Missing[]
+}
+
+/**
+ * The seconds that a page opens on: those of the first finding's samples (the pegged core's
+ * seconds), else around its symptom. Null where nothing was found.
+ */
+export function openingOf(document: Document): Range | null {
+  const [first] = document.findings
+  if (!first) return null
+  const links = first.chains[0]?.links ?? []
+  const sampled = links.find((link) => link.look?.view === 'flame')?.look
+  const look = sampled ?? first.symptom.look
+  return { from: look.from_ms, to: look.to_ms }
 }
 
 /** Where a piece of evidence is to be seen; filters of before do not stay. */

@@ -6,7 +6,9 @@ import { jump } from '../state'
 import { zone } from '../timeline/plot'
 import { formatClock } from '../times'
 import { ChainView } from './chain'
-import { explains, target, type Finding } from './document'
+import { explains, type Finding } from './document'
+import { goTo } from './follow'
+import { Prose } from './parts'
 
 const AROUND_MS = 15_000
 const clock = (time: number): string => formatClock(time, zone.value, 3)
@@ -21,7 +23,7 @@ export function FindingView({ finding, open }: { finding: Finding; open: boolean
         class="symptom"
         aria-expanded={opened}
         onClick={() => {
-          if (!opened) jump(target(symptom.look))
+          if (!opened) goTo(symptom.look)
           setOpened(!opened)
         }}
       >
@@ -46,10 +48,10 @@ function Body({ finding }: { finding: Finding }) {
   const [best, ...others] = finding.chains
   return (
     <div class="body">
+      {!explains(best) && <Ends finding={finding} />}
+      {best && <ChainView chain={best} word={explains(best) ? 'Cause' : 'Reported'} />}
       {finding.hidden && <p class="hidden-note">{visible(finding.hidden)}</p>}
       <Times finding={finding} />
-      {!explains(best) && <p>No cause could be shown from this recording.</p>}
-      {best && <ChainView chain={best} word={explains(best) ? 'Cause' : 'Reported'} />}
       {others.map((chain) => (
         <details key={`${chain.root.kind} ${chain.root.name}`}>
           <summary>
@@ -68,6 +70,22 @@ function Body({ finding }: { finding: Finding }) {
             ))}
           </ul>
         </details>
+      )}
+    </div>
+  )
+}
+
+/** Why no cause is shown, and what to do about it. */
+function Ends({ finding: { ends } }: { finding: Finding }) {
+  return (
+    <div class="ends">
+      <p>This recording does not show a cause.</p>
+      {ends && (
+        <p>
+          <b>{visible(ends.what)}</b>: {visible(ends.consequence)}
+          {ends.hint && '; '}
+          <Prose text={ends.hint} />
+        </p>
       )}
     </div>
   )
@@ -92,6 +110,9 @@ function Times({ finding }: { finding: Finding }) {
           ))}
         </p>
       )}
+      {finding.unfollowed > 0 && (
+        <p class="unfollowed">{finding.unfollowed} more of its kind were not followed.</p>
+      )}
       {finding.recurring.length > 0 && (
         <ul class="recurring">
           {finding.recurring.map((line) => (
@@ -105,7 +126,7 @@ function Times({ finding }: { finding: Finding }) {
           <ul>
             {finding.also.map((each) => (
               <li key={`${each.kind} ${each.subject} ${each.time_ms}`}>
-                <button class="time" onClick={() => jump(target(each.look))}>
+                <button class="time" onClick={() => goTo(each.look)}>
                   {clock(each.time_ms)}
                 </button>{' '}
                 {visible(each.subject)}: {visible(each.statement)}

@@ -1,10 +1,13 @@
 /** What went wrong, and why: each link of a chain is a button that goes to its evidence. */
 import { link, query, useQuery, type Failure } from '../api'
 import { recording, selection } from '../state'
+import { zone } from '../timeline/plot'
+import { formatTime } from '../times'
 import { ask, asked, askedUntil, chosen, diagnose, progress } from './ask'
 import './diagnosis.css'
 import { keyOf, type Document } from './document'
 import { FindingView } from './finding'
+import { Prose } from './parts'
 
 export function Diagnosis() {
   const { data, error, loading } = useQuery(ask)
@@ -14,6 +17,7 @@ export function Diagnosis() {
         <h2 id="diagnosis-title">Diagnosis</h2>
         <Scope />
       </header>
+      <Diagnosed />
       {loading && <Progress />}
       {error && <Trouble error={error} />}
       {data && <Findings document={data} />}
@@ -34,6 +38,18 @@ function Scope() {
         Selection
       </button>
     </div>
+  )
+}
+
+/** The span that is diagnosed, where it is not the whole recording. */
+function Diagnosed() {
+  const range = chosen.value
+  if (!range) return null
+  const [from, to] = [range.from, range.to].map((time) => formatTime(time, zone.value, 3))
+  return (
+    <p class="diagnosed muted">
+      From {from} to {to}
+    </p>
   )
 }
 
@@ -78,7 +94,7 @@ function Findings({ document }: { document: Document }) {
           <ul>
             {document.missing.map((each) => (
               <li key={each.what}>
-                <strong>{each.what}</strong>: {each.consequence}; {each.hint}
+                <strong>{each.what}</strong>: {each.consequence}; <Prose text={each.hint} />
               </li>
             ))}
           </ul>

@@ -46,9 +46,14 @@ export type Zombies = {
   tracked?: number | null
   visible?: number | null
   dying?: number | null
+  /** when the counts above and the parents below were read: not at the same time */
+  read_ms?: number | null
+  parents_read_ms?: number | null
   parents?: {
     path: string
     dying?: number | null
+    /** false where the number is estimated */
+    exact?: boolean | null
     kind?: string | null
     held_bytes?: number | null
   }[]

@@ -1,4 +1,5 @@
 /** The node at the end of the selection: network queues and their cores, zombies, units, containers. */
+import { useEffect, useRef } from 'preact/hooks'
 import { get, useQuery } from '../api'
 import { Empty, Loading, Trouble } from '../flame/feedback'
 import { isEmpty } from '../range'
@@ -8,6 +9,7 @@ import { formatTime } from '../times'
 import type { Facts as Known } from './document'
 import { Card } from './card'
 import './facts.css'
+import { row } from './marked'
 import { NetworkFacts } from './network'
 import { Containers, Units } from './services'
 import { ZombieFacts } from './zombies'
@@ -18,8 +20,14 @@ export function Facts() {
     if (isEmpty({ from, to })) return null
     return get<Known>('/api/facts', { at_ms: to }, abort)
   })
+  const place = useRef<HTMLElement>(null)
+  const marked = row.value
+  useEffect(() => {
+    const found = place.current?.querySelector('[data-marked]')
+    found?.scrollIntoView({ block: 'center' })
+  }, [data, marked])
   return (
-    <section class="facts" aria-label="Node facts" aria-busy={loading}>
+    <section ref={place} class="facts" aria-label="Node facts" aria-busy={loading}>
       <Loading on={loading} />
       {error && <Trouble failure={error} />}
       {data && (

@@ -5,6 +5,7 @@ import { filter, filters } from '../state'
 import { formatLength } from '../times'
 import { Card } from './card'
 import type { Network, Nic, Queue } from './document'
+import { rowAttributes } from './marked'
 
 export function NetworkFacts({ network }: { network: Network | null }) {
   const { nics, queues, over_ms: over } = network ?? { nics: [], queues: [], over_ms: 0 }
@@ -43,7 +44,11 @@ function QueueView({ queue }: { queue: Queue }) {
   const cores = queue.cpus.join(',')
   const chosen = cores !== '' && filters.value.cpu === cores
   return (
-    <li data-queue={queue.queue} data-starved={Boolean(queue.starved)}>
+    <li
+      data-queue={queue.queue}
+      data-starved={Boolean(queue.starved)}
+      {...rowAttributes(`${queue.nic} queue ${queue.queue}`)}
+    >
       <button
         aria-pressed={chosen}
         disabled={cores === ''}

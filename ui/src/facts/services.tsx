@@ -4,6 +4,7 @@ import { Empty } from '../flame/feedback'
 import { count, visible } from '../flame/words'
 import { Card } from './card'
 import type { Container, Unit } from './document'
+import { firstAndMarked, row, rowAttributes } from './marked'
 import { byName, byTrouble, troubleOf } from './order'
 
 const SHOWN = 8
@@ -12,7 +13,8 @@ export function Units({ units }: { units: Unit[] }) {
   const [all, setAll] = useState(false)
   const ordered = byTrouble(units)
   const bad = ordered.filter((unit) => troubleOf(unit)).length
-  const shown = all ? ordered : ordered.slice(0, Math.max(SHOWN, Math.min(bad, 3 * SHOWN)))
+  const most = all ? Infinity : Math.max(SHOWN, Math.min(bad, 3 * SHOWN))
+  const shown = firstAndMarked(ordered, most, (unit) => unit.unit, row.value)
   return (
     <Card title="Units" note={units.length ? `${units.length}, ${bad || 'none'} not well` : ''}>
       {units.length === 0 && <Empty>No unit was recorded here.</Empty>}
@@ -29,7 +31,11 @@ export function Units({ units }: { units: Unit[] }) {
           </thead>
           <tbody>
             {shown.map((unit) => (
-              <tr key={unit.unit} data-trouble={troubleOf(unit) !== ''}>
+              <tr
+                key={unit.unit}
+                data-trouble={troubleOf(unit) !== ''}
+                {...rowAttributes(unit.unit)}
+              >
                 <th scope="row" class="mono">
                   {visible(unit.unit)}
                 </th>
@@ -70,8 +76,12 @@ export function Containers({ containers }: { containers: Container[] }) {
             </tr>
           </thead>
           <tbody>
-            {groups.slice(0, 4 * SHOWN).map((group) => (
-              <tr key={`${group.name} ${group.image}`} data-trouble={group.failed > 0}>
+            {firstAndMarked(groups, 4 * SHOWN, (group) => group.name, row.value).map((group) => (
+              <tr
+                key={`${group.name} ${group.image}`}
+                data-trouble={group.failed > 0}
+                {...rowAttributes(group.name)}
+              >
                 <th scope="row" class="mono">
                   {visible(group.name)}
                 </th>

@@ -112,7 +112,7 @@ function Value({ field, name, text, change }: ValueProps) {
         ref={field}
         value={text}
         list="filter-offered"
-        placeholder={EXAMPLES[name]}
+        placeholder={`e.g. ${EXAMPLES[name]}`}
         aria-label={`Filter by ${TITLES[name]}`}
         title="Enter adds the filter (/ comes here)"
         spellcheck={false}

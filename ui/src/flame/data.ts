@@ -32,6 +32,8 @@ export interface Flamed {
   /** The frame zoomed to, as near as the tree has it. */
   zoomed: number
   loading: boolean
+  /** Whether the tree is of what is selected and filtered now, not of before. */
+  current: boolean
   /** Why what was left out below it stays so. */
   unfilled: Failure | null
 }
@@ -74,7 +76,8 @@ export function useFlame(path: string, extra: () => Params, weigh?: Weigh): Flam
   }, [pruned, names])
   const filling = pruned && filled.loading
   const unfilled = pruned && !filling ? filled.error : null
-  return { answer, tree, zoomed, loading: answer.loading || filling, unfilled }
+  const current = data !== null && data.key === keyOf(params())
+  return { answer, tree, zoomed, loading: answer.loading || filling, current, unfilled }
 }
 
 const keyOf = (params: Params): string => JSON.stringify(params)

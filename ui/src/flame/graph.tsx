@@ -17,11 +17,19 @@ import { findPath, pathOf, type Frame, type Tree } from './tree'
 import { visible } from './words'
 import { walk, type Step } from './walk'
 
+/** A frame brought into sight once for each request. */
+export interface Brought {
+  wanted: object
+  tree: Tree
+  at: number
+}
+
 export interface Shown {
   label: string
   tree: Tree
   zoomed: number
   found: Found | null
+  brought?: Brought | null
   paint: (frame: Frame) => Paint
   /** What a frame is, for the tip, the status line and the outline. */
   describe: (at: number) => Fact[]
@@ -69,7 +77,7 @@ export function Graph(shown: Shown) {
     found: shown.found && shown.found.matches > 0 ? shown.found.frames : null,
     same: alike && alike.matches > 1 ? alike.frames : null,
     hovered,
-    current: focused ? at : -1,
+    current: focused || (shown.brought?.tree === tree && at === shown.brought.at) ? at : -1,
     colours: {
       back: colour('surface'),
       line: colour('line'),
@@ -104,6 +112,13 @@ export function Graph(shown: Shown) {
     setCurrent(zoomed)
     scrollToLevel(stage.current, tree.depth[zoomed] ?? 0, true)
   }, [zoomedPath])
+  useEffect(() => {
+    const wanted = shown.brought?.at ?? -1
+    if (wanted < 0) return
+    setCurrent(wanted)
+    stage.current?.parentElement?.scrollIntoView({ block: 'nearest' })
+    scrollToLevel(stage.current, tree.depth[wanted] ?? 0, true)
+  }, [shown.brought])
   useEffect(() => {
     currentPath.current = pathOf(tree, at)
   })
@@ -143,7 +158,12 @@ export function Graph(shown: Shown) {
   }
 
   return (
-    <div class="flame-graph" data-frames={tree.size} data-zoom={zoomed}>
+    <div
+      class="flame-graph"
+      data-frames={tree.size}
+      data-zoom={zoomed}
+      data-current={at ? nameOf(tree, at) : undefined}
+    >
       <div
         class={focused ? 'flame-stage focused' : 'flame-stage'}
         ref={stage}

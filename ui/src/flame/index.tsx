@@ -1,21 +1,21 @@
 /** The flame graph of the selection. */
 
-import { useMemo } from 'preact/hooks'
+import { useMemo, useRef } from 'preact/hooks'
 import './flame.css'
 import { frameActions, groupFilter } from './actions'
 import { plainPaint } from './colour'
 import { useFlame } from './data'
 import { Empty, Loading, Trouble } from './feedback'
-import { Graph } from './graph'
-import { compile, find, same, type Found } from './search'
+import { Graph, type Brought } from './graph'
+import { compile, find, same, widest, type Found } from './search'
 import { SearchBox } from './searchbox'
-import { BETWEEN, direction, inverted, merge, MERGES, search, zoom } from './settings'
+import { BETWEEN, direction, inverted, merge, MERGES, search, sought, zoom } from './settings'
 import type { Fact } from './tip'
 import { hidden, pathOf, type Frame, type Tree } from './tree'
 import { certainty, count, percent, visible } from './words'
 
 export function Flame() {
-  const { answer, tree, zoomed, loading, unfilled } = useFlame('/api/flame', () => ({
+  const { answer, tree, zoomed, loading, current, unfilled } = useFlame('/api/flame', () => ({
     merge: merge.value,
     inverted: inverted.value ? 1 : 0,
     width: Math.max(400, Math.min(innerWidth, 4000)),
@@ -25,6 +25,7 @@ export function Flame() {
     () => (tree && typeof test !== 'string' && search.value.trim() ? find(tree, test) : null),
     [tree, test],
   )
+  const brought = useSought(current ? tree : null)
   const said = typeof test === 'string' ? test : sayFound(found, answer.data?.total ?? 0)
   return (
     <section class="flame" aria-label="Flame graph">
@@ -57,6 +58,7 @@ export function Flame() {
           tree={tree}
           zoomed={zoomed}
           found={found}
+          brought={brought}
           paint={plainPaint}
           describe={(at) => describe(tree, at)}
           summary={(at) => summary(tree, at)}
@@ -70,6 +72,17 @@ export function Flame() {
       )}
     </section>
   )
+}
+
+/** The frame that a piece of evidence is about, once its samples are there. */
+function useSought(tree: Tree | null): Brought | null {
+  const wanted = sought.value
+  const brought = useRef<Brought | null>(null)
+  if (!wanted) brought.current = null
+  else if (tree && brought.current?.wanted !== wanted) {
+    brought.current = { wanted, tree, at: widest(tree, wanted.name) }
+  }
+  return brought.current
 }
 
 function choose(value: string): void {

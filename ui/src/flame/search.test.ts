@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { compile, find, same, type Test } from './search'
+import { compile, find, same, widest, type Test } from './search'
 import { flatten } from './tree'
 
 const flat = flatten({
@@ -57,5 +57,10 @@ describe('search', () => {
   it('finds the same function elsewhere', () => {
     const at = flat.frame.findIndex((frame) => frame.name === 'mem_cgroup_iter')
     expect(same(flat, at)).toMatchObject({ matches: 2, samples: 50 })
+  })
+
+  it('brings the frame with most samples, by its whole name', () => {
+    expect(flat.value[widest(flat, 'mem_cgroup_iter')]).toBe(50)
+    expect(widest(flat, 'mem_cgroup')).toBe(-1)
   })
 })

@@ -60,6 +60,16 @@ function fits(frame: Frame, test: Test, known: Map<string, boolean>): boolean {
   return answer
 }
 
+/** The frame of this function with most samples; -1 if there is none. */
+export function widest(tree: Tree, name: string): number {
+  let found = -1
+  for (let at = 1; at < tree.size; at += 1) {
+    if (tree.frame[at]?.name !== name) continue
+    if (found < 0 || (tree.value[at] ?? 0) > (tree.value[found] ?? 0)) found = at
+  }
+  return found
+}
+
 /** All frames of the same function, and the samples below any of them, counted once. */
 export function same(tree: Tree, at: number): Found {
   const { name, module } = tree.frame[at] as Frame

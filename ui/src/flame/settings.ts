@@ -1,10 +1,13 @@
 /** What belongs to the flame graphs in the link: search, merge, direction, zoom. */
 
-import { computed } from '@preact/signals'
+import { computed, signal, type Signal } from '@preact/signals'
 import { param } from '../state'
 
 /** Text that the flame graphs and the table look for. */
 export const search = param('search')
+
+/** A function to bring into sight as soon as its samples are there; not in the link. */
+export const sought: Signal<{ name: string } | null> = signal(null)
 
 export const MERGES = [
   { value: 'comm', title: 'process' },

@@ -1,5 +1,15 @@
 import { describe, expect, it } from 'vitest'
-import { between, cellAt, cellOf, cellRange, move, patches, windowFor, type Grid } from './cells'
+import {
+  between,
+  cellAt,
+  cellOf,
+  cellRange,
+  move,
+  patches,
+  tally,
+  windowFor,
+  type Grid,
+} from './cells'
 
 const grid: Grid = { from: 1_700_000_000_000, column_ms: 1000, columns: 60, rows: 50 }
 const at = (ms: number): number => grid.from + ms
@@ -82,4 +92,19 @@ describe('windowFor', () => {
     expect(windowFor(shown, { from: at(5_000), to: at(6_000) }, whole)).toBe(shown)
     expect(windowFor(shown, { from: at(5_000), to: at(160_000) }, whole)).not.toBe(shown)
   })
+})
+
+it('a selection is summed up without what is shown around it', () => {
+  const counts = new Uint16Array(grid.columns * grid.rows).fill(1)
+  const kernel = new Uint16Array(counts.length)
+  counts[5] = 90 // before the selection
+  counts[2 * grid.rows + 7] = 9
+  kernel[2 * grid.rows + 7] = 4
+  expect(tally(grid, { from: at(2000), to: at(4000) }, counts, kernel)).toEqual({
+    samples: 2 * grid.rows + 8,
+    kernel: 4,
+    most: { column: 2, row: 7 },
+  })
+  const outside = { from: at(-9000), to: at(-1000) }
+  expect(tally(grid, outside, counts)).toEqual({ samples: 0, kernel: 0, most: null })
 })

@@ -84,6 +84,36 @@ function patch(grid: Grid, column: number, columns: number, from: number, to: nu
   return { column, columns, top: grid.rows - 1 - to, rows: to - from + 1 }
 }
 
+export interface Tally {
+  samples: number
+  kernel: number
+  /** where most of them are; null if there are none */
+  most: Cell | null
+}
+
+/** Sum up the cells of a range of time: their samples, the kernel's, the fullest cell. */
+export function tally(
+  grid: Grid,
+  range: Range,
+  counts: ArrayLike<number>,
+  kernel?: ArrayLike<number>,
+): Tally {
+  const sum: Tally = { samples: 0, kernel: 0, most: null }
+  if (patches(grid, range).length === 0) return sum
+  const last = placeOf(grid, cellOf(grid, range.to - rowMs(grid) / 2))
+  let highest = 0
+  for (let at = placeOf(grid, cellOf(grid, range.from)); at <= last; at += 1) {
+    const here = counts[at] ?? 0
+    sum.samples += here
+    sum.kernel += kernel?.[at] ?? 0
+    if (here > highest) {
+      highest = here
+      sum.most = { column: Math.floor(at / grid.rows), row: at % grid.rows }
+    }
+  }
+  return sum
+}
+
 const SHORTEST_MS = 60_000
 export const LONGEST_MS = 3_600_000
 

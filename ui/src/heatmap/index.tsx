@@ -11,7 +11,7 @@ import { filters, recording, select, selection, type Range } from '../state'
 import { dark } from '../theme'
 import { zone } from '../timeline/plot'
 import { formatClock } from '../times'
-import { cellRange, windowFor, type Grid } from './cells'
+import { cellRange, tally, windowFor, type Grid } from './cells'
 import { Plot } from './plot'
 import { brightest, ramp, type Measure } from './scale'
 import { measure, setMeasure, shown } from './settings'
@@ -53,12 +53,13 @@ export function Heatmap() {
   })
   const { data } = answer
   const coloured = measure()
-  const said = useMemo(() => (data ? describe(data) : ''), [data, zone.value])
+  const chosen = selection.value
+  const said = useMemo(() => (data ? describe(data, chosen) : ''), [data, chosen, zone.value])
   return (
     <section class="heatmap" aria-label="Sub-second heatmap">
       <Loading on={answer.loading} />
       <header class="heat-head">
-        <h2>Sub-second heatmap</h2>
+        <h2>Heatmap</h2>
         <span class="muted">{said}</span>
         <div class="heat-tools">
           {data && <Scale measure={coloured} most={brightest(data.counts)} />}
@@ -119,19 +120,13 @@ function zoomOut(): void {
   zoomTo({ from: window.from - more, to: window.to + more })
 }
 
-/** What a person would say about the picture. */
-function describe({ grid, counts, kernel }: Heat): string {
-  let [sum, inKernel, most] = [0, 0, 0]
-  for (let at = 0; at < counts.length; at += 1) {
-    sum += counts[at] ?? 0
-    inKernel += kernel?.[at] ?? 0
-    if ((counts[at] ?? 0) > (counts[most] ?? 0)) most = at
-  }
-  if (sum === 0) return 'no samples'
-  const cell = { column: Math.floor(most / grid.rows), row: most % grid.rows }
-  const busiest = formatClock(cellRange(grid, cell).from, zone.value, 3)
-  const share = kernel ? `, ${percent(inKernel / sum)} kernel` : ''
-  return `${count(sum)} samples${share} · most at ${busiest}`
+/** The selection in words; what is shown around it is not counted. */
+function describe({ grid, counts, kernel }: Heat, chosen: Range): string {
+  const sum = tally(grid, chosen, counts, kernel)
+  if (!sum.most) return 'no samples selected'
+  const busiest = formatClock(cellRange(grid, sum.most).from, zone.value, 3)
+  const share = kernel ? `, ${percent(sum.kernel / sum.samples)} kernel` : ''
+  return `${count(sum.samples)} samples selected${share} · most at ${busiest}`
 }
 
 function Scale(scale: { measure: Measure; most: number }) {

@@ -8,6 +8,7 @@ import { fitCanvas } from '../flame/draw'
 import { Tip, type Fact } from '../flame/tip'
 import { count, percent } from '../flame/words'
 import type { Range } from '../range'
+import { isLow } from '../screen'
 import { colour, dark } from '../theme'
 import { formatClock, formatLength, ticks, type Zone } from '../times'
 import {
@@ -39,7 +40,8 @@ export interface Plotted {
 const LEFT = 46
 const BOTTOM = 20
 const TOP = 2
-const HEIGHT = 168
+// on a low screen the flame graph below needs the room
+const HEIGHT = { usual: 168, low: 104 }
 const DRAGGED = 4 // pixels; less is a click
 
 export function Plot(shown: Plotted) {
@@ -53,7 +55,8 @@ export function Plot(shown: Plotted) {
   const [startTime, setStartTime] = useState<number | null>(null)
   const [hover, setHover] = useState<{ cell: Cell; x: number; y: number } | null>(null)
   const drag = useRef<{ cell: Cell; x: number; y: number; moved: boolean } | null>(null)
-  const inner = { width: Math.max(width - LEFT - 4, 1), height: HEIGHT - BOTTOM - TOP }
+  const high = isLow() ? HEIGHT.low : HEIGHT.usual
+  const inner = { width: Math.max(width - LEFT - 4, 1), height: high - BOTTOM - TOP }
   const cells = useCells(shown)
   const at = cellOf(grid, cursorTime)
   const start = startTime === null ? null : cellOf(grid, startTime)
@@ -73,9 +76,9 @@ export function Plot(shown: Plotted) {
     const element = canvas.current
     const context = element?.getContext('2d')
     if (!element || !context || width <= 0) return
-    fitCanvas(element, width, HEIGHT)
+    fitCanvas(element, width, high)
     context.fillStyle = colour('surface')
-    context.fillRect(0, 0, width, HEIGHT)
+    context.fillRect(0, 0, width, high)
     context.save()
     context.translate(LEFT, TOP)
     context.beginPath()

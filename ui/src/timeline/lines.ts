@@ -3,6 +3,7 @@
  * where there are more cores than the strip has pixels; one pixel wide for each
  * column of the matrix, its colour the peak share in it.
  */
+import { isLow } from '../screen'
 import { NO_DATA, type Cores } from './shares'
 
 /** What one line of the strip is: its cores, as rows of the matrix. */
@@ -32,8 +33,8 @@ export function lineHeight(lines: number): number {
   if (lines <= 8) return 14
   if (lines <= 16) return 9
   if (lines <= 32) return 6
-  if (lines <= 64) return 3
-  return lines <= 128 ? 2 : 1
+  if (lines <= 64) return isLow() ? 2 : 3
+  return lines <= 128 && !isLow() ? 2 : 1
 }
 
 /** From here on a core counts as pegged: nearly all of a second. */

@@ -1,12 +1,13 @@
-/** The tracks of lines: what the server draws, and the node's average. */
+/** The tracks of lines: what the server draws (folded while quiet), and the node's average. */
 import { computed } from '@preact/signals'
-import { useEffect, useMemo } from 'preact/hooks'
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { get, query } from '../api'
 import { view } from '../state'
 import { coreState, coreTiles } from './cores'
 import { highestByColumn, type Cores } from './shares'
 import { LinePlot, type LineData, type Series } from './line'
 import { bounds, hover, pixels } from './plot'
+import { isQuiet } from './quiet'
 import { best, Tiles, type Tile } from './tiles'
 import type { Track } from './tracks'
 import { formatValue } from './values'
@@ -66,12 +67,31 @@ export function LineTrack({ track }: { track: Track }) {
       })),
     [track],
   )
+  const unit = track.lines[0]?.unit ?? ''
   const current = () => best(tiles.list.value, view.value, pixels.value)
+  const [open, setOpen] = useOpen(current(), unit)
+  const title = (
+    <h3>
+      <button class="fold" aria-expanded={open} onClick={() => setOpen(!open)}>
+        {track.title}
+      </button>
+    </h3>
+  )
+  if (!open) {
+    return (
+      <>
+        <div class="gutter folded">{title}</div>
+        <div class="plot folded" data-error={tiles.error.value?.message}>
+          <Legend series={series} unit={unit} current={current} />
+        </div>
+      </>
+    )
+  }
   return (
     <>
       <div class="gutter">
-        <h3>{track.title}</h3>
-        <Legend series={series} unit={track.lines[0]?.unit ?? ''} current={current} />
+        {title}
+        <Legend series={series} unit={unit} current={current} />
       </div>
       <div class="plot" data-error={tiles.error.value?.message}>
         <LinePlot
@@ -82,6 +102,14 @@ export function LineTrack({ track }: { track: Track }) {
       </div>
     </>
   )
+}
+
+/** Whether a track is unfolded: as somebody chose, else unless what was read first is quiet. */
+function useOpen(tile: Tile<LineData> | null, unit: string): [boolean, (open: boolean) => void] {
+  const [chosen, setChosen] = useState<boolean | null>(null)
+  const first = useRef<boolean | null>(null)
+  if (tile && first.current === null) first.current = !isQuiet(tile.data.values, unit)
+  return [chosen ?? first.current ?? false, setChosen]
 }
 
 const averages = new WeakMap<Cores, LineData>()

@@ -202,7 +202,7 @@ export function StripGutter() {
               aria-label={`Pegged core ${cpu}: filter everything to it`}
               onClick={() => filter({ ...filters.peek(), cpu: String(cpu) })}
             >
-              {cpu}
+              core {cpu}
             </button>
           ))}
         </span>

@@ -8,6 +8,7 @@ test.each([
   [1, 'share of time', '100 %'],
   [0, 'share of time', '0 %'],
   [3.1 * 2 ** 30, 'bytes', '3.1 GiB'],
+  [2048, 'bytes per second', '2 KiB/s'],
   [12.34, 'ms', '12.3 ms'],
   [5, 'per second', '5/s'],
   [null, 'bytes', '–'],

@@ -18,6 +18,7 @@ export function formatValue(value: number | null, unit: string): string {
   if (value === null || !Number.isFinite(value)) return '–'
   if (unit === 'share of time') return formatShare(value)
   if (unit === 'bytes') return scaled(value, BYTES, 'B')
+  if (unit === 'bytes per second') return `${scaled(value, BYTES, 'B')}/s`
   const text = value >= 1e5 ? scaled(value, SCALES, '') : plain(value)
   return unit === 'ms' ? `${text} ms` : unit === 'per second' ? `${text}/s` : text
 }

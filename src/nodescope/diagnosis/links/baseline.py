@@ -17,7 +17,7 @@ FEWEST_WINDOWS = 6  # fewer are too little to call usual
 
 
 def compare_before(case: Case, span: Window) -> Comparison | None:
-    """What changed against the half hour before, or what there is of it."""
+    """Compare with the half hour before, or with as much of it as was recorded."""
     before = Window(span.from_ns - BASELINE_NS, span.from_ns - APART_NS)
     baseline = case.recording.overlapping(before)
     if not baseline:
@@ -40,7 +40,7 @@ def change_of(found: Comparison, comm: str) -> Change | None:
 
 
 def rose(change: Change) -> bool:
-    """Whether it has more of the node than before."""
+    """Return whether its share of the node is larger than before."""
     return change.window_share > change.baseline_share
 
 

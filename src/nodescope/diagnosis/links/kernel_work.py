@@ -1,4 +1,4 @@
-"""What the kernel was doing on a held core, by families of functions; and what it was not."""
+"""The kernel's work on a pegged core, by families of functions, and the families ruled out."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from nodescope.diagnosis.story import Story
 from nodescope.recording.window import Window
 from nodescope.records.view import View
 
-LEAST_SHARE = 0.3  # of a held core's samples, for a mechanism to be the reason
+LEAST_SHARE = 0.3  # of a pegged core's samples, for a mechanism to be the reason
 
 
 def add_mechanism(case: Case, story: Story) -> bool:
-    """What the kernel was doing, by families of functions."""
+    """Add the link that names the kernel's work, by families of functions."""
     held, comm = story.held, story.comm
     assert held is not None
     assert comm is not None
@@ -88,4 +88,5 @@ def _named(story: Story, mechanism: Mechanism, share: float, leaf: str) -> Link:
         1.0 + 4.0 * share,
         view_kernel_flame(held),
         "another family of functions in those seconds",
+        frame=leaf,
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""What loops, in the words of a link."""
+"""Loops in the words of a link."""
 
 from __future__ import annotations
 

@@ -29,14 +29,17 @@ from nodescope.judgement.recorded_loops import (
 from nodescope.judgement.zombie_parents import ZombieParent, find_zombie_parents
 from nodescope.judgement.zombie_reading import ZombieReading
 from nodescope.lazy_dataclass import dataclass
-from nodescope.quantities import SECOND_NS
+from nodescope.quantities import SECOND_NS, format_bytes
 from nodescope.recording.window import Window
 from nodescope.records.node_tables import CgroupChurnRow, ContainerRow, UnitRow
 from nodescope.records.view import Moment, View, around
 from nodescope.sources.cgroups.name_pattern import lies_in
+from nodescope.wall_time import format_time_of_day
 
 MOST_PLACES = 5
 MOST_RULED_OUT = 3  # those that look worst; every timer's service may loop without harm
+NEARLY_ALL = 0.9  # of the zombies: then the way in one line need not say how many
+MOST_OTHERS = 3  # other sources that a link names
 LEAK = 1.5  # nats for cgroups of its own that stay, against it for those of others
 DECIDING = ("parent", "source")
 
@@ -75,12 +78,12 @@ class _Suspect:
 
     @property
     def loops(self) -> float:
-        """What it is worth how often it ended."""
+        """Return the evidence (in nats) of the number of exits."""
         return min(2.0, math.log(self.looper.count / LEAST_TIMES + 1))
 
     @property
     def cleared(self) -> bool:
-        """Whether all of its cgroups were released, as far as that is known."""
+        """Return whether all of its cgroups were released, as far as that is known."""
         known = all(each.unreleased == 0 for each in self.own)
         return known and any(each.clean for each in self.own)
 
@@ -100,6 +103,7 @@ def find_origins(
     origins: list[Origin] = []
     cleared: list[_Suspect] = []
     for place in places[:MOST_PLACES]:
+        others = _find_other_leaks(place, places)
         found = [
             _suspect(case, place, looper, churned, units, dying, uptime_s)
             for looper in loopers
@@ -107,11 +111,14 @@ def find_origins(
         ]
         cleared += [each for each in found if each.cleared]
         suspects = _by_root([each for each in found if not each.cleared])
-        origins += [_explain(case, each, suspects, units, dying) for each in suspects]
+        origins += [_explain(case, each, suspects, units, others) for each in suspects]
         if suspects and _made_by_others(place, suspects):
-            origins.append(_place_alone(case, at_ns, place, dying))
+            origins.append(_place_alone(case, at_ns, place, others))
     if not origins:
-        origins = [_place_alone(case, at_ns, place, dying) for place in places[:2]]
+        origins = [
+            _place_alone(case, at_ns, place, _find_other_leaks(place, places))
+            for place in places[:2]
+        ]
     origins.sort(key=lambda each: each.score, reverse=True)
     named = {origin.root for origin in origins}
     innocent = [each for each in _by_root(cleared) if each.root not in named]
@@ -122,14 +129,28 @@ def find_origins(
 # -- places --------------------------------------------------------------------
 
 
-def _place_link(case: Case, at_ns: int, place: ZombieParent, dying: int) -> Link:
+def _find_other_leaks(place: ZombieParent, places: Sequence[ZombieParent]) -> list[ZombieParent]:
+    """Return the places elsewhere in the tree whose removed cgroups were not released."""
+    return [
+        each
+        for each in places
+        if each.unreleased >= LEAST_TIMES
+        and not lies_in(each.path, place.path)
+        and not lies_in(place.path, each.path)
+    ]
+
+
+def _place_link(
+    case: Case, at_ns: int, place: ZombieParent, others: Sequence[ZombieParent]
+) -> Link:
     parts = []
     if place.dying:
-        # cgroup v1 counts them only together: by parent it is an estimate.
-        parts.append(f"about {place.dying:,} of {dying:,} dying cgroups are below {place.path}")
+        # Parents are read more seldom than the total: two readings are not compared.
+        read = f" (read at {format_time_of_day(place.read_ns)})" if place.read_ns else ""
+        parts.append(f"{place.describe_count()} dying cgroups are below {place.path}{read}")
     if place.held_bytes:
         kinds = ", ".join(dict.fromkeys(place.kinds)) or "memory"
-        parts.append(f"they hold {place.held_bytes / 1e6:,.0f} MB of {kinds}")
+        parts.append(f"they hold {format_bytes(place.held_bytes)} of {kinds}")
     if place.removed:
         # Only those removed over 15 s ago are known to have stayed.
         stayed = f", {place.stayed:,} of them not released after 15 s" if place.stayed else ""
@@ -139,16 +160,25 @@ def _place_link(case: Case, at_ns: int, place: ZombieParent, dying: int) -> Link
         which = "most of what stays was " if place.unreleased and len(place.churned) > 1 else ""
         named = f"as {most.pattern}" if most.pattern != "*" else "and named by ids"
         parts.append(f"{which}made by {most.maker} {named}")
-    share = (place.dying or 0) / max(1, dying)
-    strength = 1.0 + 3.0 * min(1.0, share) + (1.0 if place.unreleased else 0.0)
+    partly = place.dying is not None and (bool(others) or place.share < NEARLY_ALL)
+    parts += [
+        f"another source: {each.unreleased:,} were removed below {each.path} and not released"
+        for each in others[:MOST_OTHERS]
+    ]
+    strength = 1.0 + 3.0 * place.share + (1.0 if place.unreleased else 0.0)
     return Link(
         "parent", place.path, "; ".join(parts) or f"dying cgroups under {place.path}", strength,
-        View("zombies", Moment(at_ns), parents=True), "dying cgroups that grow elsewhere",
+        View("zombies", Moment(at_ns), parents=True),
+        f"few dying cgroups below {place.path}, and most of them elsewhere",
+        f"about {place.dying:,} zombies below {place.path}" if partly else "",
     )  # fmt: skip
 
 
-def _place_alone(case: Case, at_ns: int, place: ZombieParent, dying: int) -> Origin:
-    return Origin((_place_link(case, at_ns, place, dying),), Root("cgroup", place.path), None)
+def _place_alone(
+    case: Case, at_ns: int, place: ZombieParent, others: Sequence[ZombieParent]
+) -> Origin:
+    link = _place_link(case, at_ns, place, others)
+    return Origin((link,), Root("cgroup", place.path), None)
 
 
 # -- what loops there ------------------------------------------------------------
@@ -167,7 +197,7 @@ def _suspect(
     own = tuple(looper.own(there))
     most = next(iter(own or place.churned), None)
     runner = find_runner(case, looper, most.maker_pid if most else None, units)
-    arithmetic, fit = _arithmetic(dying, uptime_s, looper, runner)
+    arithmetic, fit = _arithmetic(case, dying, uptime_s, looper, runner)
     stays, of_own = (sum(each.unreleased or 0 for each in some) for some in (there, own))
     # A cgroup or two that linger are no leak yet.
     leak = LEAK * min(1.0, stays / LEAST_TIMES) * (2 * of_own / stays - 1) if stays else 0.0
@@ -175,7 +205,7 @@ def _suspect(
 
 
 def _by_root(suspects: Sequence[_Suspect]) -> list[_Suspect]:
-    """Of those that come down to one root the best: a unit, and the container that it runs."""
+    """Keep the best suspect for each root: a unit and the container it runs have the same."""
     best: dict[Root, _Suspect] = {}
     for each in suspects:
         known = best.get(each.root)
@@ -185,14 +215,14 @@ def _by_root(suspects: Sequence[_Suspect]) -> list[_Suspect]:
 
 
 def _made_by_others(place: ZombieParent, suspects: Sequence[_Suspect]) -> bool:
-    """Whether most of what is known to stay there is of nobody who loops."""
+    """Return whether most cgroups known to stay there belong to nobody who loops."""
     owned = {each for suspect in suspects for each in suspect.own}
     others = sum(each.unreleased or 0 for each in place.churned if each not in owned)
     return others >= LEAST_TIMES and others > place.unreleased / 2
 
 
 def _strength(suspect: _Suspect, rivals: Sequence[_Suspect]) -> float:
-    """What the link is worth. Those that loop in one place share it by their evidence."""
+    """Return the link's evidence; suspects that loop in one place share it by their own."""
     loops = min(each.loops for each in rivals)
     alone = 1.5 + loops + suspect.evidence
     others = sum(math.exp(each.evidence) for each in rivals if each is not suspect)
@@ -204,7 +234,7 @@ def _explain(
     suspect: _Suspect,
     rivals: Sequence[_Suspect],
     units: Sequence[UnitRow],
-    dying: int,
+    others: Sequence[ZombieParent],
 ) -> Origin:
     looper, place, runner = suspect.looper, suspect.place, suspect.runner
     at_ns = looper.at_ns
@@ -228,9 +258,9 @@ def _explain(
     source = Link(
         "source", looper.name, "; ".join(said), _strength(suspect, rivals),
         View("events", around(at_ns, 600), kinds=_kinds_shown(suspect)),
-        f"zombies that go on growing while {looper.name} is stopped",
+        f"zombies below {place.path} that go on growing while {looper.name} is stopped",
     )  # fmt: skip
-    links = [_place_link(case, at_ns, place, dying), source]
+    links = [_place_link(case, at_ns, place, others), source]
     if runner is not None:
         runs = f"{looper.name} ({runner.because})" if runner.because else None
         links.append(why_link(runner.unit, units, at_ns, runs))
@@ -242,7 +272,7 @@ def _ids(looper: Looper) -> str:
 
 
 def _stay(suspect: _Suspect) -> str:
-    """What is known of the cgroups that are its own."""
+    """Describe the cgroups that are the suspect's own."""
     stayed = sum(each.stayed for each in suspect.own)
     settled = sum(each.settled for each in suspect.own)
     return f", where {stayed:,} of {settled:,} of its own stayed" if stayed else ""
@@ -274,9 +304,10 @@ def _rule_out(case: Case, suspect: _Suspect) -> RuledOut:
 
 
 def _arithmetic(
-    dying: int, uptime_s: float | None, looper: Looper, runner: Runner | None
+    case: Case, dying: int, uptime_s: float | None, looper: Looper, runner: Runner | None
 ) -> tuple[str | None, float]:
-    """Whether the loops make as many zombies: those counted, else as many as the uptime holds."""
+    """Compare the loops with the zombies: those counted, else as many as the uptime allows."""
+    seen = describe_before(case, looper.at_ns)
     if runner is not None and looper.kind == "unit" and looper.inside is None:
         # Ends were seen since the recorder or the journal began; systemd itself counts, too.
         failures, restarts = runner.unit.failures or 0, runner.unit.restarts or 0
@@ -285,20 +316,23 @@ def _arithmetic(
         if failures >= restarts:
             often = f"it failed {counted:,} times since boot"
         if counted:
-            return _fit(f"{often}, against {dying:,} zombies", dying / counted)
+            return _fit(f"{often}, against {dying:,} zombies", dying / counted, seen)
     period_s = looper.period_s
     if uptime_s is None or not math.isfinite(period_s) or period_s <= 0:
         return None, 0.0
     loops = uptime_s / period_s
     up = f"{uptime_s / 86400:.1f} days" if uptime_s > 86400 else f"{uptime_s / 60:.0f} minutes"
     text = f"{up} of uptime at one every {period_s:.0f} s are {loops:,.0f}"
-    return _fit(f"{text}, against {dying:,} zombies", dying / loops)
+    return _fit(f"{text}, against {dying:,} zombies", dying / loops, seen)
 
 
-def _fit(text: str, per_loop: float) -> tuple[str, float]:
-    """What is said of the sum, and what it is worth."""
+def _fit(text: str, per_loop: float, seen: str) -> tuple[str, float]:
+    """Return the sentence about that sum, and its evidence."""
     if 0.5 <= per_loop <= 2:
         return text, 1.5
     if 0.1 <= per_loop <= 10:
         return f"{text} ({per_loop:.1f} each)", 0.5
-    return f"{text}: that does not fit by itself", -1.0
+    if per_loop < 0.1:
+        return f"{text}: nearly all that it leaves behind is released", -1.0
+    why = f"the loop was seen only {seen}; the rest is older, or has another source"
+    return f"{text}: too few to explain them all ({why})", -1.0

@@ -1,4 +1,4 @@
-"""Whose the process on a held core is: the unit, container or pod that its cgroup is of."""
+"""Whose the process on a pegged core is: the unit, container or pod that its cgroup is of."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def find_owner(case: Case, story: Story) -> tuple[list[Link], Root] | None:
 
 
 def _named(case: Case, path: str, at_ns: int) -> CgroupNameRow | None:
-    """What is known of a cgroup, or of the innermost above it that has a name.
+    """Return the name row of a cgroup, or of the innermost named one above it.
 
     Names are looked up twice a minute: of a younger one its path alone tells.
     """

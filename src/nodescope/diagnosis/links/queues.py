@@ -17,7 +17,7 @@ from nodescope.records.view import Moment, View
 def core_of_nic(
     case: Case, story: Story, incident: Incident, nic: Symptom, held: list[PeggedCore]
 ) -> PeggedCore | None:
-    """Among the held cores the one that serves the queue, by the best witness there is."""
+    """Among the pegged cores the one that serves the queue, by the best witness there is."""
     queues = (each.get(NicDetails).queue for each in incident.of(*NIC_KINDS))
     queue = next((each for each in queues if each is not None), None)
     said = next((each.cpu for each in incident.of(*NIC_KINDS) if each.cpu is not None), None)
@@ -57,14 +57,14 @@ def core_of_nic(
         story.ruled_out.append(
             RuledOut(
                 f"core {best[0].cpu}",
-                f"core {best[0].cpu} was held for {best[0].seconds:.0f} s; ruled out because it "
+                f"core {best[0].cpu} was pegged for {best[0].seconds:.0f} s; ruled out because it "
                 f"serves no queue of {nic.subject}",
             )
         )
         return None
     if best:
         story.lacks(
-            "NIC queues", "the held core cannot be tied to the queue by its interrupt",
+            "NIC queues", "the pegged core cannot be tied to the queue by its interrupt",
             "record with the observers `nics` and `interrupts`",
         )  # fmt: skip
         return best[0]

@@ -1,7 +1,7 @@
 """From what was reported to the core that explains it.
 
 A report leads to a core by what ties them: the queue that the core serves, the core that
-the report names, or, weakest, the time alone. A core that was held too early or too late
+the report names, or, weakest, the time alone. A core that was pegged too early or too late
 (`lags`) is ruled out by name.
 """
 
@@ -27,15 +27,17 @@ from nodescope.diagnosis.symptoms.lags import (
     told_ns,
 )
 from nodescope.judgement.pegged_cores import PEGGED_NS, TIED_NS, PeggedCore
-from nodescope.quantities import SECOND_NS
+from nodescope.quantities import SECOND_NS, format_duration
 from nodescope.recording.window import Window
 from nodescope.records.event_details import NicDetails
 from nodescope.records.view import View, around
 
-NEAR_NS = 60 * SECOND_NS  # held cores so close to a report are spoken of, if only to rule them out
+BEFORE_REPORT_NS = 10 * SECOND_NS  # and the report's own lag: when a core must have been seen
+MOSTLY = 0.9  # of that time: readings are a second apart
+NEAR_NS = 60 * SECOND_NS  # pegged cores so close to a report are named, if only to rule them out
 EDGE_NS = 2 * SECOND_NS
 BY_TIME_ALONE = 1.5  # nats less for a core that nothing ties to the event but the time
-JOB_BY_TIME = 0.5  # nats: jobs fail for many reasons, and one follows a held core by chance, too
+JOB_BY_TIME = 0.5  # nats: jobs fail for many reasons, and one follows a pegged core by chance, too
 ONLY_TIME = "only the time ties them"
 
 
@@ -92,7 +94,7 @@ def _job_link(job: Symptom, said: str, strength: float, refute: str) -> Link:
 
 
 def add_core(case: Case, story: Story, incident: Incident, report: Symptom | None) -> bool:
-    """The core that was held, and what it has to do with what was reported."""
+    """The core that was pegged, and what it has to do with what was reported."""
     if not case.recorded("cores"):
         story.lacks(
             "per-core time", "without the time of each core none can be named",
@@ -104,7 +106,7 @@ def add_core(case: Case, story: Story, incident: Incident, report: Symptom | Non
     else:
         chosen = _explaining(case, story, incident, report)
     if chosen is None:
-        _lacks_core(story, report or incident.first)
+        _lacks_core(case, story, report or incident.first)
         return False
     story.held = chosen
     said, strength = "", 3.0 + min(2.0, chosen.seconds / 5)
@@ -118,18 +120,18 @@ def add_core(case: Case, story: Story, incident: Incident, report: Symptom | Non
     story.links.append(
         Link(
             "core", f"cpu{chosen.cpu}",
-            f"core {chosen.cpu} was {chosen.share:.0%} in the kernel for {chosen.seconds:.0f} s"
+            f"core {chosen.cpu} was {chosen.describe()}"
             f"{said}{node_average(case, chosen)}",
             strength,
             view_cores(chosen.from_ns, chosen.to_ns),
-            "the same event while no core is held",
+            "the same event while no core is pegged",
         )
     )  # fmt: skip
     return True
 
 
 def _explaining(case: Case, story: Story, incident: Incident, report: Symptom) -> PeggedCore | None:
-    """The core that explains a report; those that were held too early or too late do not."""
+    """The core that explains a report; those that were pegged too early or too late do not."""
     near = _span(incident, NEAR_NS)
     # Beside a report that a core is tied to, one whole reading is enough.
     least = PEGGED_NS if _by_time(incident, report) else TIED_NS
@@ -151,14 +153,14 @@ def _span(incident: Incident, margin_ns: int) -> Window:
 
 
 def _longest(held: Sequence[PeggedCore], incident: Incident) -> PeggedCore | None:
-    """Of the cores that the incident names, or of all if it names none."""
+    """Return the longest-pegged of the cores that the incident names, or of all if none."""
     named = {each.cpu for each in incident.symptoms if each.cpu is not None}
     mine = [each for each in held if not named or each.cpu in named]
     return max(mine, key=lambda each: each.seconds, default=None)
 
 
 def _by_time(incident: Incident, report: Symptom | None) -> bool:
-    """Whether the reports say nothing of a core or its queues, such as of a task that hangs."""
+    """Return whether the reports name no core or queue, such as those of a hung task."""
     if report is None or report.kind in NIC_KINDS:
         return False
     return all(each.cpu is None for each in incident.symptoms if each.kind not in NOT_EVENTS)
@@ -167,10 +169,10 @@ def _by_time(incident: Incident, report: Symptom | None) -> bool:
 def _job_after(job: Symptom, held: PeggedCore) -> Link:
     """A job that no event stands between and the core."""
     free_s = since_free_s(held.window, job)
-    when = f"while core {held.cpu} was held"
+    when = f"while core {held.cpu} was pegged"
     if free_s > 0:
         when = f"{free_s:.0f} s after core {held.cpu} had been held"
-    refute = "jobs that fail as often while no core is held"
+    refute = "jobs that fail as often while no core is pegged"
     return _job_link(job, f"{when}; {ONLY_TIME}", JOB_BY_TIME, refute)
 
 
@@ -185,7 +187,7 @@ def _against_patience(report: Symptom, held: PeggedCore) -> str:
 
 
 def _rule_out_by_time(held: Sequence[PeggedCore], report: Symptom) -> list[RuledOut]:
-    """The closest core that was held too early, and the closest that was held too late."""
+    """The closest core that was pegged too early, and the closest that was pegged too late."""
     lag = LAGS[report.kind]
     early = [each for each in held if since_free_s(each.window, report) > most_s(report)]
     late = [each for each in held if each.from_ns >= told_ns(report)]
@@ -210,23 +212,35 @@ def _held_then(
     last = max(core.to_ns, told_ns(report)) + SECOND_NS
     return RuledOut(
         f"core {core.cpu}",
-        f"core {core.cpu} was held for {core.seconds:.0f} s, {when}{more}; ruled out because {why}",
+        f"core {core.cpu} was pegged for {core.seconds:.0f} s, {when}{more}; "
+        f"ruled out because {why}",
         view_cores(first, last),
     )
 
 
-def _lacks_core(story: Story, report: Symptom) -> None:
+def _lacks_core(case: Case, story: Story, report: Symptom) -> None:
+    """Say what was seen of the cores before a report that none of them explains."""
     if report.kind in NIC_KINDS:
         advice, show = "look at the device, its driver and the link", View("network")
     else:
         advice, show = "look at what ran", View("flame", around(report.time_ns))
-    story.lacks(
-        "a held core", "no core that explains it was held then or just before: the cause is "
-        "elsewhere", advice, show,
-    )  # fmt: skip
+    lag_s = most_s(report) if report.kind in LAGS else 0.0
+    before_ns = BEFORE_REPORT_NS + round(lag_s * SECOND_NS)
+    seen = case.recording.coverage("cores", Window(told_ns(report) - before_ns, told_ns(report)))
+    before = f"in the {format_duration(before_ns)} before it"
+    if seen.observed_ns >= MOSTLY * before_ns:
+        said = f"no core that could explain it was pegged {before}"
+    elif seen:
+        said = (
+            f"core time was recorded for only {format_duration(seen.observed_ns)} {before}: "
+            "no core was pegged then, and for the rest a pegged core cannot be ruled out"
+        )
+    else:
+        said = f"core time was not recorded {before}: a pegged core cannot be ruled out"
+    story.lacks("a pegged core", said, advice, show)
 
 
 def node_average(case: Case, held: PeggedCore) -> str:
-    """What an average over the cores would have shown of it."""
+    """Return the share that an average over all cores would have shown."""
     busy = case.busy_share(held.window)
     return "" if busy is None else f"; the node on average {busy:.0%} busy"

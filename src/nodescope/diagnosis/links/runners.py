@@ -38,7 +38,7 @@ class Runner:
 
 
 class _Told(NamedTuple):
-    """What a unit tells of a container."""
+    """The facts that a unit reports of a container."""
 
     unit: str
     fit: int  # the more the better
@@ -93,7 +93,7 @@ def _may_run_its_own(row: UnitRow) -> bool:
 
 
 def _told_by_units(case: Case, looper: Looper) -> Iterator[_Told]:
-    """What units tell of the container, nearest to the moment first."""
+    """Return the facts that units report of the container, nearest to the moment first."""
     kinds = ("unit_hidden_loop", "unit_child_failing", "unit_logs_ends")
     reach = Window(looper.at_ns - LOOKBACK_NS, looper.at_ns + LOOKAHEAD_NS)
     events = case.events_of(*kinds, within=reach)
@@ -149,7 +149,7 @@ def _words_of(text: str) -> set[str]:
 
 
 def _parts(name: str) -> set[str]:
-    """What a name is put together of, without what many are."""
+    """Return the parts of a name, without those that many names share."""
     plain = "".join(letter if letter.isalnum() else " " for letter in name.lower())
     return {word for word in plain.split() if len(word) > 2 and word not in _COMMON}
 

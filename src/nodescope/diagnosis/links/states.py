@@ -126,7 +126,7 @@ def _rate(listed: Readings) -> float | None:
 def rule_out_rises(case: Case, span: Window, share_of: dict[str, float]) -> list[RuledOut]:
     """Counters that people suspect, with why they are not it.
 
-    `share_of` says how much of the held core's kernel samples is of each.
+    `share_of` says how much of the pegged core's kernel samples is of each.
     """
     found: dict[str, RuledOut] = {}
     for rise in read_rises(case, span):

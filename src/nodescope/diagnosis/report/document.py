@@ -19,7 +19,7 @@ Data = dict[str, object]  # a view or an action, in its own JSON form
 
 
 class MissingDocument(TypedDict):
-    """What was not recorded."""
+    """A thing that was not recorded."""
 
     what: str
     consequence: str
@@ -33,6 +33,7 @@ class SymptomDocument(TypedDict):
     kind: str
     time: str
     time_ns: int
+    from_ns: int | None  # where it has a length; the time is then its end
     subject: str
     statement: str
     cpu: int | None
@@ -180,6 +181,7 @@ def _symptom(symptom: Symptom) -> SymptomDocument:
         "kind": symptom.kind,
         "time": format_moment(symptom.time_ns),
         "time_ns": symptom.time_ns,
+        "from_ns": symptom.from_ns,
         "subject": symptom.subject,
         "statement": symptom.statement,
         "cpu": symptom.cpu,

@@ -35,7 +35,7 @@ from nodescope.recording.window import Window
 from nodescope.wall_time import format_time_of_day
 
 AROUND_NS = 60 * SECOND_NS
-BEFORE_NS = 5 * SECOND_NS  # what of a moment no core was held for is looked at
+BEFORE_NS = 5 * SECOND_NS  # before a moment at which no core was pegged
 LEAST_BASELINE_NS = 3 * SECOND_NS
 MISSED = 0.05  # of what ran now: so much must be gone to be missed
 TREND_NS = 12 * HOUR_NS
@@ -56,7 +56,7 @@ class Picture:
 
 @dataclass(frozen=True, slots=True)
 class Focus:
-    """What the pictures of samples are about: a core, or all of them, for some seconds."""
+    """The subject of the pictures of samples: one core, or all of them, for some seconds."""
 
     cpu: int | None
     span: Window
@@ -73,7 +73,7 @@ class Focus:
 def draw_evidence(case: Case, finding: Finding) -> Iterator[Picture]:
     """The pictures of one finding."""
     at_ns = finding.symptom.time_ns
-    window = Window(at_ns - AROUND_NS, at_ns + AROUND_NS // 2)
+    window = _recorded_around(case, at_ns)
     yield _timeline(case, window, finding)
     yield from _core_strip(case, window)
     if case.recorded("samples"):
@@ -83,8 +83,18 @@ def draw_evidence(case: Case, finding: Finding) -> Iterator[Picture]:
     yield from _zombies(case, at_ns)
 
 
+def _recorded_around(case: Case, at_ns: int) -> Window:
+    """Return what was recorded of the minute before a moment and the half minute after it."""
+    from_ns, to_ns = at_ns - AROUND_NS, at_ns + AROUND_NS // 2
+    if case.recording.parts:
+        extent = case.recording.extent
+        from_ns = max(from_ns, min(extent.from_ns, at_ns - SECOND_NS))
+        to_ns = min(to_ns, max(extent.to_ns, at_ns + SECOND_NS))
+    return Window(from_ns, to_ns)
+
+
 def _find_focus(case: Case, window: Window, finding: Finding) -> Focus:
-    """The core that was held and when; else all of them, just before the symptom."""
+    """Return the pegged core and when it was pegged; else all of them, just before the symptom."""
     cpu = _held_cpu(finding)
     held = [each for each in case.pegged_cores(window, BRIEF_NS) if each.cpu == cpu]
     if held:
@@ -110,8 +120,8 @@ def _core_strip(case: Case, window: Window) -> Iterator[Picture]:
         drawing = draw_cores(shares, "system", "System time of every core, second by second")
         yield Picture(
             drawing,
-            "Core strip: a row is a core, a column a second; the darker, the more of it was "
-            "spent in the kernel.",
+            "Core strip: a row is a core, a column a second; the colour is the share of it that "
+            "was spent in the kernel.",
         )
 
 
@@ -127,7 +137,7 @@ def _heatmap(case: Case, window: Window, focus: Focus) -> Picture:
 
 
 def _flame(case: Case, focus: Focus) -> Iterator[Picture]:
-    """What ran in those seconds, against the half hour before or as much as there is."""
+    """Draw what ran in those seconds against the half hour before, or as much as there is."""
     now = _tree(case, focus, focus.span)
     if not now["value"]:
         return
@@ -170,7 +180,7 @@ def _tree(case: Case, focus: Focus, window: Window) -> FlameNode:
 
 
 def _gone(now: FlameNode, before: FlameNode, scale: float) -> str:
-    """What a graph as wide as now cannot show: who ran before and does not any more."""
+    """Name who ran before and no longer does: the graph of now cannot show them."""
     here = {child["name"] for child in now["children"]}
     gone = [
         f"{visible(child['name'])} ({child['value'] * scale:,.0f} samples in as long before)"
@@ -182,7 +192,7 @@ def _gone(now: FlameNode, before: FlameNode, scale: float) -> str:
 
 
 def _timeline(case: Case, window: Window, finding: Finding) -> Picture:
-    """What happened around it, a line per kind of event."""
+    """Draw the events around the incident, a line per kind."""
     near = [e for e in case.events if window.from_ns <= e.time_ns < window.to_ns]
     every = list(dict.fromkeys(event.kind for event in near))
     kinds = every[:MOST_KINDS]
@@ -213,7 +223,8 @@ def _timeline(case: Case, window: Window, finding: Finding) -> Picture:
     add_time_axis(drawing, _LEFT + 170, y, _WIDTH - 170, window.from_ns, window.to_ns)
     return Picture(
         drawing,
-        f"Timeline: the events of that minute and a half by kind; the red line is the symptom."
+        f"Timeline: the events of those {format_duration(window.length_ns)} by kind; the red "
+        f"line is the symptom."
         f"{_left_off(every[MOST_KINDS:])}",
     )
 
@@ -236,7 +247,7 @@ def _zombies(case: Case, at_ns: int) -> Iterator[Picture]:
     cut = f" The axis begins at {floor:,}, not at 0." if floor else ""
     yield Picture(
         _trend(times, values, floor, at_ns, f"Zombie memory cgroups: {first}, {last}"),
-        f"Zombie trend: memory cgroups that were removed and are still held, over {over}: "
+        f"Zombie trend: removed memory cgroups that the kernel still keeps, over {over}: "
         f"{first}, {last}; the red line is the symptom.{cut}",
     )
 

@@ -19,7 +19,9 @@ from nodescope.diagnosis.report.summary import (
     path_of,
     sentence,
     silence,
+    split_code,
     steps_of,
+    when,
 )
 from nodescope.pictures.html import report_page
 from nodescope.pictures.svg import render_svg
@@ -65,6 +67,13 @@ def _text(text: str) -> str:
     return escape(visible(text, 4096))
 
 
+def _prose(text: str) -> str:
+    """Return a sentence as markup; what stands between backticks is code."""
+    return "".join(
+        f"<code>{_text(piece)}</code>" if code else _text(piece) for piece, code in split_code(text)
+    )
+
+
 def _command(view: View | None, archive: Path | None) -> str:
     if view is None:
         return ""
@@ -72,14 +81,14 @@ def _command(view: View | None, archive: Path | None) -> str:
 
 
 def _missing(missing: Missing, archive: Path | None) -> str:
-    return f"{_text(describe_missing(missing))}{_command(missing.show, archive)}"
+    return f"{_prose(describe_missing(missing))}{_command(missing.show, archive)}"
 
 
 def _finding(number: int, finding: Finding, archive: Path | None) -> Iterator[str]:
     symptom = finding.symptom
     yield f"<h2>{number}. {_text(headline(symptom))}</h2>"
     said = again(finding, len(finding.repeats))
-    yield f"<p>At {format_moment(symptom.time_ns)}{f'; {_text(said)}' if said else ''}.</p>"
+    yield f"<p>At {when(symptom)}{f'; {_text(said)}' if said else ''}.</p>"
     best = finding.chains[0] if finding.chains else None
     if best is None or not best.explains:
         further = "" if finding.ends is None else _missing(finding.ends, archive)
@@ -90,14 +99,14 @@ def _finding(number: int, finding: Finding, archive: Path | None) -> Iterator[st
     if best is not None:
         yield from _evidence(best, archive)
     for chain in finding.chains[1:]:
-        yield f"<h3>Or: {_cause(chain)}</h3><p>{_text(chain.links[-1].statement)}</p>"
+        yield f"<h3>Or: {_cause(chain)}</h3><p>{_prose(chain.links[-1].statement)}</p>"
     if finding.recurring:
-        lines = "".join(f"<li>{_text(line)}</li>" for line in finding.recurring)
+        lines = "".join(f"<li>{_prose(line)}</li>" for line in finding.recurring)
         yield f"<h3>Around all of these times</h3><ul>{lines}</ul>"
     if finding.ruled_out:
         yield "<h3>Not it</h3><ul>"
         yield from (
-            f"<li>{_text(each.statement)}{_command(each.show, archive)}</li>"
+            f"<li>{_prose(each.statement)}{_command(each.show, archive)}</li>"
             for each in finding.ruled_out
         )
         yield "</ul>"
@@ -110,30 +119,32 @@ def _cause(chain: Chain) -> str:
 def _steps(chain: Chain, archive: Path | None) -> Iterator[str]:
     if not (chain.steps or chain.fixes or chain.check):
         return
-    yield f"<h3>What helps <small>{PROPOSED}</small></h3><ol>"
-    for step in steps_of(chain, archive):
+    yield f"<h3>What helps <small>{PROPOSED}</small></h3>"
+    steps = steps_of(chain, archive)
+    yield "<ol>" if steps else ""
+    for step in steps:
         command = f"<br><code>{_text(step.command)}</code>" if step.command else ""
-        yield f"<li>{_text(step.statement)}{command}</li>"
+        yield f"<li>{_prose(step.statement)}{command}</li>"
+    yield "</ol>" if steps else ""
     yield from (
-        f"<li>{where}: <code>{_text(command)}</code></li>"
+        f"<p>{where[:1].upper()}{where[1:]}: <code>{_text(command)}</code></p>"
         for where, command in checks_of(chain, archive)
     )
-    yield "</ol>"
 
 
 def _evidence(chain: Chain, archive: Path | None) -> Iterator[str]:
     yield "<h3>Evidence</h3>"
-    yield "<table><thead><tr><th></th><th>what the recording shows</th><th>strength</th></tr>"
+    yield "<table><thead><tr><th></th><th>what the recording shows</th><th>odds</th></tr>"
     yield "</thead><tbody>"
     for link in chain.links:
         meaning = chain.meaning if link.kind == "mechanism" else ""
         yield (
-            f"<tr><th>{_text(link.kind)}</th><td>{_text(link.statement)}"
-            f"{f'<p>{_text(meaning)}</p>' if meaning else ''}"
-            f"{_command(link.show, archive)}</td><td>{link.strength:.1f}</td></tr>"
+            f"<tr><th>{_text(link.kind)}</th><td>{_prose(link.statement)}"
+            f"{f'<p>{_prose(meaning)}</p>' if meaning else ''}"
+            f"{_command(link.show, archive)}</td><td>{link.odds}</td></tr>"
         )
     yield "</tbody></table>"
     weakest = chain.weakest
     yield (
-        f"<p>Weakest link: {_text(weakest.kind)}; would be refuted by {_text(weakest.refute)}.</p>"
+        f"<p>Weakest link: {_text(weakest.kind)}; would be refuted by {_prose(weakest.refute)}.</p>"
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from nodescope.diagnosis.finding import (
 from nodescope.diagnosis.rules.mechanism import load_mechanisms
 from nodescope.records.action_words import Step, describe_step
 from nodescope.records.view_forms import render_command
-from nodescope.wall_time import format_moment
+from nodescope.wall_time import format_moment, format_span
 
 UNKNOWN = "not shown by this recording"
 PROPOSED = "proposed; nothing of it was done"
@@ -25,15 +26,22 @@ _PASSED_OVER = ("parent", "why")  # they say more of their neighbours in the cha
 
 
 def headline(symptom: Symptom) -> str:
-    """What went wrong, and with what, each once."""
+    """Return what went wrong, and with what, each once."""
     named = (symptom.subject, f"core {symptom.cpu}")
     if any(name in symptom.statement for name in named):
         return symptom.statement
     return f"{symptom.subject}: {symptom.statement}"
 
 
+def when(symptom: Symptom) -> str:
+    """Return the moment of a symptom, or from when to when it lasted."""
+    if symptom.from_ns is None:
+        return format_moment(symptom.time_ns)
+    return format_span(symptom.from_ns, symptom.time_ns)
+
+
 def silence(diagnosis: Diagnosis) -> str:
-    """What is said where there is no finding: worth no more than what was recorded."""
+    """Return the sentence for no finding: worth no more than what was recorded."""
     span = f"between {format_moment(diagnosis.from_ns)} and {format_moment(diagnosis.to_ns)}"
     if diagnosis.missing:
         return f"nothing was found {span}, but not everything could be seen"
@@ -41,8 +49,18 @@ def silence(diagnosis: Diagnosis) -> str:
 
 
 def sentence(text: str) -> str:
-    """As one, where a page wants it."""
+    """Return the finding as one sentence."""
     return f"{text[:1].upper()}{text[1:]}."
+
+
+def split_code(text: str) -> list[tuple[str, bool]]:
+    """Return the pieces of a sentence, each with whether it stands between backticks.
+
+    A backtick without a partner is text.
+    """
+    # re.split puts what the group matched at the odd places
+    pieces = enumerate(re.split(r"`([^`]+)`", text))
+    return [(piece, place % 2 == 1) for place, piece in pieces if piece]
 
 
 def again(finding: Finding, most: int) -> str:
@@ -97,7 +115,8 @@ def path_of(chain: Chain) -> str:
     steps = [chain.root.short]
     task = any(link.kind == "mechanism" for link in chain.links)
     for link in reversed(chain.links):
-        if link.kind in _PASSED_OVER or (task and link.kind == "task"):
+        passed_over = link.kind in _PASSED_OVER and not link.short
+        if passed_over or (task and link.kind == "task"):
             continue
         name = _name(chain, link)
         if name.startswith(f"{steps[-1]} "):
@@ -113,11 +132,11 @@ def _name(chain: Chain, link: Link) -> str:
     if link.kind == "mechanism":
         title = next((m.title for m in load_mechanisms() if m.name == link.subject), link.subject)
         return " ".join([*(each.subject for each in chain.links if each.kind == "task"), title])
-    return link.subject
+    return link.short or link.subject
 
 
 def together(ruled_out: Sequence[RuledOut]) -> list[str]:
-    """What is not it, a line for each reason."""
+    """Return the alternatives that were ruled out, a line for each reason."""
     names: dict[str, list[str]] = {}
     for each in ruled_out:
         reason = each.statement.removeprefix(each.name)

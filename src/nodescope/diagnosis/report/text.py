@@ -22,16 +22,17 @@ from nodescope.diagnosis.report.summary import (
     path_of,
     sentence,
     silence,
+    split_code,
     steps_of,
     together,
     verdict,
+    when,
 )
 from nodescope.pictures.text import visible
 from nodescope.records.view import View
 from nodescope.records.view_forms import render_command
 from nodescope.wall_time import format_moment
 
-LABELS = {"parent": "where"}  # of links that are not called what they are
 MOST_TIMES = 4
 LONGEST = 4096  # of a statement or a command
 
@@ -76,9 +77,7 @@ def _overview(diagnosis: Diagnosis, width: int) -> Iterator[str]:
 
 def _text_finding(number: int, finding: Finding, width: int, archive: Path | None) -> Iterator[str]:
     symptom = finding.symptom
-    yield from _wrapped(
-        f"{number}. {format_moment(symptom.time_ns)}  {headline(symptom)}", width, ""
-    )
+    yield from _wrapped(f"{number}. {when(symptom)}  {headline(symptom)}", width, "")
     if said := again(finding, MOST_TIMES):
         yield from _wrapped(said, width, "   ")
     yield from _wrapped(f"cause: {verdict(finding)}", width, "   ")
@@ -123,16 +122,15 @@ def _text_steps(chain: Chain, width: int, archive: Path | None) -> Iterator[str]
 def _text_evidence(chain: Chain, width: int, archive: Path | None) -> Iterator[str]:
     yield "   evidence:"
     for link in chain.links:
-        label = LABELS.get(link.kind, link.kind)
-        yield from _wrapped(f"{label:<10}{link.statement}", width, "     ", " " * 15)
+        said = f"{link.kind:<10}{link.statement} (odds {link.odds})"
+        yield from _wrapped(said, width, "     ", " " * 15)
         if link.kind == "mechanism" and chain.meaning:
             yield from _wrapped(chain.meaning, width, " " * 15, " " * 15)
         yield _command_line(link.show, archive, 15)
     if len(chain.links) == 1:
         return
     weakest = chain.weakest
-    label = LABELS.get(weakest.kind, weakest.kind)
-    said = f"weakest:  {label}; would be refuted by {weakest.refute}"
+    said = f"weakest:  {weakest.kind}; would be refuted by {weakest.refute}"
     yield from _wrapped(said, width, "     ", " " * 15)
 
 
@@ -171,7 +169,7 @@ def render_markdown(diagnosis: Diagnosis) -> str:
 
 
 def _markdown_missing(missing: Missing, archive: Path | None) -> str:
-    said = _plain(describe_missing(missing))
+    said = _prose(describe_missing(missing))
     return said if missing.show is None else f"{said}: {_command(missing.show, archive)}"
 
 
@@ -179,7 +177,7 @@ def _markdown_finding(number: int, finding: Finding, archive: Path | None) -> It
     symptom = finding.symptom
     yield from (f"## {number}. {_plain(headline(symptom))}", "")
     said = again(finding, len(finding.repeats))
-    yield from (f"At {format_moment(symptom.time_ns)}{f'; {said}' if said else ''}.", "")
+    yield from (f"At {when(symptom)}{f'; {said}' if said else ''}.", "")
     best = finding.chains[0] if finding.chains else None
     if best is None or not best.explains:
         further = "" if finding.ends is None else _markdown_missing(finding.ends, archive)
@@ -212,18 +210,18 @@ def _markdown_steps(chain: Chain, archive: Path | None) -> Iterator[str]:
         return
     yield from (f"What helps ({PROPOSED}):", "")
     for step in steps_of(chain, archive):
-        yield f"1. {_plain(step.statement)}" + (f": {_code(step.command)}" if step.command else "")
-    for where, command in checks_of(chain, archive):
-        yield f"1. {where}: {_code(command)}"
+        yield f"1. {_prose(step.statement)}" + (f": {_code(step.command)}" if step.command else "")
     yield ""
+    for where, command in checks_of(chain, archive):
+        yield from (f"{where[:1].upper()}{where[1:]}: {_code(command)}", "")
 
 
 def _markdown_evidence(chain: Chain, archive: Path | None) -> Iterator[str]:
-    yield "| | what the recording shows | strength | shown by |"
+    yield "| | what the recording shows | odds | shown by |"
     yield "|---|---|---|---|"
     for link in chain.links:
         shown = _command(link.show, archive).replace("|", "\\|")
-        yield f"| {link.kind} | {_plain(link.statement)} | {link.strength:.1f} | {shown} |"
+        yield f"| {link.kind} | {_plain(link.statement)} | {link.odds} | {shown} |"
     yield ""
     if chain.meaning:
         yield from (f"What this means: {_plain(chain.meaning)}", "")
@@ -238,6 +236,11 @@ def _plain(text: str) -> str:
     for mark in "\\`*_[]<>|#":
         shown = shown.replace(mark, f"\\{mark}")
     return shown
+
+
+def _prose(text: str) -> str:
+    """Return a sentence as Markdown; what stands between backticks is code."""
+    return "".join(_code(piece) if code else _plain(piece) for piece, code in split_code(text))
 
 
 def _command(view: View, archive: Path | None) -> str:

@@ -21,6 +21,6 @@ def calibrated(support: float, offset: float = OFFSET, slope: float = SLOPE) -> 
 
 
 def log_odds(support: float) -> float:
-    """As a logarithm, short of certainty either way."""
+    """Return the log-odds of a probability, bounded short of certainty either way."""
     bounded = min(max(support, 1e-6), 1 - 1e-6)
     return math.log(bounded / (1 - bounded))

@@ -44,7 +44,7 @@ class Mechanism:
     fix: tuple[Action, ...]
 
     def holds(self, frames: Sequence[str]) -> bool:
-        """Whether a stack with these kernel functions, outermost first, belongs here."""
+        """Return whether a stack with these kernel functions, outermost first, belongs here."""
         plain = [frame.split(".", 1)[0] for frame in frames]  # foo.constprop.0 is foo
         names = set(plain)
         if self.without & names:

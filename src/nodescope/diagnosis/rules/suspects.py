@@ -75,7 +75,7 @@ def shares_of_suspects(shares: Mapping[str, float]) -> dict[str, float]:
 
 
 def with_show(ruled_out: RuledOut, held: PeggedCore | None, at_ns: int) -> RuledOut:
-    """Return the same with its view: of the held core's seconds, or else of the moment."""
+    """Return the same with its view: of the pegged core's seconds, or else of the moment."""
     if ruled_out.show is not None:
         return ruled_out  # whoever ruled it out knows better
     return replace(ruled_out, show=_view(ruled_out.name, held, held.to_ns if held else at_ns))

@@ -1,4 +1,4 @@
-"""What went wrong, found without being told: symptoms, and which of them are one incident."""
+"""Find symptoms unasked, and group those that belong to one incident."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def _from_held(case: Case, held: PeggedCore) -> Symptom | None:
         PEGGED_CORE,
         held.to_ns,
         f"cpu{held.cpu}",
-        f"core {held.cpu} was in the kernel for {held.seconds:.0f} s",
+        f"core {held.cpu} was {held.describe()}",
         held.cpu,
         held.from_ns,
         details,
@@ -128,10 +128,10 @@ def _belongs(incident: Incident, symptom: Symptom) -> bool:
 
 
 def _in_time(incident: Incident, symptom: Symptom) -> bool:
-    """Whether one may be why the other was reported: what comes after it is not."""
+    """Return whether the first may explain the second: a cause does not come later."""
     reports = [each for each in incident.symptoms if each.kind not in NOT_EVENTS]
     if symptom.kind == PEGGED_CORE:
-        # A core that was held before may be held on, with a pause.
+        # A core that was pegged before may be pegged on, with a pause.
         cores = {each.cpu for each in incident.of(PEGGED_CORE)}
         return not reports or symptom.cpu in cores or _explains_any(symptom, reports)
     if not reports:

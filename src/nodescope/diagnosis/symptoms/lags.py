@@ -1,8 +1,8 @@
 """How soon what was reported follows what it is put down to: the bounds on time.
 
-A core explains a report if it was held before the report, and was still held then or
+A core explains a report if it was pegged before the report, and was still pegged then or
 had been free for no longer than its kind of event declares (`records/event_kinds.py`). What is
-reported of a core is seen while it is held: once it is free it serves its queues and
+reported of a core is seen while it is pegged: once it is free it serves its queues and
 schedules again, and there is nothing left to see. The seconds allow for how often somebody
 looks, and for one more: the time of a core is read once a second, so the end of a hold is
 known to a second.
@@ -38,12 +38,12 @@ def told_ns(report: Symptom) -> int:
 
 
 def since_free_s(held: Window, report: Symptom) -> float:
-    """Seconds from the end of a hold to a report; negative while the core is held."""
+    """Seconds from the end of a hold to a report; negative while the core is pegged."""
     return (told_ns(report) - held.to_ns) / SECOND_NS
 
 
 def explains(held: Window, report: Symptom) -> bool:
-    """Whether a core that was held then may be why that was reported."""
+    """Return whether a core pegged then may explain that report."""
     begun = held.from_ns < told_ns(report)
     return begun and since_free_s(held, report) <= most_s(report)
 

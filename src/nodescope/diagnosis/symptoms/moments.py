@@ -28,7 +28,7 @@ LEAST_BASELINE_NS = 600 * SECOND_NS  # what is usual is not known from less
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What stands out: a core that the kernel held, or a process."""
+    """The thing that stands out: a core pegged by the kernel, or a process."""
 
     at_ns: int
     span: Window
@@ -48,7 +48,7 @@ class Standing:
 
 
 def find_standing(case: Case, story: Story, at_ns: int) -> Standing | None:
-    """What stands out around a moment; None if nothing does."""
+    """Return what stands out around a moment; None if nothing does."""
     around = Window(at_ns - AROUND_NS, at_ns + AROUND_NS)
     return _held_core(case, at_ns, around) or _unusual_process(case, story, at_ns, around)
 
@@ -74,7 +74,7 @@ def _held_core(case: Case, at_ns: int, around: Window) -> Standing | None:
 
 
 def _one_process(case: Case, held: PeggedCore) -> bool:
-    """Whether one process had most of the core, or nobody can say."""
+    """Return whether one process had most of the core, or the samples cannot tell."""
     main = case.commands_on(held.window, held.cpu).find_main()
     return main is None or main.share >= MOST_OF_IT
 

@@ -1,4 +1,4 @@
-"""What the times of a recurring incident have in common, and what an average would not show.
+"""Find what the times of a recurring incident share, beyond what an average shows.
 
 All that the node counts and gauges is laid around all of the times together. Of so many
 metrics some stand out by chance: Benjamini–Hochberg holds the share of those at about 5 %.
@@ -34,7 +34,7 @@ _BUSIEST, _NODE = "kernel time of the busiest core", "kernel time of the node on
 
 @dataclass(slots=True)
 class _Shared:
-    """What is around the times of one finding."""
+    """The measurements around the times of one finding."""
 
     seconds: I64  # of the window; some may lie outside of it
     whole: int | None = None  # of these: with all lags in the recording; unknown without metrics
@@ -146,7 +146,7 @@ def _cycle(period_s: int) -> str:
 
 
 def _with_the_clock(cyclic: dict[str, Cycle]) -> Iterator[str]:
-    """What stands out as the clock would have it anyway, or may do so."""
+    """Name the metrics that stand out by the clock anyway, or may do so."""
     for period_s in sorted({each.period_s for each in cyclic.values()}):
         alike = {name: each.beyond.p for name, each in cyclic.items() if each.period_s == period_s}
         every = f"every {_span(period_s)}"
@@ -171,7 +171,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _limits(shared: _Shared, any_clear: bool) -> Iterator[str]:
-    """What these averages could not see."""
+    """Name what these averages could not see."""
     times = len(shared.seconds)
     if shared.whole is not None and shared.whole < times:
         yield (

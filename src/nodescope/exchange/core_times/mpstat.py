@@ -34,7 +34,7 @@ _SEPARATORS = " \t\r\n,"
 
 
 def looks_like_mpstat(head: bytes) -> bool:
-    """Whether a file's first bytes are such a document."""
+    """Return whether a file begins like mpstat's JSON."""
     return head.lstrip()[:1] == b"{" and b'"sysstat"' in head[:4096] and b'"hosts"' in head[:4096]
 
 
@@ -105,7 +105,7 @@ class _Objects:
         self._done += count
 
     def skip_past(self, pattern: re.Pattern[str]) -> str | None:
-        """What stands before the pattern; None if it does not come."""
+        """Return the text before the pattern; None if it does not come."""
         while (match := pattern.search(self._text)) is None:
             if len(self._text) > MAX_OBJECT_CHARS or not self._more():
                 return None

@@ -31,7 +31,7 @@ _NUMBER = re.compile(r"\d{1,4}(?:[.,]\d{1,6})?$")
 
 
 def looks_like_sar(head: bytes) -> bool:
-    """Whether a file's first bytes are such a text."""
+    """Return whether a file begins like sar's text."""
     lines = head[:16384].decode("utf-8", "replace").splitlines()[:40]
     return any(_BANNER.match(line) for line in lines) and any(_columns(line) for line in lines)
 

@@ -90,7 +90,7 @@ class Integrator:
         return self._advance(time_ns, shares)
 
     def finish(self) -> list[Reading]:
-        """What was held back at the end of a short file."""
+        """Return the readings that were still pending at the end of a short file."""
         return self._release() if self._held else []
 
     def _release(self) -> list[Reading]:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ExportedWindow:
-    """What is exported: the chosen samples of a window, and where they come from."""
+    """The exported samples of a window, and where they come from."""
 
     node: str
     filter: str  # in words; empty is none
@@ -136,8 +136,8 @@ SAMPLE_FORMATS = (
         write=_write_speedscope,
     ),
     SampleFormat(
-        name="chrome",
-        aliases=("perfetto",),
+        name="perfetto",
+        aliases=("chrome",),
         meaning="Chrome's trace format: ui.perfetto.dev, chrome://tracing",
         suffix="trace.json",
         media_type="application/json",

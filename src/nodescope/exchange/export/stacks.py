@@ -1,4 +1,4 @@
-"""What every exporter needs: the chosen samples of a segment, and their stacks by number.
+"""The samples that every exporter needs: the chosen ones of a segment, stacks by number.
 
 Functions and paths of functions are numbered over all segments, each once.
 """

@@ -1,4 +1,7 @@
-"""Journals as `journalctl` writes them: `-o json`, `-o short-iso`, `-o short-iso-precise`.
+"""Journals as `journalctl` writes them, and system logs as syslog does.
+
+Text is read in every form whose times `wall_stamps` knows: `-o short`, `short-precise`,
+`short-iso`, `short-full`, `with-unit`, and `/var/log/messages` in RFC 3164 or 5424.
 
 JSON is one object a line; a field that is not text comes as an array of bytes,
 one that occurs several times as an array, one that is too large as null. What
@@ -20,7 +23,9 @@ from nodescope.archive.layout import MAX_TIME_NS
 from nodescope.exchange.import_formats import ImportFormat, Progress
 from nodescope.exchange.importer import detects, import_wall_events, peek_events
 from nodescope.exchange.logs import kernel_log
+from nodescope.exchange.logs.kernel_lines import parse_line
 from nodescope.exchange.logs.kernel_log import KERNEL, add_kernel_line
+from nodescope.exchange.logs.wall_stamps import WallStamp, match_stamp, note_lacks
 from nodescope.ingest.clean_text import MAX_LINE_BYTES, clean, clean_text, split_lines
 from nodescope.ingest.kernel_events import KernelEvents
 from nodescope.ingest.parsed import Notes
@@ -29,7 +34,6 @@ from nodescope.ingest.unit_events import UNIT_FIELDS, UnitEvents
 from nodescope.records.event import Event
 from nodescope.records.json import JsonObject
 from nodescope.sources.systemd.happenings import CHOSEN
-from nodescope.wall_time import match_iso
 
 JOURNAL = "journal"
 _MAX_FIELD = 255  # characters of a field that are read
@@ -39,40 +43,59 @@ _SHORT = re.compile(
     r"(?:\[\d{1,10}\])?: ?(?P<message>.*)",
     re.DOTALL,
 )
+_PRIORITY = re.compile(r"<\d{1,3}>(?:1 (?=\d{4}-))?")
+_STRUCTURED = re.compile(  # RFC 5424: host, program, process id, message id, structured data
+    r" (?P<host>\S{1,255}) (?P<who>[^\s:\[]{1,128}) (?:-|\d{1,10}) \S{1,64} "
+    r"(?:-|(?:\[(?:[^\]\\]|\\.){0,2048}\])+)(?: \ufeff?(?P<message>.*)|$)",
+    re.DOTALL,
+)
 _BOOT_MARK = re.compile(r"-- .* --$|-- (?:Journal|Logs) begin")
 
 
 def looks_like_journal_json(head: bytes) -> bool:
-    """Whether a file's first line is a journal entry."""
+    """Return whether a file's first line is a journal entry."""
     first = head.lstrip(b"\x1e \t\r\n").split(b"\n", 1)[0]
     return first.startswith(b"{") and b'"__REALTIME_TIMESTAMP"' in head
 
 
 def looks_like_journal_text(head: bytes) -> bool:
-    """Whether most of a file's first lines are such."""
+    """Return whether most of a file's first lines are journal text."""
+    found, lines = count_text_lines(head)
+    return found > 0 and found * 2 >= lines
+
+
+def count_text_lines(head: bytes) -> tuple[int, int]:
+    """Return how many of a file's first lines have the form of a system log, and of how many."""
     lines = [line for line in head.decode("utf-8", "replace").splitlines()[:200] if line.strip()]
     lines = [line for line in lines if not _BOOT_MARK.match(line) and not line.startswith(" ")]
-    found = sum(_parse_short(line[:4096]) is not None for line in lines)
-    return found > 0 and found * 2 >= len(lines)
+    return sum(_parse_text(line[:4096], None) is not None for line in lines), len(lines)
 
 
 def parse_journal_json(blocks: Iterable[bytes], notes: Notes) -> Iterator[list[Event]]:
-    """Events in batches, on the wall clock."""
-    events: list[Event] = []
-    kernel, units = KernelEvents(), UnitEvents()
+    """Yield events in batches, on the wall clock."""
+    return events_of(_read_json(blocks, notes), notes)
+
+
+def _read_json(blocks: Iterable[bytes], notes: Notes) -> Iterator[Any]:
     for offset, raw, whole in split_lines(blocks, MAX_OBJECT_BYTES):
         line = raw.strip(b"\x1e \t\r\0")
         notes.offset = offset + len(raw)
         if not line:
             continue
         try:
-            entry = json.loads(line)
+            yield json.loads(line)
         except (ValueError, RecursionError):  # a UnicodeDecodeError is one, too
             if not whole:
                 notes.stop(offset, "it ends in the middle of an entry")
                 break
             notes.skipped["lines that are no journal entry"] += 1
-            continue
+
+
+def events_of(entries: Iterable[Any], notes: Notes) -> Iterator[list[Event]]:
+    """Yield the events of journal entries in batches, whatever form they were read from."""
+    events: list[Event] = []
+    kernel, units = KernelEvents(), UnitEvents()
+    for entry in entries:
         event = parse_entry(entry)
         if event is None:
             notes.skipped["entries without a time"] += 1
@@ -165,7 +188,7 @@ def parse_journal_text(blocks: Iterable[bytes], notes: Notes) -> Iterator[list[E
         notes.offset = offset + len(raw)
         if not text.strip() or _BOOT_MARK.match(text):
             continue
-        parsed = _parse_short(text)
+        parsed = _parse_text(text, notes.written_ns)
         if parsed is None:
             if events and text.startswith((" ", "\t")):
                 if len(more) < kernel_log.MAX_MORE_LINES:
@@ -173,9 +196,8 @@ def parse_journal_text(blocks: Iterable[bytes], notes: Notes) -> Iterator[list[E
             else:
                 notes.skipped["lines that are no journal entry"] += 1
             continue
-        event, zoned, host = parsed
-        if not zoned:
-            notes.remark(kernel_log.NO_ZONE)
+        event, stamp, host = parsed
+        note_lacks(stamp, notes)
         notes.facts.setdefault("nodename", host)
         _go_on(events, more)
         more = []
@@ -197,20 +219,22 @@ def _go_on(events: list[Event], more: list[str]) -> None:
         events[-1] = replace(events[-1], message=message)
 
 
-def _parse_short(text: str) -> tuple[Event, bool, str] | None:
-    stamp = match_iso(text[:40])
-    if stamp is None or text[19:20] == ",":
+def _parse_text(text: str, written_ns: int | None) -> tuple[Event, WallStamp, str] | None:
+    """Return a line as an event, with its time and its host; None if it is no line of a log."""
+    start = priority.end() if (priority := _PRIORITY.match(text)) else 0
+    stamp = match_stamp(text[start:], written_ns)
+    if stamp is None or text[start + 19 : start + 20] == ",":  # a comma: dmesg's ISO times
         return None
-    match = _SHORT.match(text, stamp[2])
+    match = _STRUCTURED.match(text, start + stamp.end) or _SHORT.match(text, start + stamp.end)
     if match is None:
         return None
     message, who = clean_text(match["message"]), clean_text(match["who"], 128)
     host = clean_text(match["host"], 255)
     if who == "kernel":
-        line = kernel_log.parse_line(message)  # rsyslog keeps the kernel's stamp in front
-        message = line.message if line is not None and line.clock == kernel_log.BOOT else message
-        return kernel_log.plain_event(stamp[0], message), stamp[1], host
-    return Event(stamp[0], JOURNAL, who, message), stamp[1], host
+        line = parse_line(message)  # rsyslog keeps the kernel's stamp in front
+        message = line.message if line is not None and line.clock == "boot" else message
+        return kernel_log.plain_event(stamp.time_ns, message), stamp, host
+    return Event(stamp.time_ns, JOURNAL, who, message), stamp, host
 
 
 def _import_json(path: Path, sink: Sink, progress: Progress) -> ImportReport:
@@ -232,4 +256,5 @@ TEXT_FORMAT = ImportFormat(
     detects(looks_like_journal_text),
     peek_events(parse_journal_text),
     _import_text,
+    count_text_lines,
 )

@@ -66,12 +66,12 @@ class PerfEvent:
 
     @property
     def is_dummy(self) -> bool:
-        """Whether it only carries side-band records."""
+        """Return whether the event only carries side-band records."""
         return (self.type, self.config) == (1, 9)
 
     @property
     def measures_cpu_time(self) -> bool:
-        """Whether its samples are spread over the time cores were busy."""
+        """Return whether its samples are spread over the time cores were busy."""
         # Hybrid machines put the PMU into the upper half of `config`.
         config = self.config & 0xFFFFFFFF if self.type == 0 else self.config
         return (self.type, config) in _CPU_TIME or self.name.split(":")[0].endswith("cycles/")
@@ -83,7 +83,7 @@ class PerfEvent:
 
     @property
     def sample_id_all(self) -> bool:
-        """Whether other records end with the time they were made at."""
+        """Return whether other records end with the time they were made at."""
         return bool(self.flags & _SAMPLE_ID_ALL)
 
     @property
@@ -106,7 +106,7 @@ class BuildId:
 
 @dataclass(slots=True)
 class PerfHeader:
-    """What is known of a file besides its records."""
+    """The facts of a file besides its records."""
 
     data_offset: int = 0
     data_bytes: int | None = None  # None: up to the end of the file
@@ -124,7 +124,7 @@ class PerfHeader:
 
     @property
     def kernel_build_id(self) -> bytes | None:
-        """Of the kernel itself, not of its modules."""
+        """Return the build id of the kernel itself, not of its modules."""
         for each in self.build_ids:
             if each.kernel and (each.path.startswith("[kernel") or "vmlinux" in each.path):
                 return each.build_id

@@ -243,7 +243,7 @@ class _Importer:
         )
 
     def finish(self) -> None:
-        """What is only known at the end."""
+        """Add what is only known at the end."""
         # perf tells its losses twice: as they happen (LOST, of any record), and in sum at the
         # end (LOST_SAMPLES, v6.1). The larger is nearer to the truth.
         self._sink.lost(max(self._lost, self._lost_samples))
@@ -262,4 +262,4 @@ class _Importer:
             )
 
 
-FORMAT = ImportFormat(NAME, _detect, _peek, _import)
+FORMAT = ImportFormat(NAME, _detect, _peek, _import, has_sample_times=True)

@@ -26,7 +26,7 @@ _NOTHING = MappedImage(_NONE, _NONE, _NONE, np.empty(0, np.int32), np.empty(0, n
 
 
 class CapturedProcesses(Processes):
-    """What is known of threads and address spaces, from records alone."""
+    """Threads and address spaces, known from records alone."""
 
     def attribute(self, batch: RecordBatch) -> Attribution:
         """Join a batch's samples with what its side-band records tell."""
@@ -44,7 +44,7 @@ class CapturedProcesses(Processes):
         """Nothing: numbers stay, for images refer to them."""
 
     def comm_from_proc(self, tid: int) -> int:
-        """What perf calls a thread whose name it was not told."""
+        """Return the name that perf gives a thread without a name record."""
         name = "swapper" if tid == 0 else f":{tid if tid != _NOBODY else -1}"
         number = self._comm_of[tid] = self.comm_number(name)
         return number

@@ -58,7 +58,7 @@ def parse_notes(data: bytes) -> bytes | None:
 
 
 def read_running_build_id(sys: Path = Path("/sys")) -> bytes | None:
-    """Of the kernel that runs here; None where it does not tell."""
+    """Read the build id of the running kernel; None where it is not readable."""
     try:
         with open(sys / "kernel/notes", "rb") as file:
             return parse_notes(file.read(1 << 16))
@@ -173,7 +173,7 @@ class CapturedModules:
         return Counter({str(why): count for why, count in self.binaries.failures.items()})
 
     def open_module(self, module: Module) -> NamesFunctions:
-        """What names the code of `module`."""
+        """Open the names of the code of `module`."""
         if module.anonymous:
             return self._open_jit(module.pid)
         device: tuple[int, int] | None = module.device

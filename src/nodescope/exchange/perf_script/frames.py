@@ -39,7 +39,7 @@ _HEX_DIGITS = b"0123456789abcdef"
 
 
 def is_frame_line(line: bytes) -> bool:
-    """Whether this is a line of a stack: blanks, an address, and maybe a symbol."""
+    """Return whether a line is of a stack: blanks, an address, and maybe a symbol."""
     return _LINE.match(line, 0, MAX_LINE_BYTES) is not None
 
 
@@ -156,7 +156,7 @@ def _opening(text: bytes) -> int:
 
 
 def make_frame(address: int, symbol: bytes, binary: bytes) -> ParsedFrame:
-    """What perf says of an address, in our words."""
+    """Convert perf's description of an address into a frame."""
     kernel, module = _module(address, binary)
     if symbol and symbol != b"[unknown]":
         return ParsedFrame(module, clean(symbol, MAX_NAME_BYTES), kernel)
@@ -166,7 +166,7 @@ def make_frame(address: int, symbol: bytes, binary: bytes) -> ParsedFrame:
 
 
 def _module(address: int, binary: bytes) -> tuple[bool, str]:
-    """Whether it is kernel code, and the module's name."""
+    """Return whether it is kernel code, and the module's name."""
     high = address >= _KERNEL_FROM and address & ~0xFFF != _VSYSCALL
     if binary.startswith((b"[kernel", b"[guest.kernel")) or (
         high and binary.rpartition(b"/")[2].startswith((b"vmlinux", b"kcore"))

@@ -130,4 +130,6 @@ def _import(path: Path, sink: Sink, progress: Progress) -> ImportReport:
     return report_of(path, FORMAT.name, notes)
 
 
-FORMAT = ImportFormat("perf script", detects(looks_like_perf_script), _peek, _import)
+FORMAT = ImportFormat(
+    "perf script", detects(looks_like_perf_script), _peek, _import, has_sample_times=True
+)

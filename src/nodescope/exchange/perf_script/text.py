@@ -59,7 +59,7 @@ _Fields = tuple[bytes | None, ...]
 
 
 def looks_like_perf_script(head: bytes) -> bool:
-    """Whether a file's first bytes are such a text."""
+    """Return whether a file begins like the text of perf script."""
     lines = head.replace(b"\r", b"").split(b"\n")[:400]
     if any(line.startswith(b"# captured on") for line in lines[:8]):
         return True
@@ -204,7 +204,7 @@ class _Parser:
         return number
 
     def _wants(self, rest: bytes) -> bool:
-        """Whether a sample of this event is to be counted; decided by the first one met."""
+        """Decide whether samples of this event count: its kind is that of the first event met."""
         if rest.startswith(b"PERF_RECORD_"):
             if match := _LOST.match(rest):
                 self._notes.lost += int(match[1])
@@ -227,7 +227,7 @@ class _Parser:
         return self._stacks.parse([match[1]]) if match else 0
 
     def _note_time_of_day(self, fields: _Fields, time_ns: int) -> None:
-        """What to add to perf's clock, learned from the first sample that has both."""
+        """Learn the offset of perf's clock from the first sample that has both times."""
         day, fraction = fields[4], fields[5]
         if "wall" in self._notes.facts or day is None or fraction is None:
             return

@@ -45,7 +45,7 @@ _COMM_IDS = re.compile(rb"(.{1,15})-(?:(\d{1,10})|\?)/(\d{1,10})$", re.DOTALL)
 
 
 def looks_like_folded(head: bytes) -> bool:
-    """Whether a file's first lines are stacks with counts; at least one has a caller."""
+    """Return whether a file's first lines are stacks with counts; one has a caller at least."""
     lines = [line for line in head.replace(b"\r", b"").split(b"\n")[:200] if line.strip()]
     if len(lines) > 1 and not head.endswith(b"\n"):
         lines = lines[:-1]

@@ -71,7 +71,7 @@ class Profile:
 
 
 def looks_like_pprof(head: bytes) -> bool:
-    """Whether unpacked first bytes are a profile: a sample type, then samples or mappings."""
+    """Return whether unpacked bytes begin a profile: a sample type, samples or mappings."""
     seen = set()
     try:
         for number, kind, _, end in protobuf.fields(head, 0, len(head)):

@@ -1,4 +1,4 @@
-"""What every live cgroup uses: the table `cgroups`, and `pressure` of v2 cgroups.
+"""Record the use of every live cgroup: the table `cgroups`, and `pressure` of v2 cgroups.
 
 Two thousand cgroups have sixteen thousand files, and reading one takes ten
 microseconds. So each round asks top-down who used CPU since the last one: below a

@@ -52,7 +52,7 @@ class Containers:
         self._said = {}
 
     def observe(self, now_ns: int) -> Observation:
-        """What changed and what happened since the last time."""
+        """Return changes and events since the last call."""
         pair = read_pair(self._clock)
         polled = self._runtimes.poll(pair.wall_ns)
         observation = Observation()

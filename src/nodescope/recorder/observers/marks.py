@@ -37,7 +37,7 @@ class MarksObserver:
         self._told: set[str] | None = None
 
     def begin_segment(self) -> None:
-        """What was told before is sealed now: its files have served."""
+        """Remove the files of marks that are sealed now."""
         for mark_id in self._told or ():
             remove_mark(self._root, mark_id)
         if self._told is not None:

@@ -16,10 +16,10 @@ MEMINFO = frozenset(
      "PageTables", "Percpu", "Mlocked", "HugePages_Total", "HugePages_Free")
 )  # fmt: skip
 VMSTAT = frozenset(
-    ("pgfault", "pgmajfault", "pswpin", "pswpout", "compact_stall", "compact_fail",
-     "thp_fault_alloc", "thp_fault_fallback", "oom_kill", "slabs_scanned", "drop_pagecache",
-     "drop_slab", "workingset_refault_file", "workingset_refault_anon", "pgscan_kswapd",
-     "pgscan_direct", "pgsteal_kswapd", "pgsteal_direct")
+    ("pgpgin", "pgpgout", "pgfault", "pgmajfault", "pswpin", "pswpout", "compact_stall",
+     "compact_fail", "thp_fault_alloc", "thp_fault_fallback", "oom_kill", "slabs_scanned",
+     "drop_pagecache", "drop_slab", "workingset_refault_file", "workingset_refault_anon",
+     "pgscan_kswapd", "pgscan_direct", "pgsteal_kswapd", "pgsteal_direct")
 )  # fmt: skip
 _BY_ZONE = (  # allocstall before v4.10, and scans until v4.8, have or lack a zone's name
     "allocstall", "pgscan_kswapd_", "pgscan_direct_", "pgsteal_kswapd_", "pgsteal_direct_",

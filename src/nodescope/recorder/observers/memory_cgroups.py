@@ -183,7 +183,7 @@ class MemoryCgroupsObserver:
             self._level = level
 
     def _told_level(self, verdict: ZombieVerdict) -> Level:
-        """What the recorder before this one told last, as far as it still holds."""
+        """Return the level that the previous recorder reported last, if it still holds."""
         told = read_told_zombies(self._archive, self._boot_id)
         if told is None:
             return "healthy"
@@ -231,5 +231,5 @@ def _crossing(level: Level, verdict: ZombieVerdict, count: Count, now_ns: int) -
 
 
 def make(setting: Setting) -> MemoryCgroupsObserver:
-    """As the recorder makes it."""
+    """Make the observer as the recorder runs it."""
     return MemoryCgroupsObserver(setting)

@@ -84,7 +84,7 @@ class NicsObserver:
             self._ethtool = None
 
     def _find(self, now_ns: int) -> None:
-        """What seldom changes: interrupts and drivers."""
+        """Read the facts that seldom change: interrupts and drivers."""
         self._find_at_ns = now_ns + _QUEUES_NS
         self._interrupts = read_queue_interrupts(self._places)
         self._drivers = {}
@@ -101,7 +101,7 @@ class NicsObserver:
         return self._ethtool
 
     def _driver(self, nic: Nic) -> DriverInfo | None:
-        """What the driver says of itself; None if it is asked about another device.
+        """Read the driver's description; None if the answer is about another device.
 
         The kernel answers for the network namespace we are in. In a container of its own
         the node's sysfs shows `eth0`, and ours is the end of a veth.
@@ -130,6 +130,8 @@ class NicsObserver:
             tx_timeouts=sum(nic.tx_timeouts.values()) if nic.tx_timeouts else None,
             rx_packets=nic.rx_packets,
             tx_packets=nic.tx_packets,
+            rx_bytes=nic.rx_bytes,
+            tx_bytes=nic.tx_bytes,
             rx_dropped=nic.rx_dropped,
             tx_errors=nic.tx_errors,
         )
@@ -143,7 +145,7 @@ class NicsObserver:
         self._timeouts[nic.nic] = nic.tx_timeouts
 
     def _compare_timeouts(self, now_ns: int, nic: Nic, said: Observation) -> None:
-        """What the kernel itself counts, queue by queue, whatever the driver does."""
+        """Compare the kernel's own counters of time-outs, queue by queue."""
         before = self._timeouts.get(nic.nic, {})
         both = before.keys() & nic.tx_timeouts.keys()
         rose = sorted(queue for queue in both if nic.tx_timeouts[queue] > before[queue])

@@ -122,7 +122,7 @@ class UnitInsides:
         """Nothing is said by segment."""
 
     def observe(self, now_ns: int) -> Observation:
-        """What was found, at the end of each listening."""
+        """Return the loops found, at the end of each period of listening."""
         if self._exits is None:
             if now_ns >= self._due_ns:
                 self._exits = self._listen()
@@ -148,7 +148,7 @@ class UnitInsides:
             self._exits = None
 
     def _is_suspicious(self) -> bool:
-        """Whether the last listening alone heard enough for a loop that is not told of yet."""
+        """Return whether the last period alone shows a loop that was not reported yet."""
         last = self._heard[-1]
         return any(
             last.services[parent] not in self._told
@@ -181,7 +181,7 @@ class UnitInsides:
         return Event(now_ns, kind, service.name, found.describe(), details=details)
 
     def _put_together(self) -> tuple[Insides, dict[str, Service]]:
-        """What failed lately again and again below parents that live on, by cgroup."""
+        """Combine recent failures below parents that live on, by cgroup."""
         insides = Insides(
             watched_us=sum(each.watched_us for each in self._heard),
             until_us=_since_boot_us(),

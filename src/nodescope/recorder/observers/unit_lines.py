@@ -1,4 +1,4 @@
-"""What running units log of the ends of what they started.
+"""Log lines in which running units report exits of what they started.
 
 A supervisor that asks a daemon to run its containers has no children that end: neither
 systemd nor the kernel's accounting tells of its loop. Its own lines in the journal do

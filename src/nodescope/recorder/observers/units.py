@@ -89,7 +89,7 @@ class Units:
             self._journal.close()
 
     def observe(self, now_ns: int) -> Observation:
-        """What changed since the last time."""
+        """Return changes since the last call."""
         if self._since_us is None:
             self._begin(now_ns)
             assert self._since_us is not None
@@ -109,7 +109,7 @@ class Units:
         return said
 
     def _begin(self, now_ns: int) -> None:
-        """What happened before is history; what looped then may loop still."""
+        """Take earlier happenings as history; loops of that time may go on."""
         self._since_us = self._loops.since_us = now_ns // 1000
         boot_id = read_text(self._places.proc / "sys/kernel/random/boot_id") or ""
         before_ns = now_ns - UNIT_WITHIN_US * 1000
@@ -238,7 +238,7 @@ class Units:
         return [told for message in messages if (told := parse_message(message)) is not None]
 
     def _new(self, told: list[UnitHappening]) -> list[UnitHappening]:
-        """What was not told before; what has no time of its own waits one look for one."""
+        """Return unreported happenings; one without a time of its own waits one look for it."""
         new = self._loops.take(each for each in told if each.exact)
         new += self._loops.take(self._held.values())
         self._held = {

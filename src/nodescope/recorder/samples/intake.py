@@ -32,7 +32,7 @@ _FULL = "the ring was full"
 
 @dataclass(frozen=True, slots=True)
 class _Drained:
-    """What the rings held at one time; a loss told in it happened after `since_ns`."""
+    """The content of the rings at one time; losses reported in it came after `since_ns`."""
 
     since_ns: int
     chunks: list[Chunk]
@@ -89,7 +89,7 @@ class Intake:
 
     @property
     def is_sampling(self) -> bool:
-        """Whether there are rings at all."""
+        """Return whether there are rings at all."""
         return self._sampling is not None
 
     @property
@@ -110,7 +110,7 @@ class Intake:
         """Cores that were asked for by name and are not there."""
         absent = sorted(set(self._options.cpus or ()) - set(online))
         if absent:
-            message = f"not online, and sampled once they are: {_cores(absent)} of --cpus"
+            message = f"not online, and sampled once they are: {_cores(absent)} of --cpu"
             self._log.event(now_ns, "source_degraded", "samples", message, loud=True)
 
     def follow_cpus(self, now_ns: int, *, starting: bool = False) -> bool:
@@ -167,7 +167,7 @@ class Intake:
             self._unsampled[cpu] = (now_ns, reason)
 
     def _tell_lost(self, now_ns: int, *, ask_all: bool = False) -> None:
-        """What the kernel has counted as lost since the draining before the last."""
+        """Report samples that the kernel counted as lost since the draining before the last."""
         if self._sampling is None or not self._sampling.counts_lost:
             return
         for cpu, lost in self._sampling.take_lost(ask_all=ask_all).items():
@@ -196,7 +196,7 @@ class Intake:
 
     @property
     def undecoded_bytes(self) -> int:
-        """What waits for `append`."""
+        """Return the bytes waiting for `append`."""
         return sum(len(chunk.data) for each in self._undecoded for chunk in each.chunks)
 
     def count_samples(self) -> int:

@@ -22,7 +22,7 @@ from nodescope.perf.ring import Ring
 
 @dataclass(frozen=True, slots=True)
 class Followed:
-    """What changed when the set of cores was looked at again.
+    """The changes found when the set of cores was read again.
 
     A core that was offline meanwhile and is back is in both, removed and added.
     """
@@ -87,7 +87,7 @@ class Sampling:
         return added
 
     def drain(self) -> list[Chunk]:
-        """What all rings hold now."""
+        """Drain all rings."""
         # All heads first: a thread's birth on one core must not be read after
         # its samples on another.
         heads = [(ring, ring.head()) for ring in self._rings.values()]
@@ -108,7 +108,7 @@ class Sampling:
 
     @property
     def counts_lost(self) -> bool:
-        """Whether the kernel counts what it dropped; else the rings' records alone tell."""
+        """Return whether the kernel counts dropped samples; else only ring records report them."""
         return self.sampler.lost_counter
 
     def take_lost(self, *, ask_all: bool = False) -> dict[int, int]:

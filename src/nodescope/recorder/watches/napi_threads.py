@@ -73,7 +73,7 @@ class NapiWatch:
 
 
 def is_held_up(readings: Sequence[Reading]) -> bool:
-    """Whether a thread wanted to run nearly all the while and was hardly let."""
+    """Return whether a thread was runnable nearly all the while and hardly ran."""
     (start, first), (end, last) = readings[0], readings[-1]
     passed = end - start
     if passed < _LEAST_NS or last.ran_ns - first.ran_ns > _RAN_RATIO * passed:

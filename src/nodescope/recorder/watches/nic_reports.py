@@ -1,4 +1,4 @@
-"""What the kernel's log told of network devices lately.
+"""Recent reports of the kernel log about network devices.
 
 A time-out or reset is both logged and counted. Whoever reads the counters asks
 here whether it was told already, so that it becomes one event and not two. Both
@@ -24,7 +24,7 @@ class NicReports:
         self._told.append((time_ns, kind, frozenset(name for name in names if name)))
 
     def told(self, kind: str, names: Iterable[str | None], since_ns: int) -> bool:
-        """Whether that was said of the device since then."""
+        """Return whether that was reported of the device since then."""
         wanted = set(names)
         return any(
             told == kind and time_ns >= since_ns and (not device or device & wanted)

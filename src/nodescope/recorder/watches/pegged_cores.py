@@ -16,7 +16,7 @@ from nodescope.judgement.core_occupants import MOST_OF_IT, Occupants
 from nodescope.judgement.pegged_cores import PeggedCore, PeggedCoreStream, PeggedRun
 from nodescope.lazy_dataclass import dataclass
 from nodescope.perf.decode import RingSamples
-from nodescope.quantities import SECOND_NS, format_duration
+from nodescope.quantities import SECOND_NS
 from nodescope.recording.core_readings import STATES
 from nodescope.records.event import Event
 from nodescope.records.event_details import PeggedCoreDetails
@@ -109,7 +109,7 @@ class CoreWatch:
         return None if main is None or comm is None else (main.key, comm, round(main.share, 3))
 
     def end(self) -> None:
-        """What runs is over as far as we can tell."""
+        """End the spans that are still open, as far as they were observed."""
         self._close(self._stream.end())
 
     def forget(self) -> None:
@@ -119,6 +119,4 @@ class CoreWatch:
 
 
 def _describe(core: PeggedCore, *, over: bool) -> str:
-    onward = "" if over else ", and on"
-    length = format_duration(core.to_ns - core.from_ns)
-    return f"in the kernel for {length}{onward}, {core.share:.0%} of it"
+    return core.describe() if over else f"{core.describe()}, and on"

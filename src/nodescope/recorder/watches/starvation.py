@@ -41,7 +41,7 @@ _RECENT_NS = 5 * SECOND_NS  # so long ago a device may have interrupted, before 
 
 @dataclass(frozen=True, slots=True)
 class CoreReading:
-    """What one core's counters are at one time."""
+    """The counters of one core at one time."""
 
     cpu: int
     net_rx: int
@@ -72,7 +72,7 @@ class Episode:
 
 @dataclass(slots=True)
 class _ServingCore:
-    """What is known of one core; `last` is its latest reading."""
+    """The state of one core; `last` is its latest reading."""
 
     last: CoreReading
     read_ns: int  # when that was

@@ -1,4 +1,4 @@
-"""What this process may see of the node: each source tried for real, and why not.
+"""Try each source for real, and report what this process may see of the node and why not more.
 
 `probe` does the IO: it opens real perf events, reads the real files. `verdict`
 is pure: it turns what the attempts answered and the privileges we hold into

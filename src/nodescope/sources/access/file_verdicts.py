@@ -94,7 +94,7 @@ def judge_kernel_symbols(privileges: Privileges, attempt: Attempt, visible: bool
 
 @dataclass(frozen=True, slots=True)
 class ProcessesSeen:
-    """What became of reading other processes."""
+    """The outcome of reading other processes."""
 
     read: int = 0
     refused: int = 0  # exe, maps or root not shown
@@ -154,7 +154,7 @@ def judge_binaries(privileges: Privileges, seen: ProcessesSeen) -> Access:
 
 
 def judge_map_files(privileges: Privileges, binaries: Access, attempt: Attempt) -> Access:
-    """What processes run although it was deleted or replaced, through `/proc/PID/map_files`."""
+    """Judge access to deleted or replaced executables, through `/proc/PID/map_files`."""
     source, what = "deleted-binaries", "binaries deleted while they run, /proc/PID/map_files"
     if binaries.state is State.DENIED:
         return follows(source, what, binaries)

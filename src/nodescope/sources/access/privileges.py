@@ -36,7 +36,7 @@ _FIELD = re.compile(rb"^(CapEff|CapBnd|Seccomp):\s*([0-9a-f]+)\s*$", re.MULTILIN
 
 @dataclass(frozen=True, slots=True)
 class Privileges:
-    """What we may do, before anything is tried."""
+    """The privileges of this process, before anything is tried."""
 
     uid: int
     capabilities: frozenset[str]
@@ -53,15 +53,15 @@ class Privileges:
     interpreter: str = "python3"  # the file that capabilities would be set on
 
     def holds(self, *names: str) -> bool:
-        """Whether any of these capabilities is in effect."""
+        """Return whether any of these capabilities is in effect."""
         return not self.capabilities.isdisjoint(names)
 
     def knows(self, name: str) -> bool:
-        """Whether this kernel has that capability."""
+        """Return whether this kernel has that capability."""
         return self.last_capability is None or CAPABILITY_BITS[name] <= self.last_capability
 
     def least(self, name: str) -> str:
-        """What allows here what `name` does: before it was made, CAP_SYS_ADMIN did."""
+        """Return the capability that allows `name` here: CAP_SYS_ADMIN on older kernels."""
         return name if self.knows(name) else "sys_admin"
 
 

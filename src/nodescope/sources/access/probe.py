@@ -255,7 +255,7 @@ def _own_pids(pid: int) -> set[str]:
 
 
 def is_tracefs_mounted() -> bool:
-    """Whether there is a tracefs that one need not mount, whoever may read it."""
+    """Return whether a tracefs is mounted, whether or not we may read it."""
     return bool(_mounts("tracefs"))
 
 

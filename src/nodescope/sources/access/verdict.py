@@ -1,4 +1,4 @@
-"""What a person needs to know about one source: the words all verdicts share."""
+"""The verdict on one source, and the words that all verdicts share."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """What the kernel answered when the real thing was tried."""
+    """The kernel's answer when the real thing was tried."""
 
     errno: int | None = None  # None: it worked
 
     @property
     def ok(self) -> bool:
-        """Whether it worked."""
+        """Return whether the attempt worked."""
         return self.errno is None
 
     @property
@@ -61,7 +61,7 @@ class Access:
 
 @dataclass(frozen=True, slots=True)
 class Remedy:
-    """What allows a source."""
+    """A change that allows a source."""
 
     commands: tuple[str, ...] = ()
     manifest: str = ""

@@ -52,7 +52,7 @@ class ChurnEvent(NamedTuple):
 
 
 class Watch(Protocol):
-    """What hears of cgroups that come and go."""
+    """A watch that reports cgroups as they are created and removed."""
 
     way: Literal["tracepoints", "scan"]
 
@@ -113,7 +113,7 @@ class ChurnWatch:
         return self._lost
 
     def read(self) -> list[ChurnEvent]:
-        """What happened since the last call, in the order of time."""
+        """Return the events since the last call, in order of time."""
         # What happens on another core while rings are read one after the other is
         # left for the next time: nothing is told before its cause.
         now = time.monotonic_ns()
@@ -241,7 +241,7 @@ class ScanWatch:
         self._seen = [dict(walk(each.mount)) for each in self._hierarchies]
 
     def read(self) -> list[ChurnEvent]:
-        """What is there now and was not, and the other way round."""
+        """Return the differences from the last look: cgroups that appeared and that went away."""
         now = self._clock()
         found: list[ChurnEvent] = []
         for at, hierarchy in enumerate(self._hierarchies):

@@ -1,4 +1,4 @@
-"""What processes were called at a given time, also of those that are gone.
+"""Names of processes at a given time, also of processes that have ended.
 
 A tracepoint's record tells a process by its number. By the time it is read, a maker
 such as runc has ended, so names are taken from what perf records of every exec.
@@ -27,7 +27,7 @@ class RenamedProcesses:
         self._names: dict[int, str] = {}
 
     def keep(self, drained: bytes) -> None:
-        """What a ring of renames held."""
+        """Keep the renames that a ring held."""
         self._kept.append(drained)
         self._kept_bytes += len(drained)
         while self._kept_bytes > _MAX_KEPT_BYTES:
@@ -35,7 +35,7 @@ class RenamedProcesses:
             self._names.clear()  # numbers are used again: what was known may be another's name
 
     def take_kept(self) -> list[Renamed]:
-        """What was kept, in no order; each is to be given to `rename` when its time has come."""
+        """Return the kept renames, unordered; give each to `rename` when its time has come."""
         found: list[Renamed] = []
         for drained in self._kept:
             records, _lost = parse_records(drained, {})
@@ -52,7 +52,7 @@ class RenamedProcesses:
             del self._names[next(iter(self._names))]
 
     def name(self, pid: int) -> str | None:
-        """As it was announced, else as it is now; None if it ended without a word."""
+        """Return the announced name, else the present one; None if the process has ended."""
         if pid not in self._names:
             try:
                 comm = (self._proc / str(pid) / "comm").read_bytes()

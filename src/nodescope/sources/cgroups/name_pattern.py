@@ -1,4 +1,4 @@
-"""What names of cgroups have in common: `docker-3f2a….scope` is one of `docker-*.scope`."""
+"""The pattern that names of cgroups share: `docker-3f2a….scope` is one of `docker-*.scope`."""
 
 from __future__ import annotations
 

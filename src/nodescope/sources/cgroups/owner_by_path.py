@@ -107,7 +107,7 @@ def _pod(name: str, parents: list[str]) -> str | None:
 
 
 def _unit(name: str, kind: str | None, unit: str | None) -> tuple[str, str]:
-    """What a unit makes of what its path was so far."""
+    """Return the owner that a unit's name adds to the owner of the path above it."""
     if kind in ("container", "pod"):
         return kind, name
     if _SESSION.fullmatch(name):

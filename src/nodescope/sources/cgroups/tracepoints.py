@@ -87,7 +87,7 @@ def _text(data: bytes, at: int, field: TracepointField) -> str:
 def parse_records(
     data: bytes, layouts: Mapping[int, TracepointLayout]
 ) -> tuple[list[Hit | Renamed], int]:
-    """What a drained ring holds, and how many records did not fit into it."""
+    """Return the records of a drained ring, and how many were lost because it was full."""
     found: list[Hit | Renamed] = []
     at = lost = 0
     while at + _HEADER.size <= len(data):

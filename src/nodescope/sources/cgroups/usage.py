@@ -1,4 +1,4 @@
-"""What one cgroup uses: CPU, throttling, memory and tasks, on v1, v2 or both.
+"""CPU, throttling, memory and tasks of one cgroup, on v1, v2 or both.
 
 Each controller is read where it is mounted: a cgroup is one path in all of
 them. Files of v1 are Documentation/admin-guide/cgroup-v1/, of v2 cgroup-v2.rst.
@@ -134,7 +134,7 @@ class UsageReader:
         }
 
     def read_often(self, path: str, known: Mapping[str, int | None]) -> Values:
-        """What may change whenever it ran; `known` are the values of the last time."""
+        """Read values that change whenever the cgroup runs; `known` are those of the last time."""
         values: Values = {}
         if self._cpuacct is not None:
             self._add(values, f"{self._cpuacct}{path}/cpuacct.stat", self._take_ticks)
@@ -156,7 +156,7 @@ class UsageReader:
         return values
 
     def read_seldom(self, path: str) -> Values:
-        """What changes when somebody changes it, or hardly ever: limits, and what they did."""
+        """Read values that rarely change: limits, and how often they were hit."""
         values: Values = {}
         if self._cpu is not None:
             self._add(values, f"{self._cpu}{path}/cpu.stat", _take_throttling)

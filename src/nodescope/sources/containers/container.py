@@ -1,4 +1,4 @@
-"""What a container is, whoever runs it, and what can happen to one."""
+"""A container, whichever runtime runs it, and the events of its life."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Container:
 
     @property
     def subject(self) -> str:
-        """What stays the same when it is made anew: its name, within its pod if it has one."""
+        """Return the name that survives re-creation: its own, within its pod if it has one."""
         name = self.name or self.id
         return f"{self.namespace or '?'}/{self.pod}/{name}" if self.pod else name
 
@@ -48,7 +48,7 @@ class Container:
 
 
 class HappeningKind(StrEnum):
-    """What happened to a container."""
+    """The kinds of events of a container's life."""
 
     STARTED = "started"
     EXITED = "exited"
@@ -73,7 +73,7 @@ class Runtime(Protocol):
         """Those it has now, by id, as of the last `poll`."""
 
     def poll(self, wall_ns: int) -> list[ContainerHappening]:
-        """What happened since the last time; nothing the first time. Raises `SourceError`."""
+        """Return events since the last call, none at the first. Raises `SourceError`."""
 
     def close(self) -> None:
         """Let go of its descriptors; `poll` begins anew."""
@@ -82,7 +82,7 @@ class Runtime(Protocol):
 def find_happenings(
     before: Mapping[str, Container], after: Mapping[str, Container], wall_ns: int
 ) -> list[ContainerHappening]:
-    """What must have happened between two lists of the same runtime, in order of time.
+    """Derive the events between two lists of the same runtime, in order of time.
 
     Of several runs between the two only the last one's start and end can be told.
     """

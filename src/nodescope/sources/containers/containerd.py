@@ -62,7 +62,7 @@ class Containerd:
         return self._known
 
     def poll(self, wall_ns: int) -> list[ContainerHappening]:
-        """What happened since the last time."""
+        """Return events since the last call."""
         try:
             found: list[ContainerHappening] = []
             if self._stream is None:

@@ -152,7 +152,7 @@ def _each(data: bytes) -> list[bytes]:
 
 
 class _translated:  # noqa: N801 a context manager, used like a function
-    """What is not a message is a malformed source."""
+    """Turn decoding errors into `MalformedSource`."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -157,7 +157,7 @@ class Docker:
         self._since_ns: int | None = None  # what happened before is told
 
     def poll(self, wall_ns: int) -> list[ContainerHappening]:
-        """What happened since the last time."""
+        """Return events since the last call."""
         if self._since_ns is None:
             self._since_ns = wall_ns
         try:
@@ -174,7 +174,7 @@ class Docker:
             self._asking.close()
 
     def read_recent(self, wall_ns: int, since_ns: int) -> list[ContainerHappening]:
-        """What the daemon still remembers of the past, without following it."""
+        """Return the past events that the daemon still has, without following it."""
         span = f"since={_seconds(since_ns)}&until={_seconds(wall_ns)}"
         lines = self._get(f"/events?{span}&filters={_ESCAPED}", _MAX_EVENTS)
         events = [parse_event(line, self._path) for line in lines.splitlines() if line.strip()]
@@ -294,7 +294,7 @@ class Docker:
                 yield happening
 
     def _is_told(self, event: DockerEvent) -> bool:
-        """Whether a list that was read since had this already."""
+        """Return whether a list read since then already included this event."""
         run_ns, end_ns = self._runs.get(event.id), self._ends.get(event.id)
         if event.action == "start":
             return run_ns is not None and event.wall_ns < run_ns + SAME_NS
@@ -314,7 +314,7 @@ class Docker:
 def _happening(
     event: DockerEvent, container: Container, runs: dict[str, int]
 ) -> ContainerHappening | None:
-    """What an event says happened; `runs` has when the present run of each id began."""
+    """Return the event of one message; `runs` has when the present run of each id began."""
     if event.action == "start":
         if len(runs) < MAX_CONTAINERS:
             runs[event.id] = event.wall_ns

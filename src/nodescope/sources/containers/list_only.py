@@ -16,7 +16,7 @@ class ListedRuntime:
         self._first = True
 
     def poll(self, wall_ns: int) -> list[ContainerHappening]:
-        """What must have happened since the last time."""
+        """Derive the events since the last call from two lists."""
         after = self._read()
         found = [] if self._first else find_happenings(self.containers, after, wall_ns)
         self.containers, self._first = after, False

@@ -1,4 +1,4 @@
-"""What pods and containers are called, from files their runtimes leave where anybody may look.
+"""Names of pods and containers, from the files that runtimes leave readable for anybody.
 
 - `/var/log/pods/<namespace>_<pod>_<uid>`: the kubelet, pods by uid
 - `/var/log/containers/<pod>_<namespace>_<container>-<id>.log`: the kubelet, containers by id
@@ -34,7 +34,7 @@ _STORAGE = "/var/lib/containers/storage/overlay-containers/containers.json"
 
 @dataclass(frozen=True, slots=True)
 class KnownNames:
-    """What something is called; what is not known is None."""
+    """The names of an owner; unknown ones are None."""
 
     runtime: str | None = None
     namespace: str | None = None
@@ -140,7 +140,7 @@ class ContainerNames:
             self._bundles = []
 
     def find(self, owner: CgroupOwner) -> KnownNames:
-        """What the owner of a cgroup is called."""
+        """Return the names of a cgroup's owner."""
         if owner.container_id is not None:
             names = self._find_container(owner.container_id)
             if names.pod is not None or owner.pod_uid is None:

@@ -1,4 +1,4 @@
-"""What a container's OCI spec and its labels say of whose it is.
+"""The owner of a container, by its OCI spec and its labels.
 
 Kubernetes' runtimes leave the pod's names as labels (containerd, docker) or as
 annotations of the spec (`io.kubernetes.cri.*`, containerd's CRI plugin).

@@ -132,7 +132,7 @@ class PodmanFiles:
         self._first = True
 
     def poll(self, wall_ns: int) -> list[ContainerHappening]:
-        """What happened: by the log of events, or told from two lists where there is none."""
+        """Return events from the event log, or derived from two lists where there is no log."""
         driver, listed = self._read_list()
         before = self.containers
         after = {each.id: self._with_run(each, driver) for each in listed}
@@ -204,7 +204,7 @@ class PodmanFiles:
         return pid, started
 
     def read_recent(self, wall_ns: int, since_ns: int) -> list[ContainerHappening]:
-        """What the end of the log still tells of the past."""
+        """Return the past events at the end of the log."""
         try:
             with open(self._log, "rb") as file:
                 start = max(0, os.fstat(file.fileno()).st_size - MAX_FILE)
@@ -221,7 +221,7 @@ class PodmanFiles:
         ]
 
     def _read_events(self) -> list[PodmanEvent] | None:
-        """What was written to the log since the last time; None if there is no log."""
+        """Read what was appended to the log since the last call; None if there is no log."""
         try:
             with open(self._log, "rb") as file:
                 status = os.fstat(file.fileno())
@@ -244,7 +244,7 @@ class PodmanFiles:
 def _happening(
     event: PodmanEvent, known: Mapping[str, Container], runs: dict[str, int]
 ) -> ContainerHappening:
-    """What an event says happened; `runs` has when the present run of each id began."""
+    """Return the event of one log entry; `runs` has when the present run of each id began."""
     container = known.get(event.id) or Container(
         "podman", event.id, name=event.name, image=event.image
     )

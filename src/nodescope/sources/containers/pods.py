@@ -42,7 +42,7 @@ class PodContainer:
 
     @property
     def container(self) -> Container:
-        """As the kubelet's folders alone tell it: what runs now they do not."""
+        """Return the container as the kubelet's folders describe it, not whether it runs."""
         return Container(
             "kubelet",
             f"{self.pod.uid}/{self.name}",

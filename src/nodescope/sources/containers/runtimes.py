@@ -80,7 +80,7 @@ class _Way:
     error: SourceError | None = None
 
     def poll(self, wall_ns: int, now_s: float) -> list[ContainerHappening] | None:
-        """What happened; None if it cannot be asked now."""
+        """Return events since the last call; None if the runtime cannot be asked now."""
         if now_s < self.due_s:
             return None if self.error is not None else []
         try:
@@ -117,7 +117,7 @@ class _Asked:
         return next((each for each in errors if not isinstance(each, SourceAbsent)), None)
 
     def poll(self, wall_ns: int, now_s: float) -> list[ContainerHappening]:
-        """What happened, each told once though two ways may know of it.
+        """Return events since the last call, each once though two readers may know of it.
 
         A daemon that does not answer tells when it does again, and better than its
         files: until then they say what there is, not what happened.
@@ -146,7 +146,7 @@ class _Asked:
 
 @dataclass(slots=True)
 class Polled:
-    """What one round brought: happenings of all, and who could not be asked as it should be."""
+    """The events of one round over all runtimes, and the runtimes that did not answer."""
 
     happenings: list[ContainerHappening] = field(default_factory=list)
     failed: dict[str, SourceError] = field(default_factory=dict)
@@ -196,7 +196,7 @@ class Runtimes:
         return polled
 
     def read_recent(self, wall_ns: int, since_ns: int) -> list[ContainerHappening]:
-        """What runtimes still remember of the past: docker does, podman may."""
+        """Return the past events that runtimes still have: docker keeps them, podman may."""
         found: list[ContainerHappening] = []
         for asked in self._asked:
             if isinstance(asked.current, Docker | PodmanFiles):
@@ -249,5 +249,5 @@ class Runtimes:
 
 
 def pod_cgroup(container: Container) -> bool:
-    """Whether a container is a pod's by where its cgroup stands."""
+    """Return whether a container belongs to a pod, by the place of its cgroup."""
     return "kubepods" in (container.cgroup or "")  # kind's: /kubelet.slice/kubelet-kubepods.slice

@@ -36,13 +36,13 @@ class Record(NamedTuple):
 
     @property
     def by_user(self) -> bool:
-        """Whether a user wrote it, and not the kernel."""
+        """Return whether a user wrote the record, and not the kernel."""
         return self.facility != 0
 
 
 @dataclass(slots=True)
 class KmsgBatch:
-    """What one look at the log gave; `more` says that it was not all."""
+    """The records of one look at the log; `more` says that others are waiting."""
 
     records: list[Record] = field(default_factory=list)
     more: bool = False

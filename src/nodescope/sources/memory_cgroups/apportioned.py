@@ -59,12 +59,12 @@ class Share:
 
 
 def bytes_each(possible_cpus: int) -> int:
-    """What one dying cgroup costs its parent."""
+    """Return the memory that one dying cgroup costs its parent."""
     return bytes_each_live(possible_cpus) + _PAGE_BYTES
 
 
 def bytes_each_live(possible_cpus: int) -> int:
-    """What one that lives costs its parent: any dying one costs as much at least."""
+    """Return the memory of one live cgroup: the least that any dying one costs."""
     return _SLAB_BYTES + _PER_CPU_BYTES * possible_cpus
 
 

@@ -1,4 +1,4 @@
-"""What is to be known of the node to weigh its memory cgroups; None where it cannot be read."""
+"""Facts of the node needed to judge its memory cgroups; None where one cannot be read."""
 
 from __future__ import annotations
 

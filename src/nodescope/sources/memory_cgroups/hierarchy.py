@@ -37,7 +37,7 @@ class MemoryHierarchy:
 
     @property
     def is_v2(self) -> bool:
-        """Whether its files are those of cgroup v2."""
+        """Return whether its files are those of cgroup v2."""
         return self.version == "v2"
 
     def directory(self, path: str) -> str:

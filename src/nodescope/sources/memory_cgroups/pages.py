@@ -97,7 +97,7 @@ def parse_ram(iomem: bytes) -> list[tuple[int, int]]:
 
 
 def classify(flags: U64) -> U64:
-    """What kind of page each is, as its number in `KINDS`."""
+    """Return the kind of each page, as its number in `KINDS`."""
 
     def has(bit: int) -> npt.NDArray[np.bool_]:
         result: npt.NDArray[np.bool_] = (flags >> np.uint64(bit)) & np.uint64(1) != 0

@@ -41,7 +41,7 @@ class Parent:
 
 
 def is_occupied(hierarchy: MemoryHierarchy, path: str) -> bool:
-    """Whether processes run in a cgroup itself."""
+    """Return whether processes run in the cgroup itself."""
     try:
         return bool(read_file(f"{hierarchy.mount}{path}/cgroup.procs"))
     except SourceError:
@@ -61,7 +61,7 @@ def parse_amounts(content: bytes, names: tuple[bytes, ...], prefix: bytes = b"")
 
 
 def subtract(whole: Amounts, parts: Iterable[Amounts]) -> Amounts:
-    """What is left of each amount; reads are not of one moment, so it may be below 0."""
+    """Subtract each amount; reads are not of one moment, so a result may be below 0."""
     first, second, third, fourth = whole
     for part in parts:
         first -= part[0]

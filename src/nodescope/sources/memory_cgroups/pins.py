@@ -53,7 +53,7 @@ class PinningFile:
 
 @dataclass(slots=True)
 class PinSearch:
-    """What was found, and how far the search came."""
+    """The files found, and how far the search came."""
 
     files: list[PinningFile] = field(default_factory=list)
     looked_at: int = 0

@@ -1,4 +1,4 @@
-"""What dying memory cgroups still hold, by the live parent they were removed from.
+"""Memory still charged to dying memory cgroups, by the live parent they were removed from.
 
 v1 counts for each cgroup what it has itself (`X`) and with all below it
 (`total_X`): `total_X(P) − X(P) − Σ total_X(live child)` is held by dying children

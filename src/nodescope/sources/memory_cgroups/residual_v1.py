@@ -112,13 +112,13 @@ def _find(hierarchy: MemoryHierarchy, heard: Mapping[str, int]) -> list[_FoundPa
 
 
 def _amounts(hierarchy: MemoryHierarchy, path: str) -> tuple[Amounts, Amounts]:
-    """What a cgroup has itself, and with all below it."""
+    """Return the amounts of a cgroup itself, and with all below it."""
     content = read_file(f"{hierarchy.mount}{path}/memory.stat")
     return parse_amounts(content, _NAMES), parse_amounts(content, _NAMES, b"total_")
 
 
 def _held_again(hierarchy: MemoryHierarchy, path: str, children: list[str]) -> dict[str, int]:
-    """What is held below a parent that is read after its children."""
+    """Return the amounts held below a parent that is read after its children."""
     parts = []
     for each in (*children, path):
         try:

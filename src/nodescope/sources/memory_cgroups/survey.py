@@ -23,7 +23,7 @@ from nodescope.sources.memory_cgroups.walk import Walk, probe_walk
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What was seen; `counts` are two, a moment apart, the second one the latest."""
+    """One look; `counts` are two readings a moment apart, the latest second."""
 
     hierarchy: MemoryHierarchy
     times_ns: tuple[int, int]

@@ -1,4 +1,4 @@
-"""What it costs to walk the tree of memory cgroups: one timed read at its root.
+"""Cost of walking the tree of memory cgroups: one timed read at its root.
 
 On kernels before v5.8 (and vendors' that did not take it) `memory.numa_stat` of
 v1 visits every cgroup, dying ones too, once per statistic and without yielding;
@@ -62,7 +62,7 @@ class WalkPace:
         self._slow = False
 
     def is_due(self, now_ns: int) -> bool:
-        """Whether it may run now."""
+        """Return whether the walk may run now."""
         return self._due_ns is None or now_ns >= self._due_ns
 
     def took(self, now_ns: int, took_ns: int) -> None:

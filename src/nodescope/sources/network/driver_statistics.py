@@ -1,4 +1,4 @@
-"""What the names of drivers' statistics mean: there is no list, but there are habits.
+"""Meanings of drivers' statistics by their names: no list exists, but conventions do.
 
 A driver may have ten thousand statistics, most of them work: packets by queue.
 Those that tell of trouble are known by a word in their names. Of them, some are
@@ -34,7 +34,7 @@ _OF_QUEUE = re.compile(r"^(queue_\d+_|[rt]x\d+_|(?:ch|q)\d+_)")
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """What a statistic tells of."""
+    """The meaning of a statistic."""
 
     trouble: bool
     alarm: str | None  # what its rise is called, whichever queue it is of; None: not worth it

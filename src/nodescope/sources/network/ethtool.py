@@ -1,4 +1,4 @@
-"""What a driver says of itself and counts: the SIOCETHTOOL ioctl (include/uapi/linux/ethtool.h).
+"""A driver's identity and counters: the SIOCETHTOOL ioctl (include/uapi/linux/ethtool.h).
 
 Works without the `ethtool` program and without privileges. A driver that counts
 nothing has no statistics; that is not an error.
@@ -31,7 +31,7 @@ _UNKNOWN = (errno.EOPNOTSUPP, errno.ENODEV, errno.EINVAL, errno.ENOTTY)
 
 @dataclass(frozen=True, slots=True)
 class DriverInfo:
-    """What a driver says of itself; None where it says nothing."""
+    """A driver's own description; None where it gives none."""
 
     driver: str | None
     version: str | None

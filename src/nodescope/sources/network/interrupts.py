@@ -25,7 +25,7 @@ _CONTROL = re.compile(r"config|mgmnt|mgmt|async|ctrl|control|misc|cmd|pages|fdir
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """What ties interrupts to a network device."""
+    """The names that tie interrupts to a network device."""
 
     nic: str
     bus: str | None = None  # address on the bus: 0000:20:03.0
@@ -45,7 +45,7 @@ class QueueInterrupt:
 
     @property
     def receives(self) -> bool:
-        """Whether NET_RX has to follow it."""
+        """Return whether NET_RX has to follow this interrupt."""
         return self.queue is not None and self.direction != "tx"
 
 

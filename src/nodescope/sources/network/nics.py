@@ -14,7 +14,7 @@ from nodescope.lazy_dataclass import dataclass
 from nodescope.sources.kernel_files import read_number, read_text
 from nodescope.sources.network.interrupts import Device, read_owned
 
-_STATISTICS = ("rx_packets", "tx_packets", "rx_dropped", "tx_errors")
+_STATISTICS = ("rx_packets", "tx_packets", "rx_bytes", "tx_bytes", "rx_dropped", "tx_errors")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +33,8 @@ class Nic:
     tx_timeouts: dict[int, int]  # by transmit queue
     rx_packets: int | None
     tx_packets: int | None
+    rx_bytes: int | None
+    tx_bytes: int | None
     rx_dropped: int | None
     tx_errors: int | None
 
@@ -48,14 +50,14 @@ def list_nics(sys: Path) -> list[str]:
 
 
 def read_device(sys: Path, nic: str) -> Device:
-    """What ties interrupts to it."""
+    """Read the names that tie interrupts to a network device."""
     device = f"{sys}/class/net/{nic}/device"
     name = os.path.basename(os.path.realpath(device))
     return Device(nic, _bus(device, name), name, read_owned(device))
 
 
 def is_threaded(sys: Path, nic: str) -> bool:
-    """Whether threads serve its packets (5.12 and later)."""
+    """Return whether threads serve its packets (5.12 and later)."""
     return read_number(f"{sys}/class/net/{nic}/threaded") not in (None, 0)
 
 

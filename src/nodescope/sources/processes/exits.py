@@ -171,7 +171,7 @@ def _parse_stats(value: bytes) -> TaskExit:
 
 
 def _without_threads(exits: list[TaskExit]) -> list[TaskExit]:
-    """Of ends that threads may have told, one for each parent and status."""
+    """Return one exit for each parent and status, where threads may have reported several."""
     told: dict[tuple[int, int], TaskExit] = {}
     for each in exits:
         if not each.whole:

@@ -14,7 +14,7 @@ _MAX_SHOWN = 16
 
 
 def read_listening(proc: Path, pids: Collection[int]) -> tuple[str, ...]:
-    """What these processes listen on, as `tcp:80` or `unix:/run/x`."""
+    """Read the sockets that these processes listen on, as `tcp:80` or `unix:/run/x`."""
     found: set[str] = set()
     known: dict[str, dict[int, str]] = {}
     for pid in pids:

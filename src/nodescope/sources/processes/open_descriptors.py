@@ -1,4 +1,4 @@
-"""What processes hold open by which they could reach others, or be reached.
+"""Open descriptors by which processes could reach others, or be reached.
 
 A daemon that does its work has something: a socket, a device, a lock or a log it
 writes, a watch on files. What has nothing but its standard streams can do nothing
@@ -21,7 +21,7 @@ _MAX_SHOWN = 16
 
 
 def read_holdings(proc: Path, pids: Collection[int]) -> tuple[str, ...] | None:
-    """What these processes hold, as `socket`, `inotify` or a path; None if that cannot be seen."""
+    """Read what these processes have open, as `socket`, `inotify` or a path; None if hidden."""
     found: set[str] = set()
     for pid in pids:
         links = _read_links(proc / str(pid) / "fd")
@@ -51,7 +51,7 @@ def _read_links(directory: Path) -> dict[str, tuple[str, bool]] | None:
 
 
 def parse_holdings(links: dict[str, tuple[str, bool]]) -> set[str]:
-    """What of the descriptors of one process counts."""
+    """Return those descriptors of one process that connect it to others."""
     standard = {links[name][0] for name in _STANDARD if name in links}
     found = set()
     for name, (target, writes) in links.items():

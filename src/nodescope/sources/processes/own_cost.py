@@ -1,4 +1,4 @@
-"""What this process itself costs: CPU time and resident memory."""
+"""CPU time and resident memory of this process."""
 
 from __future__ import annotations
 

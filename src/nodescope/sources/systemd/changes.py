@@ -1,4 +1,4 @@
-"""What changed on the bus, as happenings.
+"""Changes announced on the bus, as happenings.
 
 systemd says the properties of a service first and those of the unit after, and
 may say several changes as one. So states are compared when a unit's own
@@ -46,7 +46,7 @@ class WatchedUnits:
         self.changed.add(name)
 
     def follow(self, changes: Iterable[Change], now_us: int) -> list[UnitHappening]:
-        """What these changes tell; their order is that in which they were said."""
+        """Return the happenings that these changes announce, in the order they were announced."""
         told: list[UnitHappening] = []
         for change in changes:
             if isinstance(change, JobRemoved):

@@ -36,7 +36,7 @@ def parse_cgroup_prefix(content: bytes) -> str | None:
 
 
 def find_prefix(places: Places, peer_pid: int | None, groups: Iterable[str]) -> str | None:
-    """What to put before a unit's control group; None if its tree is not in ours."""
+    """Return the prefix of a unit's control group; None if its tree is not in ours."""
     if peer_pid is not None:
         try:
             prefix = parse_cgroup_prefix((Path("/proc") / str(peer_pid) / "cgroup").read_bytes())

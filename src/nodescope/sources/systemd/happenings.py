@@ -1,4 +1,4 @@
-"""What happened to a unit, told by the journal or by the bus in the same words.
+"""Happenings of a unit, in the same words whether the journal or the bus reports them.
 
 A happening has a key: the same thing told by two witnesses has the same one.
 Most keys are by `INVOCATION_ID`, which systemd gives to each run of a unit.
@@ -44,7 +44,7 @@ class UnitHappening:
 
 
 def parse_message(message: JournalMessage) -> UnitHappening | None:
-    """What an entry of systemd says happened; None if that is nothing of ours."""
+    """Return the happening that a journal entry of systemd reports; None for other entries."""
     fields = message.fields
     unit, invocation = fields.get("UNIT", ""), fields.get("INVOCATION_ID", "")
     if fields.get("_PID", "1") != "1":

@@ -12,7 +12,7 @@ _XZ_MEMORY = 64 << 20
 
 
 def decompress(flag: int, payload: bytes, limit: int, path: str) -> bytes:
-    """What `payload` holds; `MalformedSource` if it is damaged or larger than `limit`."""
+    """Decompress `payload`; `MalformedSource` if it is damaged or larger than `limit`."""
     try:
         if flag == XZ:
             content = _xz(payload, limit)

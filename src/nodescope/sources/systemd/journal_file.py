@@ -40,7 +40,7 @@ _ARCHIVED = 2  # 0 is no end: journald goes offline whenever it has nothing to w
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What a file says of itself; it changes while the file is written."""
+    """The header of a journal file; it changes while the file is written."""
 
     file_id: bytes
     compact: bool
@@ -105,7 +105,7 @@ class JournalFile:
             self._descriptor = -1
 
     def read_header(self) -> Header:
-        """What the file says of itself now."""
+        """Read the header as it is now."""
         self._size = self._stat_size()
         raw = self._pread(0, _HEADER.size)
         signature, _, incompatible, state, file_id, _, _, _, *numbers = _HEADER.unpack(raw)

@@ -43,7 +43,7 @@ class UnitRun:
 
 @dataclass(slots=True)
 class Life:
-    """What is known of one unit since boot."""
+    """The known happenings of one unit since boot."""
 
     unit: str
     starts: int = 0
@@ -86,7 +86,7 @@ class Lives:
         self._keys: OrderedDict[tuple[str, ...], None] = OrderedDict()
 
     def knows(self, happening: UnitHappening) -> bool:
-        """Whether somebody told it already."""
+        """Return whether this happening was already reported."""
         return happening.key in self._keys
 
     def take(self, happenings: Iterable[UnitHappening]) -> list[UnitHappening]:

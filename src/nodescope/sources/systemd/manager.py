@@ -140,7 +140,7 @@ class Manager:
         return {Path(path).name: state for path, state in files}
 
     def read_units(self, names: Iterable[str]) -> dict[str, Unit]:
-        """What systemd knows of units; one that went away is left out."""
+        """Read units from systemd; one that went away is left out."""
         wanted = list(names)
         units: dict[str, Unit] = {}
         for at in range(0, len(wanted), _AT_ONCE):
@@ -172,7 +172,7 @@ class Manager:
         }
 
     def take_changes(self) -> list[Change]:
-        """What was said since the last time, in order; repetitions are left out."""
+        """Return the changes announced since the last call, in order, without repetitions."""
         changes = []
         for signal in self.bus.take_signals():
             change = _change_of(signal)

@@ -27,7 +27,7 @@ class PresetRule:
 
     @property
     def names(self) -> bool:
-        """Whether it speaks of some units, not of all."""
+        """Return whether the rule names some units, not all."""
         return self.pattern.strip("*") != ""
 
     def covers(self, unit: str) -> bool:

@@ -31,7 +31,7 @@ _LINES = 200
 
 @dataclass(slots=True)
 class Survey:
-    """What was found."""
+    """The outcome of a survey of units."""
 
     units: dict[str, Unit] = field(default_factory=dict)
     lives: Lives = field(default_factory=Lives)

@@ -1,4 +1,4 @@
-"""What is known of one unit, whoever told it: the bus, the journal or the files."""
+"""Facts of one unit, whether the bus, the journal or its files report them."""
 
 from __future__ import annotations
 

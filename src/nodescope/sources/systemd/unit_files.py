@@ -161,7 +161,7 @@ class UnitFiles:
         return target if _is_unit(target) else name
 
     def settings(self, name: str) -> Settings:
-        """What its file and drop-ins say."""
+        """Return the settings of a unit's file and drop-ins."""
         settings = Settings()
         fragment = self.fragment_of(name)
         if fragment is not None:
@@ -176,7 +176,7 @@ class UnitFiles:
         return settings
 
     def state(self, name: str, settings: Settings) -> str | None:
-        """As `systemctl is-enabled` says it; None if there is no such file."""
+        """Return the state that `systemctl is-enabled` prints; None if there is no such file."""
         fragment = self.fragment_of(name)
         if fragment is None:
             return None
@@ -229,7 +229,7 @@ class UnitFiles:
         return presets.find_rule(name, self.preset_rules)
 
     def unit(self, name: str) -> Unit:
-        """What the files alone tell of a unit."""
+        """Return the unit as its files alone describe it."""
         settings = self.settings(name)
         fragment = self.fragment_of(name)
         state = self.state(name, settings)

@@ -1,4 +1,4 @@
-"""What goes on inside the cgroups of units: their processes, over some time.
+"""Processes inside the cgroups of units, watched for some time.
 
 A supervisor that starts its child again and again looks like one healthy
 process to systemd. Seen from here it is an old process whose children are
@@ -43,7 +43,7 @@ class Process:
 
 @dataclass(slots=True)
 class UnitInside:
-    """What was seen inside one unit."""
+    """The processes seen inside one unit."""
 
     unit: str
     processes: dict[int, Process] = field(default_factory=dict)
@@ -61,7 +61,7 @@ class UnitInside:
 
 @dataclass(slots=True)
 class Insides:
-    """What was seen inside units, for how long, and whether exit codes could be seen."""
+    """The processes seen inside units, for how long, and whether exit codes were visible."""
 
     of: dict[str, UnitInside] = field(default_factory=dict)
     watched_us: int = 0

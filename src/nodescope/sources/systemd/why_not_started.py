@@ -58,7 +58,7 @@ def _failed(unit: Unit) -> str:
 
 
 def _is_refused(unit: Unit) -> bool:
-    """Whether it failed not at the end of a run, but when it was to be started again.
+    """Return whether a restart was refused, rather than a run having failed at its end.
 
     systemd keeps the result of the run before, and says of itself nothing but times. Up to
     253 a unit that waits is made inactive before it is started anew, and then failed:
@@ -139,7 +139,7 @@ def _is_wanted(unit: Unit, units: Mapping[str, Unit]) -> bool:
 
 
 def is_left_out(unit: Unit, units: Mapping[str, Unit]) -> bool:
-    """Whether what is known does not explain that it was wanted and never started.
+    """Return whether the known facts do not explain why a wanted unit never started.
 
     A circle of units may: it can lead through units of `ORDERED` kinds, which are not
     read as a rule.
@@ -168,7 +168,7 @@ def find_cycle(unit: Unit, units: Mapping[str, Unit]) -> tuple[str, ...]:
 
 
 def _takes_part(unit: Unit, units: Mapping[str, Unit]) -> bool:
-    """Whether it is, or was, to be started with the others: only then its order matters."""
+    """Return whether the unit is, or was, to be started with the others: else order is moot."""
     if unit.load in ("masked", "not-found"):
         return False
     if unit.active is None:
@@ -179,7 +179,7 @@ def _takes_part(unit: Unit, units: Mapping[str, Unit]) -> bool:
 
 
 def _from_files(unit: Unit, units: Mapping[str, Unit]) -> str | None:
-    """What will keep it from starting, as far as the files tell."""
+    """Return the reason that will keep the unit from starting, as far as its files tell."""
     if unit.file_state in ("disabled", "indirect"):
         return "disabled"
     found = _check("condition", unit.conditions) or _check("assert", unit.asserts)

@@ -11,7 +11,7 @@ from nodescope.analysis.flame_rows import FlameNames, FlameRows, whole
 from nodescope.errors import UsageError
 from nodescope.pictures.answer_size import LARGEST, keep_fitting
 from nodescope.pictures.compare import compare_document
-from nodescope.quantities import DAY_NS
+from nodescope.quantities import DAY_NS, MILLISECOND_NS
 from nodescope.recording.sample_columns import SampleColumns
 from nodescope.recording.window import Window
 from nodescope.records.tables import NARROW
@@ -39,7 +39,7 @@ def choose_baseline(question: Question) -> Window:
 
 
 def compare(question: Question) -> Reply:
-    """As `nodescope compare --json`, and what it was compared with."""
+    """Answer as `nodescope compare --json` does, with the window it was compared with."""
     window, against = question.window, choose_baseline(question)
 
     def parts(of: Window) -> list[functools.partial[SampleColumns]]:
@@ -62,7 +62,7 @@ def compare(question: Question) -> Reply:
     return json_reply(
         {
             "rows": rows,
-            "baseline": {"from_ms": to_ms(against.from_ns), "to_ms": to_ms(against.to_ns)},
+            "baseline": _baseline(question, against),
             "notes": found.notes,
             "samples": found.samples,
             "baseline_samples": found.baseline_samples,
@@ -85,8 +85,21 @@ def compare_flame(question: Question) -> Reply:
     hidden = NARROW * whole(before) if is_pruned(question.recording.overlapping(against)) else 0.0
     difference = Difference(now, before, spans[0] / spans[1], hidden)
     document = difference.document(names, question.values)
-    baseline = {"from_ms": to_ms(against.from_ns), "to_ms": to_ms(against.to_ns)}
-    return json_reply({**document, "baseline": baseline})
+    return json_reply({**document, "baseline": _baseline(question, against)})
+
+
+def _baseline(question: Question, against: Window) -> dict[str, float]:
+    """Return the part of the baseline that lies in the recording, and how much was recorded."""
+    known = question.snapshot.window
+    from_ns, to_ns = max(against.from_ns, known.from_ns), min(against.to_ns, known.to_ns)
+    if from_ns >= to_ns:
+        return {"from_ms": to_ms(against.to_ns), "to_ms": to_ms(against.to_ns), "recorded_ms": 0.0}
+    recorded_ns = measure_recorded(question.overlapping(Window(from_ns, to_ns)), (from_ns, to_ns))
+    return {
+        "from_ms": to_ms(from_ns),
+        "to_ms": to_ms(to_ns),
+        "recorded_ms": recorded_ns / MILLISECOND_NS,
+    }
 
 
 def _rows(question: Question, window: Window, names: FlameNames) -> FlameRows:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from urllib.parse import urlencode
+
 from nodescope.diagnosis.case import Case
 from nodescope.diagnosis.diagnose import diagnose
-from nodescope.diagnosis.finding import Diagnosis, Finding
+from nodescope.diagnosis.finding import Diagnosis, Finding, Link
 from nodescope.diagnosis.report.document import (
     DiagnosisDocument,
     FindingDocument,
@@ -13,14 +15,14 @@ from nodescope.diagnosis.report.document import (
 from nodescope.diagnosis.report.html import render_page
 from nodescope.diagnosis.report.text import render_markdown
 from nodescope.pictures.answer_size import LARGEST
-from nodescope.records.view import Span, View
+from nodescope.records.view import Moment, Span, View
 from nodescope.records.view_forms import PAGE_MARGIN_NS, page_address, page_place
 from nodescope.web.answers.replies import json_reply
 from nodescope.web.question import Question, Reply, to_ms
 
 
 def diagnosis(question: Question) -> Reply:
-    """As `nodescope diagnose --json`, with times in milliseconds and a place for every link."""
+    """Answer as `nodescope diagnose --json` does, in milliseconds, a place for each link."""
     found = _diagnose(question)
     reply = json_reply(_document(found))
     while len(reply.body) > LARGEST and found.findings:
@@ -58,8 +60,32 @@ def _place(finding: Finding, told: FindingDocument) -> None:
     for chain, explained in zip(finding.chains, told["chains"], strict=True):
         for link, shown in zip(chain.links, explained["links"], strict=True):
             shown["refute"] = link.refute
-            shown["look"] = page_place(link.show, symptom.time_ns)
-            shown["address"] = page_address(link.show, symptom.time_ns)
+            view = _page_view(link, symptom.time_ns)
+            marked = _marked(link)
+            shown["look"] = {**page_place(view, symptom.time_ns), **marked}
+            query = urlencode({_PARAMETERS[name]: text for name, text in marked.items()})
+            address = page_address(view, symptom.time_ns)
+            shown["address"] = f"{address}&{query}" if query else address
+
+
+# Links whose subject is a row of the node's facts: a cgroup, a unit, a container, a queue.
+_FACTS = frozenset({"parent", "queue", "source", "why"})
+_PARAMETERS = {"marked_frame": "search", "row": "row"}  # of the page's address
+
+
+def _page_view(link: Link, at_ns: int) -> View:
+    """Return what the page shows of a link: the node's facts at that moment, or its own view."""
+    if link.kind not in _FACTS:
+        return link.show
+    when = link.show.when
+    return View("audit", Moment(when.at_ns if isinstance(when, Moment) else at_ns))
+
+
+def _marked(link: Link) -> dict[str, str]:
+    """Return the function of the flame graph or the row of the facts that the page marks."""
+    if link.kind in _FACTS:
+        return {"row": link.subject}
+    return {"marked_frame": link.frame} if link.frame else {}
 
 
 def report_html(question: Question) -> Reply:

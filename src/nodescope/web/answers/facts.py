@@ -26,7 +26,7 @@ _SHARE = LARGEST // 4 - 1000  # of an answer, for each list
 
 
 def facts(question: Question) -> Reply:
-    """What was last known before the moment; each part is null or empty if not recorded."""
+    """Return the last known facts before the moment; null or empty where not recorded."""
     asked = question.moment("at")
     known = question.snapshot.window
     at_ns = known.to_ns if asked is None else min(max(asked, known.from_ns), known.to_ns)
@@ -58,11 +58,14 @@ def _zombies(question: Question, at_ns: int) -> dict[str, Json] | None:
     if not isinstance(reading, ZombieReading):
         return None
     parents = [
-        {"path": cut(parent.path), "dying": parent.dying, "kind": kind, "held_bytes": amount}
+        {"path": cut(parent.path), "dying": parent.dying, "exact": parent.exact,
+         "kind": kind, "held_bytes": amount}
         for parent in reading.parents
         for kind, amount in (*parent.held.items(), *(() if parent.held else ((None, None),)))
-    ]
+    ]  # fmt: skip
+    times = {"read_ms": reading.read_ns, "parents_read_ms": reading.parents_read_ns}
     return {
+        **{name: None if ns is None else ns / MILLISECOND_NS for name, ns in times.items()},
         **{name: getattr(reading, name) for name in ("tracked", "visible", "dying", "version")},
         "walk_ms": None if reading.walk is None else reading.walk.took_ns / MILLISECOND_NS,
         "parents": keep_fitting(parents, _SHARE),

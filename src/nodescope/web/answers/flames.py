@@ -104,7 +104,7 @@ class DifferenceDocument(FlameDocument):
 
 
 class Painter:
-    """What else a node shows; nothing."""
+    """The extra fields of a node; none here."""
 
     def add(self, node: Node, at: int) -> None:
         """Add to the node of a row."""
@@ -214,7 +214,7 @@ def _grow(
 
 
 def _size(forest: Forest, names: FlameNames, chosen: I64) -> int:
-    """What the nodes take at most: counting is much faster than writing them."""
+    """Estimate the largest size of the nodes: counting is much faster than writing them."""
     frames, times = np.unique(forest.rows.frame[chosen], return_counts=True)
     texts: int = sum(
         count * sum(len(json.dumps(cut(text))) for text in names.of[frame][:2])

@@ -14,7 +14,7 @@ MOST = 1000  # gaps and clock steps listed
 
 
 def quality(question: Question) -> Reply:
-    """What a window lacks: lost, unnamed, cut off, not seen."""
+    """Return what a window lacks: lost, unnamed, truncated or unobserved samples."""
     window = question.window
     found = assess(question.recording, window, question.filter, question.parts())
     return json_reply(

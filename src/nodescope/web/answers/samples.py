@@ -1,4 +1,4 @@
-"""What ran: the heatmap, flame graphs, rankings."""
+"""Answers from samples: the heatmap, flame graphs, rankings."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _rows(question: Question, names: FlameNames, least: float | None) -> FlameRo
 
 
 def top(question: Question) -> Reply:
-    """What ran most."""
+    """Rank what ran most."""
     entries = rank(question.parts(), question.filter, question.values["by"])
     limit = question.values["limit"]
     document, _ = top_document(entries[:limit])

@@ -225,7 +225,7 @@ def _nullable(values: F64) -> list[float | None]:
 
 
 def events(question: Question) -> Reply:
-    """What happened in the window: serious ones first to be kept, then the latest."""
+    """Return the window's events: if too many, serious ones first, then the latest."""
     values = question.values
     found = [event for event in _events(question) if _wanted(event, values, question.samples.cpus)]
     limit = values["limit"]

@@ -15,7 +15,7 @@ _NEEDLES = tuple(_BY_NEEDLE.items())
 
 
 def classify(text: str) -> KernelMessage | None:
-    """What a line of the kernel's log says; None for the many that say nothing of the kind."""
+    """Return the meaning of a kernel log line; None for routine lines."""
     for needle, rules in _NEEDLES:
         if needle in text:
             for each in rules:

@@ -1,4 +1,4 @@
-"""What the lines after a message add to it: whom the OOM killer took, which core held up RCU."""
+"""The details that following lines add to a message: the OOM victim, the core that stalled RCU."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def join(before: KernelMessage, text: str) -> KernelMessage | None:
 
 
 def _killed(before: KernelMessage, after: KernelMessage | None) -> KernelMessage | None:
-    """What came before a kill with whom it took."""
+    """Return the earlier OOM message completed by its victim."""
     if after is None:
         return None
     # Before 5.1 the one that was chosen is announced with its score, and a child may be taken.

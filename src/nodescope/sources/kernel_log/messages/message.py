@@ -28,7 +28,7 @@ _MOST_CORES = 1 << 15
 
 @dataclass(frozen=True, slots=True)
 class KernelMessage:
-    """What a line says: `kind` is one of `records.EVENT_KINDS`."""
+    """The meaning of a line: `kind` is one of `records.EVENT_KINDS`."""
 
     kind: str
     driver: str | None = None
@@ -40,7 +40,7 @@ class KernelMessage:
 
     @property
     def subject(self) -> str:
-        """What it happened to."""
+        """Return the thing the event happened to."""
         if self.interface or self.device or self.driver:
             return self.interface or self.device or self.driver or ""
         if self.cpu is not None:
@@ -76,7 +76,7 @@ def rule(
 
 
 def read_by(rule: MessageRule, text: str) -> KernelMessage | None:
-    """What `text` says by that rule; None if it is not of that format."""
+    """Read `text` by that rule; None if it does not have the rule's format."""
     match = rule.pattern.search(text)
     if match is None:
         return None
