@@ -64,7 +64,7 @@ def find_cores(parts: Parts, wanted: Set[int]) -> set[int]:
         for table in ("cores", "samples"):
             if wanted <= found:
                 return found
-            found |= set(np.unique(part.read(table, ["cpu"]).column("cpu").to_numpy()).tolist())
+            found |= set(distinct(part.read(table, ["cpu"]).column("cpu").to_numpy()).tolist())
     return found
 
 
