@@ -9,9 +9,8 @@ its own error.
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from typing import Protocol
-
-from nodescope.lazy_dataclass import dataclass
 
 CLOCK_STEP_NS = 50_000_000  # a wall clock that moves by more at once was set, not disciplined
 

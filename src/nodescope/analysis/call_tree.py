@@ -6,6 +6,7 @@ rows costs milliseconds.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -13,7 +14,6 @@ import numpy as np
 from nodescope.archive.function_paths import find_callers
 from nodescope.archive.stack_ids import identify_rows
 from nodescope.arrays import I64, U64, Bool, Integers
-from nodescope.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -43,7 +44,6 @@ from nodescope.analysis.statistics import (
     predictive_overdispersion,
 )
 from nodescope.arrays import F64, I64, U64, Bool
-from nodescope.lazy_dataclass import dataclass
 from nodescope.numbering import distinct
 from nodescope.quantities import MINUTE_NS, SECOND_NS
 from nodescope.recording.part import Part

@@ -9,12 +9,12 @@ else, so that the peak is the largest byte.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from nodescope.arrays import F32, I64, U8
-from nodescope.lazy_dataclass import dataclass
 from nodescope.recording.core_readings import STATES
 
 SHOWN = (*STATES, "total", "kernel")

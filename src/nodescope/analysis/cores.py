@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from dataclasses import dataclass
 
 import numpy as np
 
 from nodescope.arrays import F64, I64
-from nodescope.lazy_dataclass import dataclass
 from nodescope.numbering import group
 from nodescope.recording.core_readings import STATES, CoreReadings
 

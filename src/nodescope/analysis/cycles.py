@@ -15,13 +15,12 @@ all of them do against shifts by every second alone.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from nodescope.analysis.epochs import LAGS, SPAN, Epoch, Ranked, whole_events
 from nodescope.arrays import F64, I64, Bool
-from nodescope.lazy_dataclass import dataclass
 
 PERIODS_S = (60, 300, 600, 900, 1800, 3600)
 FEWEST_PERIODS = 4  # without an event

@@ -12,11 +12,11 @@ on the phase of a cycle, which is asked separately (`cycles`).
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
 from nodescope.arrays import F64, I64, Bool
-from nodescope.lazy_dataclass import dataclass
 from nodescope.numbering import distinct
 
 LAGS = (-120, 30)  # seconds

@@ -12,6 +12,7 @@ kept: a segment has tens of thousands of them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -21,7 +22,6 @@ from nodescope.analysis.filter import Filter
 from nodescope.archive.function_paths import Leaves, Pieces
 from nodescope.archive.stack_ids import mix
 from nodescope.arrays import F32, I16, I64, U64, Bool
-from nodescope.lazy_dataclass import dataclass
 from nodescope.recording.sample_columns import SampleColumns
 
 Kind = Literal["comm", "function", "kernel", "core"]

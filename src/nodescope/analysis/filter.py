@@ -7,13 +7,13 @@ and then looked up; only core, process and cgroup are asked of every sample.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 import numpy as np
 
 from nodescope.analysis.call_tree import CallTree
 from nodescope.analysis.names import find_named, is_within
 from nodescope.arrays import I64, Bool
-from nodescope.lazy_dataclass import dataclass
 from nodescope.recording.sample_columns import SampleColumns
 from nodescope.records.function_pattern import FunctionPattern
 from nodescope.records.sample_filter import SampleFilter

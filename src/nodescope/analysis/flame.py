@@ -11,7 +11,7 @@ of that (large ones did so when they were sealed); a path then lacks less than
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Literal
 
@@ -32,7 +32,6 @@ from nodescope.archive.caller_paths import Level, walk_up
 from nodescope.archive.function_paths import FunctionPaths, Runs, find_paths, find_wide_callers
 from nodescope.archive.stack_ids import mix
 from nodescope.arrays import I16, I32, I64, U64
-from nodescope.lazy_dataclass import dataclass
 from nodescope.recording.part import Parts
 from nodescope.recording.sample_columns import SampleColumns
 from nodescope.records.tables import NARROW, TRUNK_SAMPLES

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,6 @@ import numpy.typing as npt
 from nodescope.analysis.flame_node import FlameNode
 from nodescope.archive.stack_ids import identify_frames, name_root
 from nodescope.arrays import I64, U64
-from nodescope.lazy_dataclass import dataclass
 from nodescope.recording.sample_columns import SampleColumns
 
 SEEN = 1 / 4000  # of the whole: half a pixel on a wide screen

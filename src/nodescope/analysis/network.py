@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from nodescope.analysis.counters import Counters
-from nodescope.lazy_dataclass import dataclass
 from nodescope.recording.part import Part
 from nodescope.recording.recording import Recording
 from nodescope.recording.window import Window

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
@@ -21,7 +21,6 @@ from nodescope.archive.description import Description
 from nodescope.archive.gaps import merge_gaps
 from nodescope.arrays import I64, Bool
 from nodescope.clock import CLOCK_STEP_NS
-from nodescope.lazy_dataclass import dataclass
 from nodescope.recording.part import Part
 from nodescope.recording.recording import Recording
 from nodescope.recording.sample_columns import SampleColumns

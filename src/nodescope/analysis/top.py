@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -11,7 +12,6 @@ import numpy as np
 from nodescope.analysis.filter import Filter, count_values
 from nodescope.archive.function_paths import Leaves
 from nodescope.arrays import I16, I64, Integers
-from nodescope.lazy_dataclass import dataclass
 from nodescope.recording.sample_columns import SampleColumns
 
 By = Literal["comm", "cpu", "cgroup", "pid", "function"]

@@ -7,13 +7,13 @@ a rate, or into the share of time they count, between one reading and the next.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from nodescope.arrays import F64, I64
-from nodescope.lazy_dataclass import dataclass
 from nodescope.quantities import SECOND_NS
 from nodescope.recording.part import Part
 

@@ -24,12 +24,12 @@ import stat
 import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from nodescope.archive.files import MAX_JSON_BYTES, SEGMENT_FILE, archive_error, parse_json
 from nodescope.archive.layout import ARCHIVE_FILE, SEALED_DIRECTORY, check_format, parse_sequence
 from nodescope.errors import ArchiveError, CorruptSegment, NewerFormat
-from nodescope.lazy_dataclass import dataclass
 from nodescope.records import SEALED_TABLES
 from nodescope.records.json import JsonObject
 

@@ -6,7 +6,7 @@ import json
 import os
 import zipfile
 from collections.abc import Callable, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,6 @@ from nodescope.archive.schema import (
 )
 from nodescope.archive.sealed_tables import derive_sealed
 from nodescope.errors import UsageError
-from nodescope.lazy_dataclass import dataclass
 from nodescope.records import NODE_TABLES, SEALED_TABLES, WIDE_PATHS
 from nodescope.records.view import View
 from nodescope.records.view_forms import render_command

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from nodescope.archive.function_paths import FunctionPaths, Runs
 from nodescope.arrays import I64, Integers
-from nodescope.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ is the slewing of NTP, which a two-minute segment need not follow).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -20,7 +20,6 @@ from nodescope.archive.files import SEGMENT_FILE, read_json
 from nodescope.archive.layout import FORMAT, check_format
 from nodescope.clock import CLOCK_STEP_NS
 from nodescope.errors import ArchiveError, CorruptSegment, NewerFormat
-from nodescope.lazy_dataclass import dataclass
 from nodescope.quantities import SECOND_NS
 from nodescope.records import TABLES
 from nodescope.records.json import JsonObject

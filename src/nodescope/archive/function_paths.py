@@ -11,12 +11,12 @@ and none of it goes level by level.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from nodescope.arrays import I16, I32, I64, Bool, Integers
-from nodescope.lazy_dataclass import dataclass
 
 _BELOW_ALL = np.int16(np.iinfo(np.int16).min)
 _NARROW = 1 << 16

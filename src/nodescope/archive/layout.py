@@ -49,11 +49,11 @@ import re
 import time
 from calendar import timegm
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from nodescope.archive.files import archive_error, make_directory, read_json, replace_json
 from nodescope.errors import ArchiveError, NewerFormat
-from nodescope.lazy_dataclass import dataclass
 from nodescope.quantities import SECOND_NS
 
 # 2: events carry a core and details; what the node knows about itself.

@@ -11,12 +11,12 @@ import errno
 import fcntl
 import os
 import struct
+from dataclasses import dataclass
 from pathlib import Path
 
 from nodescope.archive.files import open_private, translated, write_all
 from nodescope.archive.layout import LOCK_FILE
 from nodescope.errors import ArchiveBusy
-from nodescope.lazy_dataclass import dataclass
 
 _STRUCT_FLOCK = struct.Struct("hhqqi4x")  # l_type, l_whence, l_start, l_len, l_pid
 

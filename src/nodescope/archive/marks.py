@@ -8,7 +8,7 @@ stays for the next one, and readers may look at it meanwhile.
 from __future__ import annotations
 
 import os
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from nodescope.archive.files import (
@@ -20,7 +20,6 @@ from nodescope.archive.files import (
 )
 from nodescope.archive.layout import MARKS_DIRECTORY, read_archive_info
 from nodescope.errors import ArchiveError
-from nodescope.lazy_dataclass import dataclass
 from nodescope.records.event import Event
 from nodescope.records.event_details import JobDetails, MarkDetails
 

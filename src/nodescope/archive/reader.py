@@ -10,6 +10,7 @@ import contextlib
 import os
 import stat
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -48,7 +49,6 @@ from nodescope.archive.schema import (
     text_columns,
 )
 from nodescope.errors import ArchiveError, CorruptSegment, NewerFormat, UsageError
-from nodescope.lazy_dataclass import dataclass
 from nodescope.records import OPEN_TABLES, SEALED_TABLES
 
 MAX_ROWS = 1 << 26  # of one table; two minutes of a thousand cores are 12 million samples

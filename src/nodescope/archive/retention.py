@@ -15,6 +15,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 from nodescope.archive.description import Description
@@ -22,7 +23,6 @@ from nodescope.archive.files import make_directory, read_json, replace_json, tra
 from nodescope.archive.layout import FROZEN_DIRECTORY, read_archive_info
 from nodescope.clock import ClockPair
 from nodescope.errors import ArchiveError, UsageError
-from nodescope.lazy_dataclass import dataclass
 from nodescope.quantities import HOUR_NS
 
 AUTOMATIC = "auto-"  # ids of ranges that the recorder froze by itself begin so

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from nodescope.archive.reader import Segment
 from nodescope.archive.schema import typed_rows
 from nodescope.errors import ArchiveError
-from nodescope.lazy_dataclass import dataclass
 from nodescope.records.node_tables import SourceCostRow
 
 

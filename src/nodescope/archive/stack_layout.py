@@ -13,11 +13,12 @@ segment may have ten million.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from nodescope.archive.function_paths import Runs
 from nodescope.arrays import I16, I32, I64, U64, Bool
-from nodescope.lazy_dataclass import dataclass
 from nodescope.numbering import gather
 
 MAX_DEPTH = 1 << 15  # frames; `stacks.depth` has 16 bits

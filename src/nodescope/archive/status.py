@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from dataclasses import dataclass
 from itertools import pairwise
 
 from nodescope.archive.description import Description, TableExtent
@@ -15,7 +16,6 @@ from nodescope.archive.retention import Frozen, is_frozen, read_frozen
 from nodescope.archive.source_costs import SourceCost, read_source_costs
 from nodescope.clock import CLOCK_STEP_NS
 from nodescope.errors import ArchiveError
-from nodescope.lazy_dataclass import dataclass
 from nodescope.records.recorder_tables import Gap
 
 

@@ -13,6 +13,7 @@ seconds, of one process or one core then needs not read the tree.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -26,7 +27,6 @@ from nodescope.archive.schema import arrow_schema, combine, empty_table, make_nu
 from nodescope.archive.schema import text_indices as indices_of
 from nodescope.archive.stack_ids import identify_frames, identify_roots, identify_rows
 from nodescope.arrays import I16, I32, I64, U64, Bool
-from nodescope.lazy_dataclass import dataclass
 from nodescope.records import WIDE_PATHS
 from nodescope.records.tables import NARROW, TRUNK_SAMPLES
 

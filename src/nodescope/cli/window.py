@@ -8,6 +8,7 @@ import json
 import sys
 import time
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -15,7 +16,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from nodescope.cli import options
 from nodescope.cli.moment import describe_extent, parse_time_ns
 from nodescope.errors import ArchiveError, UsageError
-from nodescope.lazy_dataclass import dataclass
 from nodescope.quantities import format_cpu_list, format_duration
 from nodescope.records.sample_filter import (
     FILTER_OPTIONS,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from operator import attrgetter
 from typing import Any
@@ -22,7 +23,6 @@ from nodescope.judgement.pegged_cores import (
     derive_kernel_seconds,
     find_pegged_cores,
 )
-from nodescope.lazy_dataclass import dataclass
 from nodescope.numbering import count_distinct
 from nodescope.quantities import HOUR_NS, SECOND_NS
 from nodescope.recording.recording import Recording

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from nodescope.diagnosis.rules.calibration import calibrated
-from nodescope.lazy_dataclass import dataclass
 from nodescope.records.action import Action
 from nodescope.records.details import DeclaredDetails, Details
 from nodescope.records.event import details_as

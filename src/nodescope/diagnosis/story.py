@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from nodescope.diagnosis.finding import Link, Missing, RuledOut
 from nodescope.diagnosis.rules.mechanism import Mechanism
 from nodescope.judgement.pegged_cores import PeggedCore
-from nodescope.lazy_dataclass import dataclass
 from nodescope.records.view import View
 
 

@@ -7,8 +7,8 @@ that shell's local time; without a zone in it, it is taken as this machine's.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
-from nodescope.lazy_dataclass import dataclass
 from nodescope.quantities import SECOND_NS
 from nodescope.wall_time import compose_wall_ns
 

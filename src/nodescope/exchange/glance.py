@@ -11,6 +11,7 @@ import shlex
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +26,6 @@ from nodescope.exchange.perf_data.file import find_clock, mapped
 from nodescope.exchange.perf_data.header import CPUMODE_KERNEL, MAGIC, read_header
 from nodescope.exchange.perf_data.index import choose_samples
 from nodescope.exchange.perf_data.records import find_records
-from nodescope.lazy_dataclass import dataclass
 
 _CPU = np.uint64(0xFFFFFFFF)
 _ZIP = b"PK\x03\x04"  # a bundle

@@ -11,6 +11,7 @@ import shlex
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from nodescope.archive.layout import (
@@ -35,7 +36,6 @@ from nodescope.exchange.imported_files import (
 )
 from nodescope.ingest.import_sink import KEEP, ImportSink
 from nodescope.ingest.sink import ImportReport
-from nodescope.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,11 +12,11 @@ A new format is a module with a `FORMAT`, listed in `all_formats`.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from nodescope.errors import MalformedSource, source_error
 from nodescope.ingest.sink import ImportReport, Sink
-from nodescope.lazy_dataclass import dataclass
 from nodescope.records.view import View
 from nodescope.records.view_forms import render_command
 

@@ -6,9 +6,9 @@ A line that reports what went wrong gets its kind, core and details by the rules
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
-from nodescope.lazy_dataclass import dataclass
 from nodescope.quantities import SECOND_NS
 from nodescope.records.details import read_details
 from nodescope.records.event import Event, details_of_kind

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 
-from nodescope.lazy_dataclass import dataclass
 from nodescope.records.event import Event
 from nodescope.records.recorder_tables import Gap
 from nodescope.records.table import Row, RowType

@@ -8,11 +8,10 @@ the file: of whatever clock the tool read, or of the wall.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from nodescope.arrays import I64
-from nodescope.lazy_dataclass import dataclass
 from nodescope.numbering import Sequences
 
 KERNEL_MODULE = "[kernel]"

@@ -8,13 +8,12 @@ not at all; its report says what became of the file.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from nodescope.archive.schema import ColumnData
 from nodescope.clock import ClockPair
 from nodescope.ingest.samples import SampleRows
-from nodescope.lazy_dataclass import dataclass
 from nodescope.numbering import Sequences
 
 

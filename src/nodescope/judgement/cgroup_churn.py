@@ -10,10 +10,9 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from nodescope.lazy_dataclass import dataclass
 from nodescope.quantities import SECOND_NS
 from nodescope.records.node_tables import CgroupChurnRow
 

@@ -12,10 +12,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from nodescope.judgement.cgroup_churn import GRACE_NS, Churn
-from nodescope.lazy_dataclass import dataclass
 from nodescope.sources.cgroups.churn import ChurnEvent
 from nodescope.sources.cgroups.hierarchies import UNIFIED
 from nodescope.sources.cgroups.name_pattern import name_pattern, split_path

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from nodescope.judgement.loop_rules import (
     CONTAINER_WITHIN_NS,
@@ -18,7 +18,6 @@ from nodescope.judgement.loop_rules import (
     decide_container,
     mean_period_ns,
 )
-from nodescope.lazy_dataclass import dataclass
 from nodescope.quantities import MINUTE_NS
 from nodescope.sources.containers.container import Container, ContainerHappening, HappeningKind
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from nodescope.judgement.container_loops import STOPPED, ContainerLoop, find_loops
 from nodescope.judgement.loop_rules import CONTAINER_WITHIN_NS, decide_by_counter
-from nodescope.lazy_dataclass import dataclass
 from nodescope.quantities import MINUTE_NS, SECOND_NS, format_duration
 from nodescope.recording.recording import Recording
 from nodescope.recording.window import Window

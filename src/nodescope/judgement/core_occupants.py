@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, TypeVar
 
-from nodescope.lazy_dataclass import dataclass
 from nodescope.numbering import count_distinct
 from nodescope.recording.sample_columns import SampleColumns
 

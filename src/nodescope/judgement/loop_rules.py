@@ -16,10 +16,10 @@ the same:
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
-from nodescope.lazy_dataclass import dataclass
 from nodescope.quantities import HOUR_NS, MINUTE_NS, SECOND_NS
 
 LoopKind = Literal["unit", "container", "child"]

@@ -11,11 +11,11 @@ same span and the same share live and recorded.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from nodescope.arrays import F64, I64, Bool
-from nodescope.lazy_dataclass import dataclass
 from nodescope.quantities import SECOND_NS, format_duration
 from nodescope.recording.core_readings import STATES, CoreReadings
 from nodescope.recording.window import Window

@@ -8,7 +8,7 @@ judge them. What a recording does not have is not judged, and is named.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 
 from nodescope.judgement.containers import audit_containers, read_happenings
 from nodescope.judgement.loop_rules import ENDS_WITHIN_NS, OVER_AFTER_NS
@@ -23,7 +23,6 @@ from nodescope.judgement.verdict import (
     AuditVerdict,
     sort_findings,
 )
-from nodescope.lazy_dataclass import dataclass
 from nodescope.quantities import SECOND_NS
 from nodescope.recording.coverage import NotObserved
 from nodescope.recording.recording import Recording

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from nodescope.judgement.cgroup_churn import Churn
 from nodescope.judgement.loop_rules import (
@@ -21,7 +21,6 @@ from nodescope.judgement.loop_rules import (
     middle_period_ns,
 )
 from nodescope.judgement.unit_insides import ChildLoop
-from nodescope.lazy_dataclass import dataclass
 from nodescope.quantities import SECOND_NS
 from nodescope.recording.window import Window
 from nodescope.records.event import Event

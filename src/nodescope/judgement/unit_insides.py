@@ -10,12 +10,11 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from nodescope.judgement.loop_rules import LINES_WITHIN_NS, Loop, decide_child, is_often
 from nodescope.judgement.verdict import AuditFinding
-from nodescope.lazy_dataclass import dataclass
 from nodescope.quantities import SECOND_NS, format_duration
 from nodescope.records.json import Json
 from nodescope.sources.processes.exits import TaskExit

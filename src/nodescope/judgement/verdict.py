@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Protocol
 
-from nodescope.lazy_dataclass import dataclass
 from nodescope.records.json import Json
 
 UNIT_STATES = "states of units"  # not judged where neither bus nor journal reports

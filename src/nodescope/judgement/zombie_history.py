@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from nodescope.judgement.cgroup_churn import Churn, read_churn
 from nodescope.judgement.zombie_reading import read_dying
 from nodescope.judgement.zombies import Nature, Trend, find_nature, find_trend
-from nodescope.lazy_dataclass import dataclass
 from nodescope.recording.recording import Recording
 from nodescope.recording.window import Window
 

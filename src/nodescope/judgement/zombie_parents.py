@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from nodescope.judgement.cgroup_churn import Churn
-from nodescope.lazy_dataclass import dataclass
 from nodescope.sources.memory_cgroups.parents import Parent
 
 

@@ -7,9 +7,9 @@ parents are read at different times, so each carries its own; what nobody counte
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from nodescope.lazy_dataclass import dataclass
 from nodescope.quantities import HOUR_NS, SECOND_NS
 from nodescope.sources.memory_cgroups.parents import Parent
 from nodescope.sources.memory_cgroups.walk import Walk

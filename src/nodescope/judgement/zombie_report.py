@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from nodescope.judgement.zombie_reading import ZombieReading, of_look, read_walk, read_zombies
@@ -16,7 +16,6 @@ from nodescope.judgement.zombies import (
     judge,
     time_to_critical_ns,
 )
-from nodescope.lazy_dataclass import dataclass
 from nodescope.quantities import HOUR_NS, MINUTE_NS, SECOND_NS
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
-from nodescope.lazy_dataclass import dataclass
 from nodescope.quantities import HOUR_NS, MINUTE_NS
 from nodescope.records.view import View
 from nodescope.records.view_forms import render_command

@@ -7,10 +7,10 @@ below it have (`cgroup.subtree_control`), and has then no processes of its own.
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
 
 from nodescope.errors import SourceAbsent, UsageError
-from nodescope.lazy_dataclass import dataclass
 from nodescope.sources.cgroups.hierarchies import read_hierarchies
 from nodescope.sources.places import Places
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -13,7 +14,6 @@ from nodescope.lab.cgroups import find_controller
 from nodescope.lab.processes import sleep_beside, wait_for_success
 from nodescope.lab.scenario import ZOMBIE_WALKS, Scenario, ScenarioRun, Truth
 from nodescope.lab.zombie_scenarios import kernel_seconds, last_cpu, prepare_reader, read, worker
-from nodescope.lazy_dataclass import dataclass
 from nodescope.sources.kernel_files import read_text
 
 _HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")

@@ -17,13 +17,12 @@ import signal
 import subprocess
 import time
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import asdict, field
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 
 from nodescope.errors import SourceAbsent, UsageError
 from nodescope.lab.cgroups import Controller, find_controller
-from nodescope.lazy_dataclass import dataclass
 from nodescope.sources.cgroups.hierarchies import read_hierarchies
 from nodescope.sources.places import Places
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Callable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from nodescope.lab.ground import Ground
 from nodescope.lab.processes import Process
-from nodescope.lazy_dataclass import dataclass
 from nodescope.records.json import Json
 
 HELD_LEAST = 0.85

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 from nodescope.diagnosis.diagnose import diagnose
 from nodescope.diagnosis.finding import Chain, Diagnosis
 from nodescope.lab.scenario import ZOMBIE_WALKS, Truth
-from nodescope.lazy_dataclass import dataclass
 from nodescope.recording.recording import Recording
 from nodescope.recording.window import Window
 

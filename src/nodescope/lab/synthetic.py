@@ -12,7 +12,7 @@ follows.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -27,7 +27,6 @@ from nodescope.ingest.samples import SampleRows, intern_samples
 from nodescope.ingest.unit_rows import unit_row
 from nodescope.lab.scenario import Truth
 from nodescope.lab.synthetic_loop import SyntheticLoop
-from nodescope.lazy_dataclass import dataclass
 from nodescope.numbering import Sequences
 from nodescope.quantities import SECOND_NS
 from nodescope.records.columns import columns_by_table

@@ -7,13 +7,12 @@ them maps something new. All spaces of a batch are searched at once.
 from __future__ import annotations
 
 import itertools
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from nodescope.arrays import I32, I64, U64
-from nodescope.lazy_dataclass import dataclass
 from nodescope.numbering import distinct
 
 _MAX_LEFT = 6  # programs executed one after the other, or forked, before any maps its own

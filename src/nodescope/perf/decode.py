@@ -15,13 +15,13 @@ from __future__ import annotations
 
 import mmap
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from nodescope.arrays import I64, U64, Bool
-from nodescope.lazy_dataclass import dataclass
 from nodescope.numbering import gather
 from nodescope.perf.kernel_code import CodeChange, read_code_change
 

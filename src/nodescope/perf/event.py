@@ -13,10 +13,9 @@ import fcntl
 import os
 import platform
 import struct
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from nodescope.errors import SourceAbsent, SourceDenied, SourceError
-from nodescope.lazy_dataclass import dataclass
 
 _SYSCALL_NUMBERS = {"x86_64": 298, "aarch64": 241, "riscv64": 241, "ppc64le": 319, "s390x": 331}
 

@@ -8,12 +8,11 @@ a name holds for a place *at a time*. `ChangedCode` is what lies where, as of on
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from nodescope.arrays import I64, U64
-from nodescope.lazy_dataclass import dataclass
 from nodescope.symbols.file_bytes import printable
 
 GONE = -1

@@ -8,11 +8,11 @@ not met before. As columns, because most processes map the same few files.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from nodescope.arrays import I64, U64
-from nodescope.lazy_dataclass import dataclass
 from nodescope.numbering import is_among
 from nodescope.perf.decode import FORK, MMAP2, Chunk, join, text_at
 

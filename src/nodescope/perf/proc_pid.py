@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 from nodescope.errors import MalformedSource, source_error
-from nodescope.lazy_dataclass import dataclass
 
 MAX_MAPS_BYTES = 32 << 20  # a process at vm.max_map_count has ~65,530 lines of ~100 bytes
 

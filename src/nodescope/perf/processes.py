@@ -9,6 +9,7 @@ batch is kept as state. What neither batch nor state knows is asked of `/proc`.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
@@ -17,7 +18,6 @@ import numpy.typing as npt
 
 from nodescope.arrays import I32, I64, U64
 from nodescope.errors import SourceError
-from nodescope.lazy_dataclass import dataclass
 from nodescope.numbering import distinct, group, is_among
 from nodescope.perf import proc_pid
 from nodescope.perf.address_space import AddressSpaces, MappedImage, Module

@@ -12,13 +12,13 @@ the next `restart`, which the recorder calls with every new segment.
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from nodescope.arrays import I32, I64, U64, Bool
-from nodescope.lazy_dataclass import dataclass
 from nodescope.numbering import Numbers, Rows, Sequences, distinct, gather, group
 from nodescope.perf.address_space import Module
 from nodescope.perf.decode import Chains, RingSamples

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from nodescope.analysis.compare import ENOUGH_WINDOWS, Change, Comparison, main_changes
-from nodescope.lazy_dataclass import dataclass
 from nodescope.pictures.colour import Colour
 from nodescope.pictures.terminal import Terminal
 from nodescope.pictures.text import fit, percent, visible

@@ -7,13 +7,13 @@ from __future__ import annotations
 import textwrap
 import warnings
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from nodescope.analysis.cores import CoreShares
 from nodescope.arrays import F64, Bool
 from nodescope.judgement.pegged_cores import PeggedCore
-from nodescope.lazy_dataclass import dataclass
 from nodescope.pictures.axis import add_legend, add_time_axis, render_time_axis
 from nodescope.pictures.colour import FAINT, NIGHT, PAPER, one, ramp
 from nodescope.pictures.drawing import Box, Drawing, Raster

@@ -5,11 +5,10 @@ Text comes as it was recorded; `svg` and `png` make it visible and harmless.
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Literal
 
 from nodescope.arrays import U8
-from nodescope.lazy_dataclass import dataclass
 from nodescope.pictures.colour import INK, LINE, SHEET, Colour
 
 LETTER = 6.6  # width of a letter of 11 px, monospaced

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 from nodescope.analysis.flame_node import FlameNode
-from nodescope.lazy_dataclass import dataclass
 from nodescope.pictures.colour import FAINT, Colour, flame_colour
 from nodescope.pictures.drawing import Box, Drawing
 from nodescope.pictures.terminal import Terminal, bar

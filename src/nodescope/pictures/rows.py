@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -12,7 +13,6 @@ from nodescope.analysis.heatmap import Heatmap
 from nodescope.analysis.top import TopEntry
 from nodescope.archive.schema import ColumnData
 from nodescope.exchange.export.stacks import ChosenSamples, ExportedStacks, count, label
-from nodescope.lazy_dataclass import dataclass
 from nodescope.recording.core_readings import STATES
 from nodescope.recording.recording import Recording
 from nodescope.recording.window import Window

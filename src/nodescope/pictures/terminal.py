@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Literal, TextIO
 
-from nodescope.lazy_dataclass import dataclass
 from nodescope.pictures.colour import Colour, nearest_of_256
 
 Depth = Literal["none", "256", "true"]

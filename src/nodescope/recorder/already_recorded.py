@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Set
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,7 +18,6 @@ from nodescope.archive.reader import Archive, Segment
 from nodescope.archive.schema import typed_rows
 from nodescope.errors import ArchiveError
 from nodescope.judgement.loop_rules import is_often
-from nodescope.lazy_dataclass import dataclass
 from nodescope.records.details import DeclaredDetails, Details, parse_details
 from nodescope.records.event import details_of_kind
 from nodescope.records.event_details import KernelLineDetails, ZombieDetails

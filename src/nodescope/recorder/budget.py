@@ -12,8 +12,8 @@ low enough for some minutes. Every try that failed doubles the minutes until the
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import dataclass
 
-from nodescope.lazy_dataclass import dataclass
 from nodescope.quantities import HOUR_NS, MINUTE_NS, SECOND_NS
 
 WINDOW_NS = MINUTE_NS

@@ -7,12 +7,11 @@ gaps (`ingest.observation`). It knows nothing of schedules, threads or files of 
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
 from nodescope.ingest.observation import Observation
-from nodescope.lazy_dataclass import dataclass
 from nodescope.recorder.watches.nic_reports import NicReports
 from nodescope.sources.places import Places
 

@@ -15,12 +15,11 @@ import queue
 import threading
 import time
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from nodescope.clock import Clock
 from nodescope.errors import NodescopeError, SourceAbsent
 from nodescope.ingest.observation import Observation
-from nodescope.lazy_dataclass import dataclass
 from nodescope.quantities import SECOND_NS, format_duration
 from nodescope.recorder.event_log import EventLog
 from nodescope.recorder.observer import Observer

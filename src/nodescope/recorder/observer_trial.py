@@ -7,10 +7,10 @@ import os
 import queue
 import threading
 import time
+from dataclasses import dataclass
 
 from nodescope.errors import NodescopeError, SourceAbsent, SourceDenied
 from nodescope.ingest.observation import Observation
-from nodescope.lazy_dataclass import dataclass
 from nodescope.quantities import format_duration
 from nodescope.recorder.observer import Setting
 from nodescope.recorder.observers.catalogue import CATALOGUE, ObserverEntry, make_observers

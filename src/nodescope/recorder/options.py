@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from nodescope.lazy_dataclass import dataclass
 from nodescope.quantities import HOUR_NS, SECOND_NS
 from nodescope.sources.places import Places
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from nodescope.clock import CLOCK_STEP_NS, ClockPair
-from nodescope.lazy_dataclass import dataclass
 
 _SLEW = 0.0006  # adjtime slews at 500 ppm at most; the rest is reading error
 

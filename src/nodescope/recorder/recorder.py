@@ -12,11 +12,11 @@ import signal
 import socket
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 from nodescope.archive.writer import ArchiveWriter
 from nodescope.clock import Clock, ClockPair, SystemClock, read_pair
 from nodescope.errors import ArchiveError, ArchiveFull, UsageError
-from nodescope.lazy_dataclass import dataclass
 from nodescope.quantities import SECOND_NS, format_bytes, format_duration
 from nodescope.recorder import footprint
 from nodescope.recorder.archive_followers import Readers

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Set
+from dataclasses import dataclass
 
 import numpy as np
 
 from nodescope.arrays import I64
-from nodescope.lazy_dataclass import dataclass
 from nodescope.numbering import distinct
 from nodescope.quantities import SECOND_NS
 from nodescope.recording.part import Part, Parts, overlapping

@@ -8,9 +8,9 @@ what a question answers when it could not be asked.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
 from itertools import pairwise
 
-from nodescope.lazy_dataclass import dataclass
 from nodescope.recording.gaps import read_noted_gaps
 from nodescope.recording.part import Part, Parts, may_hold_events, surrounding
 from nodescope.recording.window import Window

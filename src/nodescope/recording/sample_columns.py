@@ -6,6 +6,7 @@ Sample columns are cut to a window of wall time; the dictionaries they refer to
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -16,7 +17,6 @@ from nodescope.archive.function_paths import FunctionPaths, Runs
 from nodescope.archive.schema import text_indices
 from nodescope.arrays import I16, I32, I64, U64, Bool
 from nodescope.errors import CorruptSegment
-from nodescope.lazy_dataclass import dataclass
 from nodescope.recording.part import Part
 
 Rows = TypeVar("Rows", npt.NDArray[np.int32], npt.NDArray[np.int64])

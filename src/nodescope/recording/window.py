@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
 
 from nodescope.errors import UsageError
-from nodescope.lazy_dataclass import dataclass
 from nodescope.quantities import SECOND_NS
 from nodescope.records.view import Last, Moment, When
 

@@ -7,10 +7,9 @@ the root of a chain. `action_words` renders them as sentences and commands.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
-from nodescope.lazy_dataclass import dataclass
 from nodescope.records.view import View
 from nodescope.records.view_forms import Document, parse_view, view_document
 

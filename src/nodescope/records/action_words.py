@@ -7,9 +7,9 @@ Names are quoted for a shell, and none is taken for an option.
 from __future__ import annotations
 
 import shlex
+from dataclasses import dataclass
 from pathlib import Path
 
-from nodescope.lazy_dataclass import dataclass
 from nodescope.records.action import Action, Target
 from nodescope.records.view_forms import render_command
 

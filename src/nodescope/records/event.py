@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from nodescope.lazy_dataclass import dataclass
+from dataclasses import dataclass
+
 from nodescope.records.details import NOTHING, DeclaredDetails, Details, parse_details
 from nodescope.records.event_kinds import EVENT_KINDS
 

@@ -6,7 +6,8 @@ person will want to look at. Loud ones are also reported on the recorder's stand
 
 from __future__ import annotations
 
-from nodescope.lazy_dataclass import dataclass
+from dataclasses import dataclass
+
 from nodescope.records.details import Details
 from nodescope.records.event_details import (
     CarrierDetails,

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from nodescope.errors import UsageError
-from nodescope.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from nodescope.arrays import Bool

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 from nodescope.errors import UsageError
-from nodescope.lazy_dataclass import dataclass
 from nodescope.quantities import format_cpu_list, parse_cpu_list
 from nodescope.records.function_pattern import check_function_pattern
 

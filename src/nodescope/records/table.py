@@ -9,12 +9,12 @@ the archive's schema, the typed row that readers get and the typed row that obse
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 from operator import attrgetter
 from typing import Annotated, Any, ClassVar, NamedTuple, Self, TypeVar
 
-from nodescope.lazy_dataclass import dataclass
 from nodescope.records.declared import Declared, Field, compile_init
 
 

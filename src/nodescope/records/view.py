@@ -6,10 +6,9 @@ parse into one. `view_forms` renders it as a command, as a place of the page and
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from typing import Literal
 
-from nodescope.lazy_dataclass import dataclass
 from nodescope.quantities import SECOND_NS
 from nodescope.records.sample_filter import SampleFilter
 

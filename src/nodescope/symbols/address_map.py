@@ -7,10 +7,11 @@ non-PIE, prelinked and oddly aligned images all the same case.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
-from nodescope.lazy_dataclass import dataclass
 from nodescope.symbols.elf import PF_X, PT_LOAD, Elf
 
 NOWHERE = (1 << 64) - 1

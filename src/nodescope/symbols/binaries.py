@@ -20,13 +20,13 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nodescope.lazy_dataclass import dataclass
 from nodescope.symbols.elf import Elf, parse_elf
 from nodescope.symbols.file_bytes import FileBytes
 from nodescope.symbols.image import Image, offset_name

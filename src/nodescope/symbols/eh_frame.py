@@ -8,10 +8,11 @@ Only the encoding every linker writes is read: 32-bit, relative to the table.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
-from nodescope.lazy_dataclass import dataclass
 from nodescope.numbering import distinct
 from nodescope.symbols.elf import PT_GNU_EH_FRAME, Elf
 from nodescope.symbols.file_bytes import MAX_READ_BYTES, ByteSource

@@ -13,8 +13,8 @@ address mapping, the build-id and `.eh_frame_hdr`.
 from __future__ import annotations
 
 import struct
+from dataclasses import dataclass
 
-from nodescope.lazy_dataclass import dataclass
 from nodescope.symbols.file_bytes import ByteSource
 from nodescope.symbols.unresolved import Reason, Unresolvable
 

@@ -13,12 +13,12 @@ Symbols are read in pieces of at most `MAX_READ_BYTES`; a table over
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nodescope.lazy_dataclass import dataclass
 from nodescope.symbols.elf import (
     EM_AARCH64,
     EM_ARM,

@@ -19,11 +19,11 @@ Only starts and `_func` offsets are kept: 8 bytes per function.
 from __future__ import annotations
 
 import struct
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nodescope.lazy_dataclass import dataclass
 from nodescope.symbols.elf import PF_X, PT_LOAD, Elf
 from nodescope.symbols.file_bytes import MAX_READ_BYTES, ByteSource, read_name
 from nodescope.symbols.unresolved import Reason, Unresolvable

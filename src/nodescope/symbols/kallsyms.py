@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
 from typing import TypeVar
@@ -25,7 +26,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nodescope.errors import MalformedSource, SourceDenied, source_error
-from nodescope.lazy_dataclass import dataclass
 from nodescope.symbols.file_bytes import printable
 
 KERNEL = "[kernel]"

@@ -20,12 +20,12 @@ import os
 import re
 import time
 from collections import Counter
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nodescope.lazy_dataclass import dataclass
 from nodescope.quantities import SECOND_NS
 from nodescope.symbols.file_bytes import (
     MAX_NAME_BYTES,

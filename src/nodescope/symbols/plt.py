@@ -8,11 +8,11 @@ Table"). Nothing is kept: three small reads find a name when it is needed.
 from __future__ import annotations
 
 import struct
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nodescope.lazy_dataclass import dataclass
 from nodescope.symbols.elf import EM_AARCH64, EM_X86_64, SHT_DYNSYM, Elf, Section
 from nodescope.symbols.file_bytes import read_name
 

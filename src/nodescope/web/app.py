@@ -8,7 +8,7 @@ import json
 import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 from starlette.applications import Starlette
@@ -19,7 +19,6 @@ from starlette.routing import Route as HttpRoute
 
 import nodescope
 from nodescope.errors import ArchiveError, NodescopeError, UsageError
-from nodescope.lazy_dataclass import dataclass
 from nodescope.web.answers.replies import json_reply
 from nodescope.web.cache import Cache
 from nodescope.web.declaration import Route

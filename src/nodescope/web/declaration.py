@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 from nodescope.errors import UsageError
-from nodescope.lazy_dataclass import dataclass
 from nodescope.records.json import Json
 from nodescope.web.question import Question, Reply, Values
 from nodescope.web.schemas import Schema

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -10,7 +11,6 @@ from typing import Any, TypeAlias
 from nodescope.analysis.filter import Filter, compile_filter
 from nodescope.archive.description import Description
 from nodescope.errors import UsageError
-from nodescope.lazy_dataclass import dataclass
 from nodescope.quantities import MILLISECOND_NS
 from nodescope.recording.part import Part
 from nodescope.recording.recording import Recording

@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
-from dataclasses import field
+from dataclasses import dataclass, field
 from http.cookies import CookieError, SimpleCookie
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
@@ -21,7 +21,6 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from nodescope.lazy_dataclass import dataclass
 from nodescope.web.answers.replies import json_reply
 
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})

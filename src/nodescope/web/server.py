@@ -11,13 +11,13 @@ import ssl
 import stat
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import uvicorn
 
 from nodescope.archive.memory import share_heap
 from nodescope.errors import ArchiveError, NothingRecorded, UsageError
-from nodescope.lazy_dataclass import dataclass
 from nodescope.web.app import Server, make_app
 from nodescope.web.security import LOOPBACK_NAMES, Safety
 from nodescope.web.snapshot import ServedArchive

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -15,7 +16,6 @@ from nodescope.analysis.core_strips import Strip, join_strips, make_strip
 from nodescope.analysis.tracks import Readings, read_tracks
 from nodescope.archive.memory import give_memory_back
 from nodescope.errors import ArchiveError
-from nodescope.lazy_dataclass import dataclass
 from nodescope.recording.core_readings import STATES
 from nodescope.recording.events import leave_out_superseded, read_events
 from nodescope.recording.part import Part

@@ -11,7 +11,7 @@ import os
 import threading
 import time
 from collections.abc import Iterable
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
@@ -19,7 +19,6 @@ from nodescope.archive.layout import ARCHIVE_FILE, OPEN_DIRECTORY, SEALED_DIRECT
 from nodescope.archive.lock import find_holder
 from nodescope.archive.reader import Archive, Segment
 from nodescope.errors import ArchiveError, NothingRecorded
-from nodescope.lazy_dataclass import dataclass
 from nodescope.recording.recording import Recording
 from nodescope.recording.window import TimeExtent, Window
 from nodescope.records.view import View

@@ -11,11 +11,10 @@ import asyncio
 import threading
 from collections.abc import Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from nodescope.archive.memory import give_memory_back
 from nodescope.errors import NodescopeError
-from nodescope.lazy_dataclass import dataclass
 from nodescope.web.question import Abandoned, Reply
 
 QUICK, SLOW = 2, 1  # threads: a question may need a hundred megabytes while it is answered

@@ -12,6 +12,7 @@ import socket
 import struct
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from jeepney.auth import BEGIN, AuthenticationError, Authenticator
@@ -27,7 +28,6 @@ from nodescope.errors import (
     UsageError,
     source_error,
 )
-from nodescope.lazy_dataclass import dataclass
 
 _TIMEOUT_S = 25.0
 _MAX_MESSAGE = 16 << 20

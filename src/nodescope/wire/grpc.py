@@ -9,11 +9,10 @@ literals without indexing, which any server reads.
 from __future__ import annotations
 
 import socket
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from nodescope.errors import MalformedSource, SourceError, source_error
-from nodescope.lazy_dataclass import dataclass
 from nodescope.wire.unix_socket import Deadline, connect
 
 _PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from nodescope.diagnosis.case import LOOKBACK_NS, Case
 from nodescope.diagnosis.finding import Link, Root, RuledOut
@@ -28,7 +29,6 @@ from nodescope.judgement.recorded_loops import (
 )
 from nodescope.judgement.zombie_parents import ZombieParent, find_zombie_parents
 from nodescope.judgement.zombie_reading import ZombieReading
-from nodescope.lazy_dataclass import dataclass
 from nodescope.quantities import SECOND_NS, format_bytes
 from nodescope.recording.window import Window
 from nodescope.records.node_tables import CgroupChurnRow, ContainerRow, UnitRow

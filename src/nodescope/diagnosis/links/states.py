@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 from nodescope.diagnosis.case import Case
 from nodescope.diagnosis.finding import Link, RuledOut
 from nodescope.diagnosis.rules.suspects import THROTTLING, suspect_of_counter
 from nodescope.judgement.zombie_reading import ZombieReading
-from nodescope.lazy_dataclass import dataclass
 from nodescope.quantities import SECOND_NS, format_duration
 from nodescope.recording.window import Window
 from nodescope.records.node_tables import CgroupRow, MemoryRow

@@ -6,6 +6,7 @@ Each is drawn from the recording around one finding; one whose data is missing i
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -20,7 +21,6 @@ from nodescope.diagnosis.case import Case
 from nodescope.diagnosis.finding import Finding
 from nodescope.judgement.pegged_cores import BRIEF_NS
 from nodescope.judgement.zombie_reading import read_dying
-from nodescope.lazy_dataclass import dataclass
 from nodescope.pictures import documents
 from nodescope.pictures.axis import add_time_axis
 from nodescope.pictures.colour import FAINT, INK, Colour

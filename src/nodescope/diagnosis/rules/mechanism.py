@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
 from nodescope.errors import NodescopeError, UsageError
-from nodescope.lazy_dataclass import dataclass
 from nodescope.records.action import Action, parse_action
 from nodescope.records.view import View
 from nodescope.records.view_forms import parse_view

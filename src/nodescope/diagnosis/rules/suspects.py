@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 
@@ -16,7 +16,6 @@ from nodescope.diagnosis.evidence_views import view_kernel_flame
 from nodescope.diagnosis.finding import RuledOut
 from nodescope.diagnosis.rules.mechanism import load_mechanisms
 from nodescope.judgement.pegged_cores import PeggedCore
-from nodescope.lazy_dataclass import dataclass
 from nodescope.records.view import Moment, View, around
 
 THROTTLING = "CPU throttling"

@@ -7,6 +7,8 @@ neither; there nothing is said.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from nodescope.analysis.compare import BASELINE_NS, Change, Comparison
@@ -16,7 +18,6 @@ from nodescope.diagnosis.links.baseline import APART_NS, compare_before, rose
 from nodescope.diagnosis.story import Story
 from nodescope.judgement.core_occupants import MOST_OF_IT, count_cores_of, derive_kernel_share
 from nodescope.judgement.pegged_cores import BRIEF_NS, READING_RATIO, PeggedCore
-from nodescope.lazy_dataclass import dataclass
 from nodescope.quantities import SECOND_NS, format_duration
 from nodescope.recording.window import Window
 

@@ -9,7 +9,7 @@ Benjamini–Hochberg is applied to these answers again.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -20,7 +20,6 @@ from nodescope.analysis.statistics import adjust
 from nodescope.arrays import F64, I64
 from nodescope.diagnosis.case import Case
 from nodescope.diagnosis.finding import Finding
-from nodescope.lazy_dataclass import dataclass
 from nodescope.numbering import distinct
 from nodescope.quantities import DAY_NS, SECOND_NS
 

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import pairwise
 from statistics import median
 
 from nodescope.ingest.parsed import Notes, Reading
-from nodescope.lazy_dataclass import dataclass
 from nodescope.quantities import SECOND_NS
 from nodescope.records.recorder_tables import CORE_STATES
 from nodescope.wall_time import compose_wall_ns

@@ -8,9 +8,9 @@ the formats, too.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING
 
-from nodescope.lazy_dataclass import dataclass
 from nodescope.wall_time import format_moment
 
 if TYPE_CHECKING:

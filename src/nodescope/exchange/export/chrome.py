@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import IO
 
 import numpy as np
 
 from nodescope.exchange.export.stacks import ChosenSamples, ExportedStacks, Parts, count, label
-from nodescope.lazy_dataclass import dataclass
 from nodescope.quantities import SECOND_NS
 from nodescope.recording.part import Part
 from nodescope.records.json import Json

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import IO
 
@@ -19,7 +19,6 @@ import numpy as np
 
 from nodescope.arrays import I64
 from nodescope.exchange.export.stacks import ExportedStacks, Parts, count, label
-from nodescope.lazy_dataclass import dataclass
 from nodescope.quantities import SECOND_NS
 from nodescope.records.json import Json
 

@@ -15,10 +15,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from nodescope.errors import MalformedSource
-from nodescope.lazy_dataclass import dataclass
 from nodescope.perf.decode import Bytes
 
 MAGIC = b"PERFILE2"

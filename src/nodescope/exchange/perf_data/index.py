@@ -13,7 +13,7 @@ and comes first.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +24,6 @@ from nodescope.errors import MalformedSource, UsageError
 from nodescope.exchange.perf_data.header import CPUMODE_KERNEL, PerfEvent, PerfHeader
 from nodescope.exchange.perf_data.records import FINISHED_ROUND, Records
 from nodescope.exchange.perf_data.sample_layout import EventLayout, find_layout
-from nodescope.lazy_dataclass import dataclass
 from nodescope.perf.decode import (
     CGROUP,
     COMM,

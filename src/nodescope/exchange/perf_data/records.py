@@ -19,7 +19,7 @@ import mmap
 import struct
 import tempfile
 from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -33,7 +33,6 @@ from nodescope.exchange.perf_data.header import (
     PerfHeader,
     read_pipe_record,
 )
-from nodescope.lazy_dataclass import dataclass
 from nodescope.perf.decode import SAMPLE, Bytes
 
 TRACING_DATA, FINISHED_ROUND, AUXTRACE, COMPRESSED, COMPRESSED2 = 66, 68, 71, 81, 83

@@ -9,9 +9,10 @@ found from the end.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from nodescope.errors import UsageError
 from nodescope.exchange.perf_data.header import PerfEvent
-from nodescope.lazy_dataclass import dataclass
 from nodescope.perf.decode import RecordLayout
 
 IP, TID, TIME, ADDR, READ, CALLCHAIN, ID, CPU, PERIOD = (1 << bit for bit in range(9))

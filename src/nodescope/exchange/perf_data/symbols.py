@@ -16,6 +16,7 @@ from __future__ import annotations
 import os
 import struct
 from collections import Counter
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +24,6 @@ import numpy as np
 from nodescope.arrays import I64, U64
 from nodescope.errors import SourceError
 from nodescope.exchange.perf_data.header import PerfHeader
-from nodescope.lazy_dataclass import dataclass
 from nodescope.perf.address_space import Module
 from nodescope.perf.decode import Chains
 from nodescope.perf.stacks import UNKNOWN, NamesFunctions

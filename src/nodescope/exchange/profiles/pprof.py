@@ -9,7 +9,7 @@ profile started and how long it lasted; so they are spread evenly over that.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sized
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from nodescope.archive.layout import MAX_TIME_NS
@@ -34,7 +34,6 @@ from nodescope.ingest.parsed import (
     collapse_unknown,
 )
 from nodescope.ingest.sink import ImportReport, Sink
-from nodescope.lazy_dataclass import dataclass
 from nodescope.quantities import DAY_NS
 from nodescope.wire import protobuf
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Collection
+from dataclasses import dataclass
 
 from nodescope.errors import UsageError
-from nodescope.lazy_dataclass import dataclass
 from nodescope.recorder.observer import Observer, Setting
 from nodescope.records.node_tables import NODE_TABLES
 

@@ -11,12 +11,11 @@ counters lose nothing by it.
 from __future__ import annotations
 
 import os
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import islice
 
 from nodescope.errors import SourceError
 from nodescope.ingest.observation import Observation
-from nodescope.lazy_dataclass import dataclass
 from nodescope.quantities import SECOND_NS
 from nodescope.recorder.observer import Setting
 from nodescope.records.node_tables import CgroupRow, PressureRow

@@ -16,14 +16,13 @@ import random
 import time
 from collections import Counter, deque
 from collections.abc import Callable
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
 from nodescope.ingest.observation import Observation
 from nodescope.judgement.loop_rules import is_often
 from nodescope.judgement.unit_insides import FOR_OTHERS, ChildLoop, find_child_loop, is_failure
-from nodescope.lazy_dataclass import dataclass
 from nodescope.quantities import SECOND_NS
 from nodescope.recorder.observer import Setting
 from nodescope.records.details import read_details

@@ -13,14 +13,13 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Callable
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from nodescope.ingest.observation import Observation
 from nodescope.ingest.unit_events import unit_lines_event
 from nodescope.judgement.loop_rules import is_often
 from nodescope.judgement.unit_insides import FOR_OTHERS, tells_of_failure
-from nodescope.lazy_dataclass import dataclass
 from nodescope.quantities import SECOND_NS
 from nodescope.recorder.observer import Setting
 from nodescope.records.event import Event

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from nodescope.archive.writer import ArchiveWriter
 from nodescope.errors import SourceError
-from nodescope.lazy_dataclass import dataclass
 from nodescope.perf.decode import Chunk
 from nodescope.quantities import format_count, format_cpu_list
 from nodescope.recorder.event_log import EventLog

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from nodescope.errors import SourceError
-from nodescope.lazy_dataclass import dataclass
 from nodescope.perf.decode import SAMPLE, Chunk, split
 from nodescope.perf.event import Sampler, detect_sampler
 from nodescope.perf.ring import Ring

@@ -6,7 +6,7 @@ reported again when it is over.
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +14,6 @@ import numpy.typing as npt
 
 from nodescope.judgement.core_occupants import MOST_OF_IT, Occupants
 from nodescope.judgement.pegged_cores import PeggedCore, PeggedCoreStream, PeggedRun
-from nodescope.lazy_dataclass import dataclass
 from nodescope.perf.decode import RingSamples
 from nodescope.quantities import SECOND_NS
 from nodescope.recording.core_readings import STATES

@@ -28,9 +28,8 @@ good health; for them neither interrupt nor silence counts.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 
-from nodescope.lazy_dataclass import dataclass
 from nodescope.quantities import SECOND_NS
 
 STARVED_NS = 1_900_000_000  # two seconds, less what a round may come early

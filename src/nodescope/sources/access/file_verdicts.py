@@ -15,8 +15,8 @@ How the kernel refuses, which the verdicts rest on:
 from __future__ import annotations
 
 import errno
+from dataclasses import dataclass
 
-from nodescope.lazy_dataclass import dataclass
 from nodescope.quantities import format_bytes
 from nodescope.sources.access.privileges import Privileges
 from nodescope.sources.access.verdict import Access, Attempt, State, allow_capability, follows

@@ -11,9 +11,8 @@ import os
 import re
 import resource
 import sys
+from dataclasses import dataclass
 from pathlib import Path
-
-from nodescope.lazy_dataclass import dataclass
 
 # include/uapi/linux/capability.h: the bits Nodescope's sources depend on.
 CAPABILITY_BITS = {

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import errno
 import os
+from dataclasses import dataclass
 from enum import StrEnum
 
-from nodescope.lazy_dataclass import dataclass
 from nodescope.sources.access.privileges import Privileges
 
 # `setcap` replaces what a file has: the command must name all of them at once.

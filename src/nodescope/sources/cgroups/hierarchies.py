@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from nodescope.errors import SourceAbsent
-from nodescope.lazy_dataclass import dataclass
 from nodescope.sources.kernel_files import read_file
 from nodescope.sources.places import Places
 

@@ -18,8 +18,7 @@ path: `container_names` finds out.
 from __future__ import annotations
 
 import re
-
-from nodescope.lazy_dataclass import dataclass
+from dataclasses import dataclass
 
 _ID = r"(?P<id>[0-9a-f]{64}|[0-9a-f]{32}-[0-9]{10})"  # the second: tasks of ECS on Fargate
 _RUNTIMES = {

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Protocol
 
-from nodescope.lazy_dataclass import dataclass
 from nodescope.quantities import SECOND_NS
 
 TIMEOUT_S = 5.0  # of one answer of a daemon

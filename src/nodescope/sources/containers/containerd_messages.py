@@ -5,10 +5,10 @@ The numbers are those of its `.proto` files, the same since 1.0.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 from nodescope.errors import MalformedSource, SourceError
-from nodescope.lazy_dataclass import dataclass
 from nodescope.sources.containers.oci import Identity, identity_of_labels, parse_spec
 from nodescope.wire import protobuf
 

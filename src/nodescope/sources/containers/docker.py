@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from nodescope.errors import MalformedSource, SourceError
-from nodescope.lazy_dataclass import dataclass
 from nodescope.quantities import SECOND_NS
 from nodescope.records.json import JsonObject
 from nodescope.sources.containers.cgroups import Whereabouts, docker_cgroup, parent_of

@@ -14,11 +14,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
 
 from nodescope.errors import SourceError
-from nodescope.lazy_dataclass import dataclass
 from nodescope.sources.cgroups.owner_by_path import CgroupOwner
 from nodescope.sources.containers.container import MAX_FILE
 from nodescope.sources.containers.oci import identity_of_labels, parse_spec

@@ -6,9 +6,9 @@ annotations of the spec (`io.kubernetes.cri.*`, containerd's CRI plugin).
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
-from nodescope.lazy_dataclass import dataclass
 from nodescope.records.json import JsonObject
 from nodescope.sources.containers.cgroups import oci_cgroup
 from nodescope.wire.json_fields import inner, parse_object, text

@@ -12,11 +12,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from nodescope.errors import MalformedSource, SourceError, source_error
-from nodescope.lazy_dataclass import dataclass
 from nodescope.quantities import SECOND_NS
 from nodescope.records.json import JsonObject
 from nodescope.sources.containers.cgroups import Whereabouts, parent_of

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from nodescope.errors import source_error
-from nodescope.lazy_dataclass import dataclass
 from nodescope.sources.cgroups.owner_by_path import find_owner
 from nodescope.sources.containers.container import MAX_CONTAINERS, Container
 from nodescope.sources.places import Places

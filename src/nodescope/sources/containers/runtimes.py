@@ -10,11 +10,10 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from nodescope.errors import SourceAbsent, SourceDenied, SourceError
-from nodescope.lazy_dataclass import dataclass
 from nodescope.sources.containers.container import Container, ContainerHappening, Runtime
 from nodescope.sources.containers.containerd import Containerd
 from nodescope.sources.containers.cri_files import CriFiles

@@ -15,9 +15,9 @@ import mmap
 import os
 import struct
 import time
+from dataclasses import dataclass
 
 from nodescope.errors import SourceError, source_error
-from nodescope.lazy_dataclass import dataclass
 from nodescope.perf.event import open_event
 
 _TYPE_SOFTWARE, _CONFIG_DUMMY = 1, 9

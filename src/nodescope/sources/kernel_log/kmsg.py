@@ -14,11 +14,10 @@ import errno
 import os
 import re
 import stat
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from nodescope.errors import MalformedSource, SourceAbsent, source_error
-from nodescope.lazy_dataclass import dataclass
 from nodescope.sources.places import Places
 
 _RECORD_BYTES = 8192  # CONSOLE_EXT_LOG_MAX: a read that offers less may be refused

@@ -19,8 +19,7 @@ for, and none fewer than were heard of or than the others cannot have.
 from __future__ import annotations
 
 from collections.abc import Sequence
-
-from nodescope.lazy_dataclass import dataclass
+from dataclasses import dataclass
 
 # Charged to the parent for each: slab, and per possible CPU; and the page that its
 # own small allocations were taken from. Measured on 6.18: 10,178 bytes on two CPUs

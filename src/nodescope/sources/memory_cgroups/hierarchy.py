@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from nodescope.errors import SourceAbsent, SourceError
-from nodescope.lazy_dataclass import dataclass
 from nodescope.sources.cgroups.hierarchies import Hierarchy, parse_mounts
 from nodescope.sources.kernel_files import read_file
 from nodescope.sources.places import Places

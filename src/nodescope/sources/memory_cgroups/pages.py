@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +20,6 @@ import numpy.typing as npt
 
 from nodescope.arrays import U64
 from nodescope.errors import SourceDenied, SourceError, source_error
-from nodescope.lazy_dataclass import dataclass
 from nodescope.sources.kernel_files import read_file
 from nodescope.sources.memory_cgroups.hierarchy import MemoryHierarchy
 from nodescope.sources.memory_cgroups.parents import PAGE_BYTES

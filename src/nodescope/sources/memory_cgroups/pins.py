@@ -13,12 +13,11 @@ import os
 import stat
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
 from nodescope.errors import SourceError
-from nodescope.lazy_dataclass import dataclass
 from nodescope.sources.kernel_files import read_file
 from nodescope.sources.memory_cgroups.file_systems import (
     FileSystem,

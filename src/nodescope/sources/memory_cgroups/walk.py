@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import os
 import time
+from dataclasses import dataclass
 
 from nodescope.errors import SourceAbsent, source_error
-from nodescope.lazy_dataclass import dataclass
 from nodescope.quantities import MINUTE_NS
 from nodescope.sources.memory_cgroups.hierarchy import MemoryHierarchy
 

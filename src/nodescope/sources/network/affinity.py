@@ -6,9 +6,9 @@ signals by MSI. It is absent before 4.15 and where the chip does not tell.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
-from nodescope.lazy_dataclass import dataclass
 from nodescope.sources.kernel_files import read_text
 
 

@@ -10,8 +10,7 @@ it does: the watchdog of 5.10 speaks once per boot, and a log may be filtered or
 from __future__ import annotations
 
 import re
-
-from nodescope.lazy_dataclass import dataclass
+from dataclasses import dataclass
 
 _TROUBLE = re.compile(
     r"timeout|expired|missed|reset|starv|exceeded|err|drop|discard|fail|lost|no_buf|"

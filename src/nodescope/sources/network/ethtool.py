@@ -12,10 +12,10 @@ import fcntl
 import socket
 import struct
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Protocol
 
 from nodescope.errors import SourceError, source_error
-from nodescope.lazy_dataclass import dataclass
 
 _SIOCETHTOOL = 0x8946
 _GDRVINFO = 0x03

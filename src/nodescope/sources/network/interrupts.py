@@ -12,10 +12,10 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from nodescope.errors import MalformedSource
-from nodescope.lazy_dataclass import dataclass
 from nodescope.sources.kernel_files import read_file
 
 _NUMBERS = re.compile(r"\d+")

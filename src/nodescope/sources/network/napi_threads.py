@@ -7,10 +7,10 @@ They are threads of the kernel like any other: who holds the core, holds them up
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
 
 from nodescope.errors import MalformedSource, source_error
-from nodescope.lazy_dataclass import dataclass
 from nodescope.sources.kernel_files import read_text
 
 _KTHREADD = 2

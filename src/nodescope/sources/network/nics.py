@@ -7,10 +7,10 @@ hundred, and no interrupt belongs to them.
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
 
 from nodescope.errors import source_error
-from nodescope.lazy_dataclass import dataclass
 from nodescope.sources.kernel_files import read_number, read_text
 from nodescope.sources.network.interrupts import Device, read_owned
 

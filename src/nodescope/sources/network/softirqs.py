@@ -5,10 +5,10 @@ One column for each possible core, online or not; one line for each kind.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 from nodescope.errors import MalformedSource
-from nodescope.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,10 +10,10 @@ The counters are 32 bits wide and wrap.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from nodescope.errors import MalformedSource
-from nodescope.lazy_dataclass import dataclass
 
 _BACKLOG, _CPU = 11, 12
 

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import errno
 import os
+from dataclasses import dataclass
 from pathlib import Path
 
 from nodescope.errors import MalformedSource, SourceAbsent, SourceError, source_error
-from nodescope.lazy_dataclass import dataclass
 from nodescope.sources.places import Places
 
 RESOURCES = ("cpu", "memory", "io", "irq")

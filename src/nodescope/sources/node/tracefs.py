@@ -12,11 +12,11 @@ from __future__ import annotations
 import ctypes
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
 from nodescope.errors import MalformedSource, SourceAbsent, SourceError, source_error
-from nodescope.lazy_dataclass import dataclass
 from nodescope.sources.places import Places
 
 # Numbers of system calls since v5.0 are the same on all architectures we meet.

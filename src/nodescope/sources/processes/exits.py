@@ -14,9 +14,9 @@ import os
 import socket
 import struct
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from nodescope.errors import SourceAbsent, SourceError, source_error
-from nodescope.lazy_dataclass import dataclass
 
 _GENERIC = 16
 _CONTROL_FAMILY, _GET_FAMILY, _FAMILY_NAME, _FAMILY_ID = 16, 3, 2, 1

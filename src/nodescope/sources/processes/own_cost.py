@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import mmap
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 from nodescope.errors import source_error
-from nodescope.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

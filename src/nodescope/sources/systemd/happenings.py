@@ -7,9 +7,8 @@ Most keys are by `INVOCATION_ID`, which systemd gives to each run of a unit.
 from __future__ import annotations
 
 import re
-from dataclasses import field
+from dataclasses import dataclass, field
 
-from nodescope.lazy_dataclass import dataclass
 from nodescope.records.event_details import UnitRunDetails
 from nodescope.sources.systemd.journal import JournalMessage
 

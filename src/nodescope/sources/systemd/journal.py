@@ -11,11 +11,10 @@ import os
 import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from nodescope.errors import SourceAbsent, SourceDenied, SourceError
-from nodescope.lazy_dataclass import dataclass
 from nodescope.sources.places import Places
 from nodescope.sources.systemd.journal_file import Cursor, JournalEntry, JournalFile
 from nodescope.sources.systemd.locations import journal_folders

@@ -16,10 +16,10 @@ from __future__ import annotations
 import os
 import struct
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from nodescope.errors import MalformedSource, SourceError, source_error
-from nodescope.lazy_dataclass import dataclass
 from nodescope.sources.systemd.journal_compression import decompress
 
 MAX_FIELD_BYTES = 64 << 10

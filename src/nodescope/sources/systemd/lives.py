@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from collections import OrderedDict, deque
 from collections.abc import Iterable, Iterator
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
-from nodescope.lazy_dataclass import dataclass
 from nodescope.sources.systemd.happenings import CYCLE, ORDER, UnitHappening
 
 _MAX_KEYS = 20_000

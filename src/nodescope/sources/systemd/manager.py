@@ -8,12 +8,11 @@ times of starts and ends, not by asking now and then.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from nodescope.errors import SourceAbsent, SourceError
-from nodescope.lazy_dataclass import dataclass
 from nodescope.sources.places import Places
 from nodescope.sources.systemd.locations import bus_addresses
 from nodescope.sources.systemd.unit import Check, Unit, describe_end, slice_path

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 from collections.abc import Iterable, Mapping
-
-from nodescope.lazy_dataclass import dataclass
+from dataclasses import dataclass
 
 DIRECTORIES = (
     "etc/systemd/system-preset",

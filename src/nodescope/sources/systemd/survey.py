@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from nodescope.errors import SourceAbsent, SourceError
-from nodescope.lazy_dataclass import dataclass
 from nodescope.sources.node.packages import read_needed_files
 from nodescope.sources.places import Places
 from nodescope.sources.systemd.control_groups import find_prefix

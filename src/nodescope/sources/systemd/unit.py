@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nodescope.lazy_dataclass import dataclass
+from dataclasses import dataclass
 
 TYPES = (
     "service",

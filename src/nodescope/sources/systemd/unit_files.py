@@ -10,11 +10,11 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 from nodescope.errors import SourceAbsent
-from nodescope.lazy_dataclass import dataclass
 from nodescope.sources.systemd import presets
 from nodescope.sources.systemd.unit import TYPES, Unit, slice_path
 from nodescope.sources.systemd.unit_syntax import MAX_BYTES, Settings

@@ -10,11 +10,10 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from nodescope.errors import SourceError
-from nodescope.lazy_dataclass import dataclass
 from nodescope.sources.cgroups.owner_by_path import find_owner
 from nodescope.sources.cgroups.paths_by_id import find_default_hierarchy
 from nodescope.sources.places import Places

@@ -6,12 +6,13 @@ test between two Poisson counts): it colours paths, and `/api/compare` knows of 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from nodescope.analysis.flame_rows import FlameNames, FlameRows, whole
 from nodescope.analysis.statistics import binomial_tails
 from nodescope.arrays import F64, I64, U64
-from nodescope.lazy_dataclass import dataclass
 from nodescope.web.answers.flames import DifferenceDocument, Forest, Node, Painter, flame_document
 from nodescope.web.question import Values
 

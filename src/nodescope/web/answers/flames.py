@@ -8,6 +8,7 @@ is marked with `more`: ask again with its `path` (or its `id`).
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from typing import NotRequired, TypedDict
 
 import numpy as np
@@ -16,7 +17,6 @@ import numpy.typing as npt
 from nodescope.analysis.flame_rows import FlameNames, FlameRows, whole
 from nodescope.arrays import I64
 from nodescope.errors import UsageError
-from nodescope.lazy_dataclass import dataclass
 from nodescope.pictures.answer_size import LARGEST, cut
 from nodescope.web.question import Values
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 import nodescope
 from nodescope.analysis.core_strips import FULL, SHOWN, find_peaks
@@ -13,7 +14,6 @@ from nodescope.archive.retention import read_frozen
 from nodescope.archive.status import find_gaps
 from nodescope.arrays import F64
 from nodescope.errors import ArchiveError
-from nodescope.lazy_dataclass import dataclass
 from nodescope.pictures.answer_size import LARGEST, cut, keep_fitting
 from nodescope.recording.core_readings import NEIGHBOUR_NS
 from nodescope.recording.part import Part, may_hold_events

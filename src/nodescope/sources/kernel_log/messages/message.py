@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import NamedTuple
-
-from nodescope.lazy_dataclass import dataclass
 
 Detail = int | str | bool
 
