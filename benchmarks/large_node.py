@@ -1,5 +1,12 @@
 """Ring data of a 96-core node, 9,312 samples a second for four minutes, through the recorder's own
-loop as fast as it goes: CPU per second of data, sealing included.
+loop as fast as it goes: CPU per second of data, sealing included; at both ends of diversity.
+
+The tame end is what this machine's rings held: some ten thousand distinct stacks of functions
+in two minutes. At the diverse end nine samples of ten are those of a program with 390,000
+(`diversity.py`): more than the recorder's budget allows, so that it folds the rarest. The same
+data is recorded once more without a budget: leaf, root, process, core, mode and time of every
+sample must be the same. `tame walks` is that program with 10,000 stacks, whose threads are on
+any of them: 25 times as many rows of `profile` as stacks.
 
 A large node is not at hand, so its rings are made of what this machine's held
 (`synthetic.py` says exactly what is real and what is not), written to a file,
@@ -38,21 +45,60 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
 from benchmarks.measured import read_busy_seconds
 from benchmarks.results import Bar, Grid, Options, Result
 
+if TYPE_CHECKING:
+    from benchmarks.synthetic import Node
+
 CPUS, HZ = 96, 97
-CPU_BAR = 0.05
+TAME_BAR, DIVERSE_BAR = 0.025, 0.06
+
+
+@dataclass(frozen=True, slots=True)
+class _Fed:
+    """Ring data in a file, and what it is."""
+
+    rings: Path
+    seconds: int
+    started_ns: int
+    cgroup: bool
+    samples: int
+    shape: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """One run of the recorder: its archive, and what it cost and holds."""
+
+    archive: Path
+    found: dict[str, Any]
+    fed: _Fed
+
+    @property
+    def cpu_ratio(self) -> float:
+        used: float = self.found["cpu_s"] - self.found["feeding_s"]
+        return used / self.fed.seconds
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every sample is in the archive."""
+        return bool(self.found["samples"] == self.fed.samples and not self.found["lost"])
 
 
 def run(options: Options) -> Result:
     # Imported here: the process that is measured runs this module, too, and need not hold it.
-    from benchmarks.synthetic import captured
+    from benchmarks.archive_look import describe_samples
+    from benchmarks.diversity import DIVERSE, TAME
+    from benchmarks.diversity import WHAT_IS_SYNTHETIC as WALKS
+    from benchmarks.synthetic import WHAT_IS_SYNTHETIC, captured
+    from benchmarks.walkers import walking
 
     seconds = 20 if options.quick else 240
     with (
@@ -60,99 +106,110 @@ def run(options: Options) -> Result:
         captured(6 if options.quick else 20, cpus=CPUS, frequency_hz=HZ) as node,
     ):
         folder = Path(name)
-        started_ns = time.monotonic_ns()
-        fed = 0
-        with (folder / "rings").open("wb") as file:
-            for second in range(seconds):
-                rings, samples = node.second(started_ns, second)
-                fed += samples
-                file.write(struct.pack(f"<{CPUS}I", *map(len, rings)))
-                file.writelines(rings)
-        command = [sys.executable, "-m", "benchmarks.large_node", str(folder / "archive")]
-        command += [str(seconds), str(started_ns), str(int(node.cgroup))]
-        busy, began = read_busy_seconds()[0], time.monotonic()
-        with (folder / "rings").open("rb") as file:
-            output = subprocess.run(command, stdin=file, stdout=subprocess.PIPE, check=True).stdout
-        busy, took = read_busy_seconds()[0] - busy, time.monotonic() - began
-        found = json.loads(output) | _look_into(folder / "archive")
-        found["others_ratio"] = max(0.0, busy - found["cpu_s"]) / took
-        shape = node.describe()
-    return _judge(found, shape, fed, seconds)
+        runs = {"tame": _measure(folder / "tame", _feed(folder, node, seconds))}
+        for label, stacks in (("tame walks", TAME), ("diverse", DIVERSE)):
+            with walking(folder, stacks, node.segment_samples, cgroup=node.cgroup) as walkers:
+                fed = _feed(folder, node.diversify(walkers), seconds)
+                runs[label] = _measure(folder / label, fed)
+                if label == "diverse":
+                    runs["diverse, all whole"] = _measure(folder / "whole", fed, whole=True)
+        same = describe_samples(runs["diverse"].archive) == describe_samples(
+            runs["diverse, all whole"].archive
+        )
+    return _judge(runs, same, (*WHAT_IS_SYNTHETIC, WALKS))
 
 
-def _look_into(archive: Path) -> dict[str, Any]:
-    """What the archive holds, and how many of the samples' frames have names."""
-    import numpy as np
-
-    from nodescope.archive.reader import Archive
-    from nodescope.archive.status import summarise
-
-    reading = Archive.open(archive)
-    summary = summarise(reading)
-    named = frames = depth_sum = 0
-    stacks = []
-    for segment in reading.segments():
-        names = segment.read("frames", ["name"]).column("name").to_pylist()
-        resolved = np.array([not name.startswith(("+0x", "[")) for name in names])
-        profile, tree = segment.read("profile"), segment.read("stacks")
-        weight = np.zeros(len(tree), np.int64)
-        np.add.at(weight, profile.column("stack").to_numpy(), profile.column("samples").to_numpy())
-        depth, frame = (tree.column(each).to_numpy() for each in ("depth", "frame"))
-        # Going up from the last row, a row's weight is added to its caller's.
-        last: list[int] = []
-        for row in range(len(depth)):
-            del last[depth[row] :]
-            last.append(row)
-            if weight[row]:
-                frames += len(last) * int(weight[row])
-                named += int(resolved[frame[last]].sum()) * int(weight[row])
-                depth_sum += int(weight[row])
-        stacks.append(len(profile))
-    return {
-        "samples": summary.samples,
-        "lost": summary.lost,
-        "bytes_per_sample": summary.bytes_per_sample,
-        "named_ratio": named / max(1, frames),
-        "depth": frames / max(1, depth_sum),
-        "profile_rows": max(stacks),
-        "lowered": any(
-            "rate_lowered" in segment.read("events", ["kind"]).column("kind").to_pylist()
-            for segment in reading.segments()
-        ),
-    }
+def _feed(folder: Path, node: Node, seconds: int) -> _Fed:
+    """Write what the rings of a node held; over what another one's held, if there is such."""
+    started_ns, fed, rings = time.monotonic_ns(), 0, folder / "rings"
+    with rings.open("wb") as file:
+        for second in range(seconds):
+            held, samples = node.second(started_ns, second)
+            fed += samples
+            file.write(struct.pack(f"<{CPUS}I", *map(len, held)))
+            file.writelines(held)
+    return _Fed(rings, seconds, started_ns, node.cgroup, fed, node.describe())
 
 
-def _judge(found: dict[str, Any], shape: dict[str, str], fed: int, seconds: int) -> Result:
-    used = found["cpu_s"] - found["feeding_s"]
-    ratio, steady = used / seconds, (used - found["start_up_s"]) / seconds
-    kept = found["samples"] == fed and found["lost"] == 0
-    bars = (
-        Bar("CPU of one core, everything included", "≤ 5 %", f"{ratio:.2%}", ratio <= CPU_BAR),
-        Bar("samples in the archive", f"all {fed:,}", f"{found['samples']:,}", kept),
-        Bar("memory, peak", "", f"{found['peak_bytes'] / 1e6:.0f} MB"),
+def _measure(folder: Path, fed: _Fed, *, whole: bool = False) -> _Run:
+    """Run the recorder on ring data; with `whole` its budget is boundless."""
+    from benchmarks.archive_look import look_into
+
+    folder.mkdir()
+    command = [sys.executable, "-m", "benchmarks.large_node", str(folder / "archive")]
+    command += [str(fed.seconds), str(fed.started_ns), str(int(fed.cgroup)), str(int(whole))]
+    busy, began = read_busy_seconds()[0], time.monotonic()
+    with fed.rings.open("rb") as file:
+        output = subprocess.run(command, stdin=file, stdout=subprocess.PIPE, check=True).stdout
+    busy, took = read_busy_seconds()[0] - busy, time.monotonic() - began
+    found = json.loads(output) | look_into(folder / "archive")
+    found["others_ratio"] = max(0.0, busy - found["cpu_s"]) / took
+    return _Run(folder / "archive", found, fed)
+
+
+def _judge(runs: dict[str, _Run], same: bool, notes: tuple[str, ...]) -> Result:
+    tame, diverse = runs["tame"], runs["diverse"]
+    folded = diverse.found["folded"] / max(1, diverse.found["samples"])
+    bars = [
+        _cpu_bar("tame", tame, TAME_BAR),
+        _cpu_bar("diverse, with folding", diverse, DIVERSE_BAR),
+        Bar("diverse: samples with a folded stack", "", f"{folded:.1%}"),
+        Bar("tame: samples with a folded stack", "0", f"{tame.found['folded']:,}",
+            not tame.found["folded"]),
+        Bar("diverse: leaf, root, process, core, mode and time of every sample",
+            "as without folding", "the same" if same else "not the same", same),
+    ]  # fmt: skip
+    for label, each in runs.items():
+        kept, fed = f"{each.found['samples']:,}", f"all {each.fed.samples:,}"
+        bars.append(Bar(f"{label}: samples in the archive", fed, kept, each.is_complete))
+        peak = f"{each.found['peak_bytes'] / 1e6:.0f} MB"
+        bars.append(Bar(f"{label}: memory, peak", "", peak))
+    grids = [
+        Grid("The recorder", ("", *runs), tuple(_rows(tuple(runs.values())))),
+        *(Grid(f"The data, {name}", ("", ""), tuple(runs[name].fed.shape.items()))
+          for name in ("tame", "diverse")),
+    ]  # fmt: skip
+    figures = {label: each.found for label, each in runs.items()}
+    return Result(tuple(bars), tuple(grids), notes, {"found": figures})
+
+
+def _cpu_bar(label: str, measured: _Run, limit: float) -> Bar:
+    ratio = measured.cpu_ratio
+    name = f"{label}: CPU of one core, everything included"
+    return Bar(name, f"≤ {limit:.1%}", f"{ratio:.2%}", ratio <= limit)
+
+
+def _rows(runs: tuple[_Run, ...]) -> Iterator[tuple[str, ...]]:
+    """Each figure, of all runs."""
+
+    def row(name: str, show: Callable[[dict[str, Any], _Fed], str]) -> tuple[str, ...]:
+        return name, *(show(each.found, each.fed) for each in runs)
+
+    yield row("samples per second", lambda found, fed: f"{fed.samples / fed.seconds:,.0f}")
+    yield ("CPU, everything", *(f"{each.cpu_ratio:.2%} of one core" for each in runs))
+    yield row("of which starting up", lambda found, fed: f"{found['start_up_s']:.2f} s")
+    yield row(
+        "of which sealing",
+        lambda found, fed: f"{found['sealing_s']:.2f} s in {found['seals']} segments",
     )
-    rows = [
-        ("seconds of data", f"{seconds}"),
-        ("samples per second", f"{fed / seconds:,.0f}"),
-        ("CPU, everything", f"{used:.2f} s = {ratio:.2%} of one core"),
-        ("of which starting up", f"{found['start_up_s']:.2f} s; without it {steady:.2%}"),
-        ("of which sealing", f"{found['sealing_s']:.2f} s in {found['seals']} segments"),
-        ("reading the file, not counted", f"{found['feeding_s']:.2f} s"),
-        ("others on this machine meanwhile", f"{found['others_ratio']:.0%} of one core"),
-        ("memory, peak", f"{found['peak_bytes'] / 1e6:.1f} MB"),
-        ("bytes per sample", f"{found['bytes_per_sample']:.2f}"),
-        ("frames per sample, in the archive", f"{found['depth']:.1f}"),
-        ("frames with a name", f"{found['named_ratio']:.1%}"),
-        ("distinct stacks by comm and mode in a segment", f"{found['profile_rows']:,}"),
-        ("lowered its rate", "yes" if found["lowered"] else "no"),
-    ]
-    grids = (
-        Grid("The recorder", ("", ""), tuple(rows)),
-        Grid("The data", ("", ""), tuple(shape.items())),
+    yield row("reading the file, not counted", lambda found, fed: f"{found['feeding_s']:.2f} s")
+    yield row(
+        "others on this machine meanwhile",
+        lambda found, fed: f"{found['others_ratio']:.0%} of one core",
     )
-    from benchmarks.synthetic import WHAT_IS_SYNTHETIC
-
-    return Result(bars, grids, WHAT_IS_SYNTHETIC, {"found": found})
+    yield row("memory, peak", lambda found, fed: f"{found['peak_bytes'] / 1e6:.1f} MB")
+    yield row("bytes per sample", lambda found, fed: f"{found['bytes_per_sample']:.2f}")
+    yield row("frames per sample, in the archive", lambda found, fed: f"{found['depth']:.1f}")
+    yield row("frames with a name", lambda found, fed: f"{found['named_ratio']:.1%}")
+    yield row(
+        "distinct stacks by comm and mode in a segment",
+        lambda found, fed: f"{found['profile_rows']:,}",
+    )
+    yield row(
+        "samples with a folded stack",
+        lambda found, fed: f"{found['folded'] / max(1, found['samples']):.1%}",
+    )
+    yield row("lowered its rate", lambda found, fed: "yes" if found["lowered"] else "no")
 
 
 # -- the process that is measured --------------------------------------------
@@ -184,8 +241,8 @@ class _Feed:
         return rings
 
 
-def _replay(archive: Path, feed: _Feed) -> dict[str, Any]:
-    """Run the recorder on the feed; what it cost."""
+def _replay(archive: Path, feed: _Feed, *, whole: bool) -> dict[str, Any]:
+    """Run the recorder on the feed; what it cost. With `whole` its budget is boundless."""
     from nodescope.archive import writer
     from nodescope.archive.seal import seal
     from nodescope.errors import SourceError
@@ -265,6 +322,8 @@ def _replay(archive: Path, feed: _Feed) -> dict[str, Any]:
             return super().drain()
 
     options = RecorderOptions(archive, duration_ns=feed.seconds * 1_000_000_000, without=("all",))
+    if whole:
+        options = replace(options, budget_cpu_ratio=1000.0, budget_memory_bytes=1 << 50)
     with (
         patch.object(intake, "Sampling", Beginning),
         patch.object(intake, "read_core_lives", lambda sys: dict.fromkeys(range(CPUS), 0)),
@@ -293,11 +352,11 @@ def _read_peak_bytes() -> int:
 def _main() -> None:
     parser = argparse.ArgumentParser(description="the process that large_node measures")
     parser.add_argument("archive", type=Path)
-    for name in ("seconds", "started_ns", "cgroup"):
+    for name in ("seconds", "started_ns", "cgroup", "whole"):
         parser.add_argument(name, type=int)
     args = parser.parse_args()
     feed = _Feed(args.seconds, args.started_ns, bool(args.cgroup))
-    print(json.dumps(_replay(args.archive, feed)))
+    print(json.dumps(_replay(args.archive, feed, whole=bool(args.whole))))
 
 
 if __name__ == "__main__":

@@ -15,7 +15,8 @@ import os
 import subprocess
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -59,6 +60,24 @@ class Measured:
         if len(late) < 2:
             return float("nan")
         return (late[-1].cpu_s - late[0].cpu_s) / (late[-1].at_s - late[0].at_s)
+
+
+@contextmanager
+def compiled_modules(*commands: Sequence[str]) -> Iterator[None]:
+    """Let Python keep its modules compiled, as an installed package has them.
+
+    The commands are run once, so that what they import is compiled before anything is measured.
+    """
+    said = os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    try:
+        for command in commands:
+            subprocess.run(
+                command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            )
+        yield
+    finally:
+        if said is not None:
+            os.environ["PYTHONDONTWRITEBYTECODE"] = said
 
 
 def run_measured(command: Sequence[str], interval_s: float = 1.0) -> Measured:

@@ -18,9 +18,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from benchmarks.measured import run_measured
+from benchmarks.measured import compiled_modules, run_measured
 from benchmarks.results import Bar, Options, Result
-from benchmarks.view_times import modules_compiled
 
 NODESCOPE = [sys.executable, "-m", "nodescope.cli.main"]
 WALL_BAR_S, MEMORY_BAR = 3.0, 700e6
@@ -41,7 +40,7 @@ def run(options: Options) -> Result:
     del options  # it is one command, quick or not
     with story_archive() as path:
         command = [*NODESCOPE, "diagnose", "--archive", str(path)]
-        with modules_compiled():
+        with compiled_modules():
             shown = subprocess.run(
                 [*command, "--json"], capture_output=True, text=True, check=False
             )

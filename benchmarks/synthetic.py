@@ -34,7 +34,8 @@ from tests.symbols import test_perf_agreement as agreement
 
 from benchmarks.load import many_short_processes
 from benchmarks.measured import find_descendants
-from nodescope.arrays import I64, U64
+from benchmarks.walkers import OTHERS, Walkers
+from nodescope.arrays import I64, U64, Bool
 from nodescope.perf.decode import COMM, EXIT, FORK, MMAP2, SAMPLE, Chunk
 from nodescope.recorder.samples.profiler import Profiler
 from nodescope.recorder.samples.rings import Sampling
@@ -483,6 +484,21 @@ class Node:
         self._words = np.concatenate((lasting.words, short.records.words))
         self._short_at = short.records.at + len(lasting.words)
         self._bytes = self._records = self._seconds = 0
+        self._walkers: Walkers | None = None
+        self._walk_at = np.empty(0, np.int64)
+
+    @property
+    def segment_samples(self) -> int:
+        """How many samples a segment has."""
+        return self._cpus * self._hz * SEGMENT_S
+
+    def diversify(self, walkers: Walkers) -> Node:
+        """The same node, most of whose samples are those of `walkers`."""
+        node = Node(self._lasting, self._short, self.cgroup, self._cpus, self._hz)
+        node._walkers = walkers
+        node._walk_at = walkers.at + len(node._words)
+        node._words = np.concatenate((node._words, walkers.words))
+        return node
 
     def describe(self) -> dict[str, str]:
         """Its shape, for the results."""
@@ -498,7 +514,14 @@ class Node:
             f"{short.captured_forks_per_s:.0f} per second, {len(short.records.at):,} records",
             "fed": f"{self._records / seconds:,.0f} records and "
             f"{self._bytes / seconds / 1e6:.2f} MB per second, {FORKS_PER_S} births per second",
-        }
+        } | self._describe_walkers()
+
+    def _describe_walkers(self) -> dict[str, str]:
+        if self._walkers is None:
+            return {}
+        distinct, frames = self._walkers.distinct, self._walkers.frames
+        text = f"{1 - OTHERS:.0%} of the samples, on {distinct:,} distinct stacks in a segment, "
+        return {"walks": text + f"{frames:.1f} frames on average"}
 
     def second(self, started_ns: int, number: int) -> tuple[list[bytes], int]:
         """What each ring holds of a second, and how many samples that is in all."""
@@ -513,8 +536,9 @@ class Node:
         short_samples = np.bincount(cpu[records.kind[rows] == SAMPLE], minlength=self._cpus)
         slots, slot_cpu, slot_ns = self._schedule(started_ns, number, short_samples)
 
-        at = np.concatenate((self._lasting.at[slots], self._short_at[rows]))
-        length = np.concatenate((self._lasting.length[slots], records.length[rows]))
+        walks, own_at, own_length = self._choose(slots)
+        at = np.concatenate((own_at, self._short_at[rows]))
+        length = np.concatenate((own_length, records.length[rows]))
         cpu, time_ns = np.concatenate((slot_cpu, cpu)), np.concatenate((slot_ns, time_ns))
         order = np.lexsort((time_ns, cpu))
         at, length, cpu, time_ns = at[order], length[order], cpu[order], time_ns[order]
@@ -524,7 +548,12 @@ class Node:
 
         is_short = order >= len(slots)
         mine = rows[order[is_short] - len(slots)]
-        self._lasting.exchange(words, starts[~is_short], self._chance)
+        own = order[~is_short]
+        is_walk, own_starts = walks[own], starts[~is_short]
+        self._lasting.exchange(words, own_starts[~is_walk], self._chance)
+        if self._walkers is not None:
+            runs = self._lasting.pid[slots[own[is_walk]]]
+            self._walkers.name(words, own_starts[is_walk], runs)
         self._short.rename(words, starts[is_short], mine, repetition[order[is_short] - len(slots)])
         kind = np.full(len(at), SAMPLE)
         kind[is_short] = records.kind[mine]
@@ -540,6 +569,16 @@ class Node:
         self._records += len(at)
         self._seconds += 1
         return rings, int(is_sample.sum())
+
+    def _choose(self, slots: npt.NDArray[np.intp]) -> tuple[Bool, I64, I64]:
+        """Which samples are of walkers; the place and length of all samples' records."""
+        walks = np.zeros(len(slots), bool)
+        at, length = self._lasting.at[slots], self._lasting.length[slots]
+        if self._walkers is not None:
+            walks = self._chance.random(len(slots)) >= OTHERS
+            chosen = self._walkers.take(int(walks.sum()))
+            at[walks], length[walks] = self._walk_at[chosen], self._walkers.length[chosen]
+        return walks, at, length
 
     def _schedule(
         self, started_ns: int, number: int, taken: I64

@@ -12,9 +12,6 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 
 from benchmarks.measured import Measured, run_measured
 from benchmarks.results import Bar
@@ -68,27 +65,6 @@ def limit_bar(name: str, limit: float, value: float, unit: str = "s") -> Bar:
     """A bar that a figure must not exceed."""
     digits = 0 if unit == "MB" and value >= 10 else 2
     return Bar(name, f"≤ {limit:g} {unit}", f"{value:.{digits}f} {unit}", value <= limit)
-
-
-@contextmanager
-def modules_compiled() -> Iterator[None]:
-    """Let Python keep its modules compiled, as those of an installed package are."""
-    said = os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-    try:
-        yield
-    finally:
-        if said is not None:
-            os.environ["PYTHONDONTWRITEBYTECODE"] = said
-
-
-@contextmanager
-def compiled(capture: Path, folder: Path) -> Iterator[None]:
-    """Let Python keep its modules compiled, and have it compile them now."""
-    with modules_compiled():
-        for command in ("import", str(capture)), ("heatmap", "--json"), ("flame", "--json"):
-            whole = [*NODESCOPE, *command, "--archive", str(folder)]
-            subprocess.run(whole, check=True, stdout=subprocess.DEVNULL)
-        yield
 
 
 def _main() -> None:

@@ -46,7 +46,8 @@ def in_markdown(text: str) -> list[str]:
 
 def in_html(page: str) -> list[str]:
     """Return the commands of a page: its code."""
-    return [html.unescape(command) for command in _CODE.findall(page)]
+    found = (html.unescape(command) for command in _CODE.findall(page))
+    return [command for command in found if _is_command(command)]
 
 
 def in_json(document: object) -> Iterator[str]:

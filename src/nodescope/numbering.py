@@ -25,6 +25,7 @@ _SPREAD = np.uint64(int.from_bytes(os.urandom(8), "little") | 1)
 _FREE = np.uint64(0)
 _FOR_ZERO = np.uint64(0x9E3779B97F4A7C15)  # stands for key 0, which marks free places
 _FIRST_BITS = 10
+_MANY = 100_000
 
 Integer = TypeVar("Integer", bound="np.integer[Any]")
 
@@ -91,7 +92,7 @@ class Numbers:
         if len(missing):
             unique, first, inverse = group(keys[missing])
             made = make(missing[first])
-            self._put(unique, made)
+            self.put(unique, made)
             numbers[missing] = made[inverse]
         return numbers
 
@@ -121,12 +122,13 @@ class Numbers:
         self._keys = np.zeros(1 << bits, np.uint64)
         self._numbers = np.zeros(1 << bits, np.int32)
 
-    def _put(self, keys: U64, numbers: I64) -> None:
+    def put(self, keys: U64, numbers: I64) -> None:
         """Remember keys that are not known, each once."""
         self._count += len(keys)
         if self._count * 5 > len(self._keys) * 3:
             old_keys, old_numbers = self._keys, self._numbers
-            self._make_table((self._count * 3).bit_length())
+            room = 3 if self._count < _MANY else 2  # large ones are slow for their size
+            self._make_table((self._count * room).bit_length())
             used = np.flatnonzero(old_keys != _FREE)
             self._place_all(old_keys[used], old_numbers[used])
         self._place_all(np.where(keys == _FREE, _FOR_ZERO, keys), numbers.astype(np.int32))

@@ -16,6 +16,7 @@ from nodescope.archive.writer import ArchiveWriter
 from nodescope.numbering import Sequences
 from nodescope.quantities import SECOND_NS
 from nodescope.recording.sample_columns import SampleColumns
+from nodescope.records.tables import FOLDED
 
 START = 1_700_000_000 * SECOND_NS
 
@@ -45,7 +46,7 @@ class Sample:
         return [
             ("[kernel]", name.removesuffix("_[k]"), True)
             if name.endswith("_[k]")
-            else ("/bin/app", name, False)
+            else (FOLDED if name == FOLDED else "/bin/app", name, False)
             for name in self.stack.split(";")
         ]
 

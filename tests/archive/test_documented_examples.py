@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import json
 import re
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet
 import pytest
 from tests.analysis.conftest import SAMPLES, write_archive
+
+from nodescope.archive.reader import Archive
 
 PAGE = (Path(__file__).parents[2] / "docs" / "archive.md").read_text()
 SQL = re.findall(r"```sql\n(.*?)```", PAGE, re.DOTALL)
@@ -49,15 +52,44 @@ def test_python_names_what_there_is(segment: Path) -> None:
     tables = {name: read(segment, name) for name in about["tables"]}
     for table, column in re.findall(r'tables\["(\w+)"\]\["(\w+)"\]', PYTHON):
         assert column in tables[table].column_names
-    joined = {*tables["samples"].column_names, *tables["profile"].column_names}
+    columns = [tables[name].column_names for name in ("samples", "threads", "profile")]
     used = set(re.findall(r'samples\["(\w+)"\]', PYTHON)) - {"time"}  # which it makes
-    assert used <= joined
-    # Joining needs no suffixes, and takes the number of a row.
-    assert not set(tables["samples"].column_names) & set(tables["profile"].column_names)
+    assert used - {"pid"} <= {name for names in columns for name in names}
+    # Joining needs no suffixes, and merging has no columns in common but those it is on.
+    samples, threads, profile = map(set, columns)
+    assert not samples & threads
+    assert (samples | threads) & profile == {"comm"}
+    assert not {"rank"} & profile
     assert 'about["start"]["tick_ns"]' in PYTHON
     assert 'about["clock"][0][1]' in PYTHON
     assert isinstance(about["start"]["tick_ns"], int)
     assert isinstance(about["clock"][0][1], int)
+
+
+def test_samples_refer_as_the_example_follows_them(segment: Path) -> None:
+    tables = {name: read(segment, name) for name in ("samples", "threads", "profile")}
+    thread: list[int] = []
+    seen = 0
+    for row, back in enumerate(tables["samples"].column("back").to_pylist()):
+        thread.append(thread[row - back] if back else seen)
+        seen += back == 0
+    threads = tables["threads"].to_pydict()
+    comms = tables["profile"].column("comm").to_pylist()
+    different = list(dict.fromkeys(comms))
+    pids = list(accumulate((step // 2) ^ -(step % 2) for step in threads["step"]))
+    ranked = {}
+    for row, comm in enumerate(comms):
+        ranked[comm, comms[:row].count(comm)] = row
+    ranks = tables["samples"].column("rank").to_pylist()
+    of_comm = [
+        (different[threads["comm"][row]], rank) for row, rank in zip(thread, ranks, strict=True)
+    ]
+    (sealed,) = Archive.open(segment.parents[1]).segments()
+    samples = sealed.read("samples")
+    assert [ranked[each] for each in of_comm] == samples.column("profile").to_pylist()
+    assert [pids[row] for row in thread] == samples.column("pid").to_pylist()
+    for name in ("thread", "cgroup"):
+        assert [threads[name][row] for row in thread] == samples.column(name).to_pylist()
 
 
 def test_rows_refer_as_the_examples_follow_them(segment: Path) -> None:

@@ -48,6 +48,21 @@ def test_a_person_reads_one_fact_a_line(nodescope: Nodescope, recording: Path) -
     assert "gaps        0" in out
 
 
+def test_folded_stacks_are_told_and_shown_as_a_frame_of_their_own(
+    nodescope: Nodescope, tmp_path: Path
+) -> None:
+    folded = Sample(10.0, 0, 10, "app", "main;run;[folded];leaf")
+    write_archive(tmp_path / "archive", [[folded, Sample(10.1, 0, 10, "app", "main;run;leaf")]])
+    to = ("--archive", tmp_path / "archive")
+    assert "folded      1 stacks without their middle (50.00 %)" in nodescope("quality", *to).out
+    document = json.loads(nodescope("quality", "--json", *to).out)
+    assert (document["folded_stacks"], document["folded_share"]) == (1, 0.5)
+    assert document["user_unresolved"] == 0
+    assert "[folded]" in nodescope("flame", *to).out
+    found = json.loads(nodescope("quality", "--frame", "^leaf$", "--json", *to).out)
+    assert found["samples"] == 2
+
+
 def beat(
     writer: ArchiveWriter, clock: HandClock, wall_ns: int, lost: int, unresolved: str | None = None
 ) -> None:

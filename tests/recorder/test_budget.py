@@ -13,6 +13,7 @@ from nodescope.recorder.budget import (
     Budget,
     Decision,
 )
+from nodescope.recorder.samples.novelty import TIGHTEST
 
 MB = 1_000_000
 MINUTE, HOUR = 60, 3600
@@ -24,6 +25,8 @@ class Node:
 
     budget: Budget = field(default_factory=lambda: Budget(0.01, 150 * MB))
     frequency: int = 97
+    diverse: bool = False
+    folding: int = 0
     second: int = 0
     cpu: float = 0.0
     decisions: list[Decision] = field(default_factory=list)
@@ -43,11 +46,13 @@ class Node:
                 int(self.cpu * SECOND_NS),
                 rss(self.frequency),
                 self.frequency,
+                diverse=self.diverse,
             )
             if decision is not None:
                 self.decisions.append(decision)
                 self.at.append(self.second)
                 self.frequency = decision.frequency_hz
+                self.folding = decision.folding
             self.second += 5
             self.cpu += 5 * cost(self.frequency)
         return self.decisions[known:]
@@ -74,6 +79,39 @@ def test_over_budget_it_samples_less_and_says_how_much_it_used() -> None:
         decision.message == "used 1.50% of a core, over 1.00%: sampling at 49 Hz instead of 97 Hz"
     )
     assert decision.loud
+
+
+def test_where_stacks_are_diverse_more_of_them_are_folded_before_a_sample_less_is_taken() -> None:
+    node = Node(diverse=True)
+    decisions = node.run(lambda rate: 0.02 / (1 + node.folding), 10 * MINUTE)
+    assert kinds(decisions) == ["folding_tightened"]
+    assert (node.frequency, node.folding) == (97, 1)
+    assert decisions[0].message == (
+        "used 2.00% of a core, over 1.00%: folding more of the stacks that are new"
+    )
+
+
+def test_folding_that_does_not_suffice_is_followed_by_a_lower_rate() -> None:
+    node = Node(diverse=True)
+    decisions = node.run(by_rate(0.015))
+    assert kinds(decisions) == ["folding_tightened"] * TIGHTEST + ["rate_lowered"]
+    assert (node.frequency, node.folding) == (49, TIGHTEST)
+
+
+def test_memory_is_no_reason_to_fold_more() -> None:
+    node = Node(diverse=True)
+    decisions = node.run(lambda rate: 0.001, 5 * MINUTE, rss=lambda rate: 200 * MB)
+    assert "folding_tightened" not in kinds(decisions)
+
+
+def test_less_is_folded_again_when_there_was_room_for_long() -> None:
+    node = Node(diverse=True)
+    node.run(lambda rate: 0.015, 2 * MINUTE)
+    assert node.folding == 1
+    decisions = node.run(lambda rate: 0.008, HOUR)  # it would be too much again
+    assert decisions == []
+    decisions = node.run(lambda rate: 0.004, HOUR)
+    assert (kinds(decisions), node.folding) == (["folding_relaxed"], 0)
 
 
 def test_step_by_step_while_it_helps() -> None:

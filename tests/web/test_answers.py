@@ -211,6 +211,15 @@ def test_filters_choose_samples(client: TestClient) -> None:
     assert get(client, "/api/flame", cgroup="no such", **HELD)["total"] == 0
 
 
+@pytest.mark.parametrize("path", ["/api/cores", "/api/top", "/api/flame", "/api/heatmap"])
+def test_cores_that_were_not_recorded_are_refused(client: TestClient, path: str) -> None:
+    """Issue 13, point 7: by the rule of the command line."""
+    answer = client.get(path, params={"cpu": "0,900", **HELD})
+    assert answer.status_code == 400
+    assert "the recording has no core 900" in answer.text
+    assert f"cores here: 0-{SMALL.cores - 1}" in answer.text
+
+
 def test_top(client: TestClient) -> None:
     ranked = get(client, "/api/top", by="comm", cpu=str(SMALL.held_core), **HELD)
     assert ranked[0]["name"] == "kubelet"

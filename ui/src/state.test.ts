@@ -194,4 +194,11 @@ describe('the store', async () => {
     expect(state.selection.value).toBe(before)
     expect(entries).toHaveLength(1)
   })
+
+  test('nothing is proposed to who does something with the page already', () => {
+    const before = state.selection.value
+    listeners.get('keydown')?.()
+    state.propose({ from: 30 * MINUTE, to: 31 * MINUTE })
+    expect(state.selection.value).toBe(before)
+  })
 })

@@ -71,9 +71,16 @@ export function alongSelect(run: (range: Range) => void): void {
   goingAlong.push(run)
 }
 
-/** Select this span unless one was chosen already. The address names it; no step of history. */
+// nothing moves by itself under the hands of somebody who looks already
+let touched = false
+const TOUCHES = ['pointerdown', 'keydown', 'wheel'] as const
+
+/**
+ * Select this span unless one was chosen, or somebody does something with the page already.
+ * The address names it; no step of history.
+ */
 export function propose(range: Range): void {
-  if (selectionChosen.peek() || isEmpty(range)) return
+  if (selectionChosen.peek() || touched || isEmpty(range)) return
   const inside = recorded(range)
   batch(() => {
     selection.value = inside
@@ -290,6 +297,7 @@ export function keepAddress(): void {
   restore()
   addEventListener('popstate', restore)
   addEventListener('pagehide', flush)
+  for (const name of TOUCHES) addEventListener(name, () => (touched = true), true)
   effect(() => {
     const wanted = currentAddress()
     if (wanted === (pending ?? location.search)) return

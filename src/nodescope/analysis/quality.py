@@ -26,6 +26,7 @@ from nodescope.recording.recording import Recording
 from nodescope.recording.sample_columns import SampleColumns
 from nodescope.recording.window import Window
 from nodescope.records.recorder_tables import Gap
+from nodescope.records.tables import FOLDED
 
 DEEPEST = 127  # kernel.perf_event_max_stack: a deeper stack is cut there
 _THROTTLED = "throttled"
@@ -52,6 +53,7 @@ class Quality:
     user_unresolved: int = 0
     unresolved_reasons: dict[str, int] | None = None  # places; None if not told
     truncated_stacks: int = 0  # samples as deep as the kernel goes
+    folded_stacks: int = 0  # samples whose stack lacks its middle
     idle_task_samples: int = 0  # of pid 0
     throttled: int = 0
     idle_share: float | None = None  # of the cores' time
@@ -74,6 +76,10 @@ class Quality:
     @property
     def truncated_share(self) -> float | None:
         return _share(self.truncated_stacks, self.samples)
+
+    @property
+    def folded_share(self) -> float | None:
+        return _share(self.folded_stacks, self.samples)
 
     @property
     def unseen_ns(self) -> int:
@@ -138,11 +144,21 @@ def _count_samples(part: SampleColumns, chosen: Filter, quality: Quality) -> Non
         on_path = _along_paths(tree, flags[part.frame].astype(np.int64))
         setattr(quality, name, getattr(quality, name) + int((on_path[stacks] * weight).sum()))
     quality.truncated_stacks += int(weight[part.depth[stacks] + 1 >= DEEPEST].sum())
+    quality.folded_stacks += _count_folded(part, tree, stacks, weight)
     pid = part.pid
     passing = chosen.samples(part)
     quality.idle_task_samples += int(
         np.count_nonzero((pid if passing is None else pid[passing]) == 0)
     )
+
+
+def _count_folded(part: SampleColumns, tree: CallTree, stacks: I64, weight: I64) -> int:
+    """Count the samples with the frame that stands for functions the recorder left out."""
+    if FOLDED not in part.modules:
+        return 0
+    folded = part.frame_module == part.modules.index(FOLDED)
+    on_path = _along_paths(tree, folded[part.frame].astype(np.int64))
+    return int(weight[on_path[stacks] > 0].sum())
 
 
 def _reasons(parts: Sequence[Part]) -> dict[str, int] | None:

@@ -18,7 +18,6 @@ larger than the file, or not what its digest says, is refused by name.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import stat
@@ -96,7 +95,9 @@ class Bundle:
 
 def digest(data: bytes | memoryview) -> str:
     """What `bundle.json` says of a member."""
-    return hashlib.blake2b(data, digest_size=DIGEST_BYTES).hexdigest()
+    from hashlib import blake2b  # it loads OpenSSL, which a recorder does without
+
+    return blake2b(data, digest_size=DIGEST_BYTES).hexdigest()
 
 
 def open_bundle(path: Path) -> Bundle:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from nodescope.archive.bundle import BUNDLE_FILE, BUNDLE_FORMAT, digest
 from nodescope.archive.description import TableExtent, describe, description_to_json
-from nodescope.archive.encoding import choose_level, encode_table
+from nodescope.archive.encoding import encode_tables
 from nodescope.archive.files import SEGMENT_FILE, translated
 from nodescope.archive.layout import ARCHIVE_FILE, FORMAT, SEALED_DIRECTORY
 from nodescope.archive.reader import Archive, Segment
@@ -36,7 +36,7 @@ from nodescope.records.view_forms import render_command
 
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # of zip: the same range bundled twice is the same bytes
 _ROLL_UPS = (  # made anew
-    *("seconds", "trunk", "functions", "features", "feature_seconds"),
+    *("threads", "seconds", "trunk", "functions", "features", "feature_seconds"),
     *(table.name for table in WIDE_PATHS),
 )
 _PLACED = {"samples": "tick", "cores": "time_ns", "heartbeats": "time_ns", "events": "time_ns"}
@@ -135,15 +135,9 @@ def _put_segment(
         tables = cut_tables(segment, report.from_ns, report.to_ns)
         if not any(len(table) for table in tables.values()):
             return
-        level = choose_level(len(tables["samples"]))
-        content = {
-            name: memoryview(encode_table(name, table, level))
-            for name, table in tables.items()
-            if len(table)
-        }
-        extents = {
-            name: TableExtent(len(tables[name]), len(data)) for name, data in content.items()
-        }
+        encoded = list(encode_tables(tables))
+        content = {each.name: memoryview(each.data) for each in encoded}
+        extents = {each.name: TableExtent(each.rows, len(each.data)) for each in encoded}
         start = segment.description.start
         if segment.wall_from_ns < report.from_ns:
             start = replace(start, first_of_run=False)

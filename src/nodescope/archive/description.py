@@ -72,6 +72,8 @@ class RecorderCost:
     lost_first: int | None
     lost_last: int | None
     frequency_hz: int | None  # 0: nothing was sampled
+    folded_first: int | None = None
+    folded_last: int | None = None
 
 
 _COST_FIELDS = tuple(RecorderCost.__dataclass_fields__)  # two times, which are always known, first
@@ -117,6 +119,14 @@ class Description:
             return 0
         before = 0 if self.start.first_of_run else self.cost.lost_first or 0
         return (self.cost.lost_last or 0) - before
+
+    @property
+    def folded(self) -> int | None:
+        """Samples whose stack was folded; None if an earlier version or an import wrote it."""
+        if self.cost is None or self.cost.folded_last is None:
+            return None
+        before = 0 if self.start.first_of_run else self.cost.folded_first or 0
+        return self.cost.folded_last - before
 
 
 def wall_ns(clock: tuple[tuple[int, int], ...], monotonic_ns: Any) -> Any:
@@ -196,7 +206,7 @@ def _times(start: Start, tables: Mapping[str, ArrowTable]) -> tuple[list[int], i
 def _cost(heartbeats: Any) -> RecorderCost | None:
     if not len(heartbeats):
         return None
-    names = ("time_ns", "cpu_ns", "rss_bytes", "late_ns", "lost", "frequency_hz")
+    names = ("time_ns", "cpu_ns", "rss_bytes", "late_ns", "lost", "frequency_hz", "folded")
     get = {name: heartbeats.column(name).to_pylist() for name in names}
     cost = RecorderCost(
         time_first_ns=get["time_ns"][0],
@@ -209,6 +219,8 @@ def _cost(heartbeats: Any) -> RecorderCost | None:
         lost_first=get["lost"][0],
         lost_last=get["lost"][-1],
         frequency_hz=get["frequency_hz"][-1],
+        folded_first=get["folded"][0],
+        folded_last=get["folded"][-1],
     )
     return _without_zeros(cost)
 

@@ -58,6 +58,11 @@ class Interner:
             lambda rows: self._add_profile(leaf_row[rows], comm[rows], kernel_mode[rows]),
         )
 
+    @property
+    def stack_rows(self) -> int:
+        """How many rows of `stacks` there are so far."""
+        return self._stack_count
+
     def take_new_rows(self) -> dict[str, dict[str, Any]]:
         """The rows that came since the last call, by table, dictionaries before referrers."""
         new: dict[str, dict[str, Any]] = {}

@@ -48,6 +48,7 @@ from nodescope.archive.schema import (
     former_names,
     text_columns,
 )
+from nodescope.archive.thread_samples import is_by_thread, read_by_thread, stored_columns
 from nodescope.errors import ArchiveError, CorruptSegment, NewerFormat, UsageError
 from nodescope.records import OPEN_TABLES, SEALED_TABLES
 
@@ -112,6 +113,9 @@ class Segment:
             if file.rows != extent.rows:
                 raise CorruptSegment(path, f"{file.rows} rows where {extent.rows} were sealed")
             known = file.columns
+            if table == "samples" and is_by_thread(known):
+                content = file.read(stored_columns(names))
+                return read_by_thread(content, names, self._read, path)
             wanted = [name if name in known else former.get(name) for name in names]
             stored = [name for name in wanted if name in known]
             content = file.read(stored)

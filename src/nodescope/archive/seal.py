@@ -25,7 +25,7 @@ from nodescope.archive.description import (
     read_start,
 )
 from nodescope.archive.earlier_formats import read_stacks_of_calls
-from nodescope.archive.encoding import choose_level, encode_table
+from nodescope.archive.encoding import encode_tables
 from nodescope.archive.files import (
     SEGMENT_FILE,
     make_directory,
@@ -73,20 +73,20 @@ def seal(directory: Path, root: Path) -> Description | None:
 
 def _write_sealed(target: Path, start: Start, tables: Mapping[str, ArrowTable]) -> Description:
     temporary = target.with_name(f".{target.name}")
-    level = choose_level(len(tables["samples"]))
     try:
         with translated(temporary):
             if temporary.exists():
                 shutil.rmtree(temporary)
         make_directory(temporary)
         extents = {
-            name: TableExtent(
-                len(table),
-                _write_file(temporary / f"{name}.parquet", encode_table(name, table, level)),
+            each.name: TableExtent(
+                each.rows, _write_file(temporary / f"{each.name}.parquet", each.data)
             )
-            for name, table in tables.items()
-            if len(table)
+            for each in encode_tables(tables)
         }
+        # Once all are written: the first sync then takes along most of what the others need.
+        for name in extents:
+            _sync_file(temporary / f"{name}.parquet")
         description = describe(start, tables, extents)
         write_json(temporary / SEGMENT_FILE, description_to_json(description))
         with translated(target):
@@ -104,7 +104,15 @@ def _write_file(path: Path, data: Any) -> int:
         descriptor = open_private(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
         try:
             write_all(descriptor, memoryview(data))
-            os.fsync(descriptor)
         finally:
             os.close(descriptor)
     return len(data)
+
+
+def _sync_file(path: Path) -> None:
+    with translated(path):
+        descriptor = open_private(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

@@ -34,6 +34,7 @@ from nodescope.archive.wide_paths import CountedSegment
 from nodescope.numbering import distinct
 from nodescope.quantities import SECOND_NS
 from nodescope.records import NODE_TABLES, SEALED_TABLES, TABLES
+from nodescope.records.tables import FOLDED
 
 Array = NDArray[Any]
 
@@ -62,18 +63,23 @@ def derive_sealed(opened: dict[str, Any], tick_ns: int) -> dict[str, Any]:
     called = _distinct_rows(listed.frames, len(frames))
     sealed["frames"], row_of_frame = _sort_frames(frames, called)
     tree = lay_out(StackList(row_of_frame[listed.frames], listed.lengths))
+    folded = _find_folded(frames, listed)
     del listed
     sealed["stacks"] = _make("stacks", [tree.depth, tree.frame])
-    stack = tree.row_of[np.searchsorted(leaves, _column(profile, "stack")[used])]
+    place = np.searchsorted(leaves, _column(profile, "stack")[used])
+    stack, is_folded = tree.row_of[place], np.zeros(len(profile), np.bool_)
+    is_folded[used] = folded[place]
+    is_folded = is_folded[samples["profile"]]
     sealed["profile"], row_of_profile = _merge_profile(profile, used, stack, samples["profile"])
     samples["profile"] = row_of_profile[samples["profile"]]
     _roll_up_paths(sealed, tree, samples, opened["cgroups"], tick_ns)
     del tree
     kernel = _column(sealed["profile"], "kernel")[samples["profile"]]
-    sealed["seconds"] = _roll_up_seconds(samples["cpu"], samples["tick"], kernel, tick_ns)
+    sealed["seconds"] = _roll_up_seconds(samples, kernel, is_folded, tick_ns)
     cgroup = make_text(samples["cgroup"], opened.pop("cgroups"))
     columns = {**samples, "cgroup": cgroup}
     sealed["samples"] = _make("samples", [columns[each.name] for each in TABLES["samples"].columns])
+    sealed["threads"] = empty_table("threads")  # made where samples are stored by thread
     return {name: sealed[name] for name in SEALED_TABLES}
 
 
@@ -269,11 +275,23 @@ def _encode_by_frequency(texts: Any, rows: Array) -> tuple[Array, Any]:
     return new_index[indices], pa.array(ordered, pa.string())
 
 
-def _roll_up_seconds(cpu: Array, tick: Array, kernel: Array, tick_ns: int) -> Any:
+def _find_folded(frames: Any, stacks: StackList) -> NDArray[np.bool_]:
+    """Find the stacks that lack their middle."""
+    texts = combine(frames.column("module"))
+    if FOLDED not in texts.dictionary.to_pylist():
+        return np.zeros(len(stacks.lengths), np.bool_)
+    row = texts.dictionary.to_pylist().index(FOLDED)
+    marks = np.isin(stacks.frames, np.flatnonzero(text_indices(texts) == row))
+    found: NDArray[np.bool_] = np.logical_or.reduceat(marks, stacks.starts)
+    return found
+
+
+def _roll_up_seconds(samples: dict[str, Array], kernel: Array, folded: Array, tick_ns: int) -> Any:
     """Samples by core and second; the samples must be sorted by core and time."""
+    cpu = samples["cpu"]
     if not len(cpu):
         return empty_table("seconds")
-    second = tick * tick_ns // SECOND_NS
+    second = samples["tick"] * tick_ns // SECOND_NS
     starts = np.flatnonzero(np.r_[True, (cpu[1:] != cpu[:-1]) | (second[1:] != second[:-1])])
     in_kernel = np.add.reduceat(kernel.astype(np.int32), starts)
     total = np.diff(np.r_[starts, len(cpu)])
@@ -282,5 +300,6 @@ def _roll_up_seconds(cpu: Array, tick: Array, kernel: Array, tick_ns: int) -> An
         second[starts],
         (total - in_kernel).astype(np.int32),
         in_kernel.astype(np.int32),
+        np.add.reduceat(folded.astype(np.int32), starts),
     ]
     return _make("seconds", columns)

@@ -13,7 +13,6 @@ segment, would double it, and `identify_rows` makes all of them in one pass over
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
@@ -35,7 +34,9 @@ def mix(parent: U64, own: U64) -> U64:
 
 @lru_cache(maxsize=1 << 18)  # twelve hours of a node repeat the same names 360 times
 def _hash(text: str) -> int:
-    digest = hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=8).digest()
+    from hashlib import blake2b  # it loads OpenSSL, 2 MB of a recorder that rolls up no paths
+
+    digest = blake2b(text.encode("utf-8", "replace"), digest_size=8).digest()
     return int.from_bytes(digest)
 
 

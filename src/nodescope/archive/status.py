@@ -42,6 +42,7 @@ class Summary:
     to_ns: int | None
     samples: int
     lost: int
+    folded: int | None  # samples whose stack lacks its middle; None if not known
     bytes: int
     bytes_per_sample: float | None
     segments: int
@@ -77,6 +78,7 @@ def summarise(archive: Archive) -> Summary:
         to_ns=max((each.wall_to_ns for each in descriptions), default=None),
         samples=samples,
         lost=_lost(descriptions),
+        folded=_sum_known(description.folded for description in descriptions),
         bytes=size,
         bytes_per_sample=size / samples if samples else None,
         segments=len(descriptions),
@@ -155,6 +157,11 @@ def _cpu_time(descriptions: list[Description]) -> tuple[int | None, int]:
         elapsed += cost.time_last_ns - (last_ns if joins else cost.time_first_ns)
         before, last_cpu_ns, last_ns = each, cost.cpu_last_ns, cost.time_last_ns
     return used, elapsed
+
+
+def _sum_known(values: Iterable[int | None]) -> int | None:
+    known = _known(values)
+    return sum(known) if known else None
 
 
 def _known(values: Iterable[int | None]) -> list[int]:

@@ -28,8 +28,9 @@ def add_parser(commands: options.Commands) -> None:
         "quality",
         run,
         description="Show what a window lacks: samples lost in the rings, functions without a\n"
-        "name and why, stacks cut off at the kernel's limit, throttling, steps of the wall clock,\n"
-        "gaps with their reasons; and how idle the cores were.",
+        "name and why, stacks cut off at the kernel's limit, stacks that the recorder folded\n"
+        "to keep its budget, throttling, steps of the wall clock, gaps with their reasons; and\n"
+        "how idle the cores were.",
         examples=[
             ("nodescope quality", "the whole recording"),
             ("nodescope quality --at 12:00:05 --around 60s --json", "an incident, for scripts"),
@@ -75,6 +76,7 @@ def quality_to_json(quality: Quality) -> dict[str, object]:
     for name in ("lost_share", "kernel_unresolved_share", "user_unresolved_share"):
         document[name] = getattr(quality, name)
     document["truncated_share"] = quality.truncated_share
+    document["folded_share"] = quality.folded_share
     document["unseen_ns"] = quality.unseen_ns
     return document
 
@@ -95,6 +97,10 @@ def render_quality(quality: Quality) -> str:
         (
             f"cut off     {quality.truncated_stacks:,} stacks at the kernel's limit"
             f"{_percent(quality.truncated_share)}"
+        ),
+        (
+            f"folded      {quality.folded_stacks:,} stacks without their middle"
+            f"{_percent(quality.folded_share)}"
         ),
         f"throttled   {quality.throttled:,} times",
         "idle        "

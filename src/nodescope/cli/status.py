@@ -68,6 +68,7 @@ def summary_to_json(path: Path, summary: Summary) -> dict[str, object]:
         "to_ns": summary.to_ns,
         "samples": summary.samples,
         "lost": summary.lost,
+        "folded": summary.folded,
         "bytes": summary.bytes,
         "bytes_per_sample": summary.bytes_per_sample,
         "segments": summary.segments,
@@ -155,6 +156,9 @@ def _render_range(summary: Summary) -> str:
 
 def _render_samples(summary: Summary) -> str:
     text = f"{summary.samples:,}, {summary.lost:,} lost"
+    if summary.folded:
+        share = 100 * summary.folded / max(1, summary.samples)
+        text += f", {summary.folded:,} with a folded stack ({share:.2f} %)"
     if summary.bytes_per_sample is not None:
         text += f", {summary.bytes_per_sample:.2f} bytes per sample, everything included"
     return text

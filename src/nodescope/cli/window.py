@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from nodescope.cli import options
 from nodescope.cli.moment import describe_extent, parse_time_ns
 from nodescope.errors import ArchiveError, UsageError
-from nodescope.quantities import format_cpu_list, format_duration
+from nodescope.quantities import format_duration
 from nodescope.records.sample_filter import (
     FILTER_OPTIONS,
     FilterOption,
@@ -247,7 +247,7 @@ def open_view(args: argparse.Namespace, *, history: bool = False) -> OpenedView:
     if not recording.parts:
         status = options.status_command(args)
         raise ArchiveError(path, "nothing is recorded in it", hint=f"see `{status}`")
-    _check_cores(args, recording)
+    recording.check_cores(given_filter(args).cpus)
     since_ns = recording.history.from_ns if history else None
     return OpenedView(
         recording,
@@ -255,20 +255,6 @@ def open_view(args: argparse.Namespace, *, history: bool = False) -> OpenedView:
         terminal=detect_terminal(sys.stdout, os.environ),
         filter=describe_filter(args),
     )
-
-
-def _check_cores(args: argparse.Namespace, recording: Recording) -> None:
-    """Refuse cores that the recording does not have: an empty answer would look like idleness."""
-    wanted = given_filter(args).cpus
-    if wanted is None:
-        return
-    known = recording.find_cores(wanted)
-    if missing := sorted(wanted - known):
-        names = f"{'cores' if len(missing) > 1 else 'core'} {format_cpu_list(missing)}"
-        raise UsageError(
-            f"the recording has no {names}",
-            hint=f"cores here: {format_cpu_list(sorted(known)) or 'none was recorded'}",
-        )
 
 
 def open_glance(args: argparse.Namespace, path: Path) -> tuple[OpenedView, Glance]:

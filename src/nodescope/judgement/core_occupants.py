@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
-from nodescope.recording.sample_columns import SampleColumns
+if TYPE_CHECKING:  # the recorder starts without what only readers need
+    from nodescope.recording.sample_columns import SampleColumns
 
 MOST_OF_IT = 0.5  # of a core's samples: with less, nobody in particular had it
 ALL_BUT_HOUSEKEEPING = 0.9  # of one command: with less the core is shared and busy, not pegged

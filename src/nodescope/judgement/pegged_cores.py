@@ -12,13 +12,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from nodescope.arrays import F64, I64, Bool
 from nodescope.quantities import SECOND_NS, format_duration
 from nodescope.recording.core_readings import STATES, CoreReadings
-from nodescope.recording.window import Window
+
+if TYPE_CHECKING:  # the recorder starts without what only readers need
+    from nodescope.recording.window import Window
 
 READING_RATIO = 0.8  # of one reading: other tasks get a moment of a pegged core, too
 SPAN_RATIO = 0.9  # of the whole span: a core that is merely busy in the kernel has less
@@ -47,6 +50,8 @@ class PeggedCore:
 
     @property
     def window(self) -> Window:
+        from nodescope.recording.window import Window
+
         return Window(self.from_ns, self.to_ns)
 
     def describe(self) -> str:

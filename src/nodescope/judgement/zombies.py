@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 from nodescope.quantities import HOUR_NS, MINUTE_NS
-from nodescope.records.view import View
-from nodescope.records.view_forms import render_command
 
 Level = Literal["healthy", "warn", "critical", "unknown"]
 Nature = Literal["leak", "cache", "unknown"]
@@ -180,6 +178,10 @@ def advise(
     `parents` are (path, held bytes by kind, directory); `reclaim_file` is the file
     by which a parent can be told to reclaim on this kernel, if there is one.
     """
+    # The recorder judges zombies and advises nobody: it starts without views.
+    from nodescope.records.view import View
+    from nodescope.records.view_forms import render_command
+
     watch = render_command(View("zombies", watch_ns=MINUTE_NS))
     advice = [Advice(None, True, "stop what makes them first; this says what does", watch)]
     kinds: set[str] = set()

@@ -1,5 +1,9 @@
-"""The recorder's own budget: measured over a window, answered by the rate of sampling.
+"""The recorder's own budget: measured over a window, answered by folding and by the rate.
 
+`samples/novelty.py` holds new stacks to their part of the budget. On a machine on which they
+cost more CPU than elsewhere that part is halved here, twice at most, before a sample less is
+taken. That does not help against memory soon enough to be judged: what a segment has met is
+kept until it is sealed.
 Sampling is most of the cost on most nodes, but not on one that starts hundreds of
 processes a second: their births and deaths cost the same at any rate, and so does
 memory. So every step down has to show within half a window what it was worth, and one
@@ -15,6 +19,7 @@ from collections import deque
 from dataclasses import dataclass
 
 from nodescope.quantities import HOUR_NS, MINUTE_NS, SECOND_NS
+from nodescope.recorder.samples.novelty import TIGHTEST
 
 WINDOW_NS = MINUTE_NS
 GRACE_NS = 20 * SECOND_NS  # start-up reads symbols; that is paid once
@@ -22,15 +27,17 @@ LADDER_HZ = (49, 23, 11, 5)
 HELPED = 0.8  # of the cost before, at most, after a step that was worth it
 RISEN = 1.5  # of the cost that no step brought down: more is another trouble
 ROOM = 0.9  # of the limit, at most, that the higher rate is expected to cost
+ROOM_TO_UNFOLD = 0.7  # of the limit, at most, that is used when fewer stacks are folded again
 PATIENCE_NS = 10 * MINUTE_NS
 MOST_PATIENCE_NS = 4 * HOUR_NS
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Sample at another rate from now on."""
+    """Sample at another rate from now on, or keep another part of the new stacks whole."""
 
     frequency_hz: int
+    folding: int  # how many times the allowance of new stacks is halved
     kind: str
     message: str
     loud: bool = True  # whether it is new: the same trouble once more is only recorded
@@ -48,14 +55,16 @@ class _Bound:
     settled_ns: int = 0
     raised_ns: int | None = None  # when the rate was last raised because it allowed that
 
-    def look(self, now_ns: int, used: float, step: _Step | None) -> None:
+    def look(self, now_ns: int, used: float, step: _Step | None, *, folding: bool) -> None:
         """Note how much is used; `step` is the one that a higher rate would undo, if any."""
         room = self.limit if step is None else ROOM * self.limit / step.worth
+        if folding:
+            room = min(room, ROOM_TO_UNFOLD * self.limit)
         if self.tight_ns is None or used > room:
             self.tight_ns = now_ns
         elif self.is_calm(now_ns):
             self.settled_at = None
-            if step is None:
+            if step is None and not folding:
                 self.patience_ns = PATIENCE_NS  # all is as it should be
 
     def is_calm(self, now_ns: int) -> bool:
@@ -69,6 +78,12 @@ class _Bound:
     def is_exceeded(self, now_ns: int, used: float) -> bool:
         let_be = self.is_known(used) and now_ns - self.settled_ns < self.patience_ns
         return used > self.limit and not let_be
+
+    def note_return(self, now_ns: int) -> None:
+        """The limit is exceeded once more: be more patient if it was given way to just now."""
+        if self.raised_ns is not None and now_ns - self.raised_ns < self.patience_ns:
+            self.wait_longer()
+        self.raised_ns = None
 
     def wait_longer(self) -> None:
         self.patience_ns = min(2 * self.patience_ns, MOST_PATIENCE_NS)
@@ -103,7 +118,7 @@ class _Step:
 
 
 class Budget:
-    """Decides at which rate to sample; knows nothing about how."""
+    """Decides at which rate to sample and how much to fold; knows nothing about how."""
 
     def __init__(self, cpu_ratio: float, memory_bytes: int) -> None:
         self.cpu_ratio = cpu_ratio
@@ -114,11 +129,15 @@ class Budget:
         self._started_ns: int | None = None
         self._changed_ns: int | None = None
         self._steps: list[_Step] = []  # those in force
+        self._folding = 0  # times that the allowance of new stacks was halved
 
     def decide(
-        self, now_ns: int, cpu_ns: int, rss_bytes: int, frequency_hz: int
+        self, now_ns: int, cpu_ns: int, rss_bytes: int, frequency_hz: int, *, diverse: bool = False
     ) -> Decision | None:
-        """Decide what to change after this reading; None to go on as it is."""
+        """Decide what to change after this reading; None to go on as it is.
+
+        `diverse` says that many stacks are new, so that folding more of them would help.
+        """
         if self._started_ns is None:
             self._started_ns = now_ns
         if now_ns - self._started_ns < GRACE_NS:
@@ -126,7 +145,8 @@ class Budget:
         used = self._use(now_ns, cpu_ns, rss_bytes)
         for bound, amount in used:
             own = (step for step in reversed(self._steps) if step.bound is bound)
-            bound.look(now_ns, amount, next(own, None))
+            folding = bound is self._cpu and self._folding > 0
+            bound.look(now_ns, amount, next(own, None), folding=folding)
         step = self._steps[-1] if self._steps else None
         if step is not None and step.after is None:
             step.after = next((amount for bound, amount in used if bound is step.bound), None)
@@ -140,10 +160,14 @@ class Budget:
                 if bound is self._cpu and not self._suspected:
                     self._make_sure(now_ns, cpu_ns)
                     return None
+                if bound is self._cpu and diverse and self._folding < TIGHTEST:
+                    return self._fold(now_ns, frequency_hz, amount)
                 return self._lower(now_ns, frequency_hz, bound, amount)
             if bound is self._cpu:
                 self._suspected = False
-        return self._raise(now_ns) if step is not None else None
+        if step is not None:
+            return self._raise(now_ns)
+        return self._unfold(now_ns, frequency_hz) if self._folding else None
 
     def _make_sure(self, now_ns: int, cpu_ns: int) -> None:
         """Measure once more: a moment is no trouble, and half a window of calm no measure of it."""
@@ -175,14 +199,29 @@ class Budget:
             return None
         return (cpu_ns - since_cpu_ns) / (now_ns - since_ns)
 
+    def _fold(self, now_ns: int, frequency_hz: int, used: float) -> Decision:
+        """Keep fewer of the new stacks whole: samples are worth more than rare stacks."""
+        self._cpu.note_return(now_ns)
+        self._folding += 1
+        message = f"used {self._cpu.describe(used)}: folding more of the stacks that are new"
+        loud = not self._cpu.is_known(used)
+        return self._change(now_ns, frequency_hz, "folding_tightened", message, loud=loud)
+
+    def _unfold(self, now_ns: int, frequency_hz: int) -> Decision | None:
+        """Undo the last tightening if there has been room for that for long."""
+        if not self._cpu.is_calm(now_ns):
+            return None
+        self._folding -= 1
+        self._cpu.raised_ns = self._cpu.tight_ns = now_ns
+        message = "its cost allows more: folding fewer of the stacks that are new"
+        return self._change(now_ns, frequency_hz, "folding_relaxed", message, loud=True)
+
     def _lower(self, now_ns: int, frequency_hz: int, bound: _Bound, used: float) -> Decision | None:
         lower = next((step for step in LADDER_HZ if step < frequency_hz), None)
         if lower is None:
             bound.settle(now_ns, used)
             return None
-        if bound.raised_ns is not None and now_ns - bound.raised_ns < bound.patience_ns:
-            bound.wait_longer()
-        bound.raised_ns = None
+        bound.note_return(now_ns)
         self._steps.append(_Step(frequency_hz, lower, bound, used))
         rates = f"sampling at {lower} Hz instead of {frequency_hz} Hz"
         message, loud = f"used {bound.describe(used)}: {rates}", not bound.is_known(used)
@@ -216,4 +255,4 @@ class Budget:
         self._readings.clear()  # the next reading must not blame the old rate
         self._suspected = False
         self._changed_ns = now_ns
-        return Decision(frequency_hz, kind, message, loud)
+        return Decision(frequency_hz, self._folding, kind, message, loud)

@@ -23,6 +23,7 @@ from nodescope.recorder.archive_followers import Readers
 from nodescope.recorder.budget import Budget
 from nodescope.recorder.event_log import EventLog
 from nodescope.recorder.freeze import Freezing
+from nodescope.recorder.heap_growth import HeapGrowth
 from nodescope.recorder.notify import Notifier
 from nodescope.recorder.observer import Observer
 from nodescope.recorder.observer_schedule import Observing
@@ -37,7 +38,6 @@ from nodescope.sources.processes.own_cost import OwnCost, read_own_cost
 _DRAIN_NS = 2 * SECOND_NS  # sooner when a ring is half full
 _READ_NS = SECOND_NS  # how often to flush while somebody reads along
 _EARLY_NS = 20_000_000  # at most; less where the cores are read often
-_GROWTH_BYTES = 12 << 20  # of resident memory, until what is free of it is given back
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,8 @@ class Recorder:
         self._flush_pace = Pace(options.flush_ns, now + options.flush_ns)
         self._segment_pace = Pace(options.segment_ns, now + options.segment_ns)
         self._core_times = CoreTimes(options.places.proc, options.core_interval_ns, now, self._log)
-        self._written = self._flat_bytes = 0
+        self._heap = HeapGrowth(options.budget_memory_bytes)
+        self._written = 0
         self._flushed_ns = now
         self._paused_ns: int | None = None
 
@@ -154,7 +155,8 @@ class Recorder:
         self._log.event(now, "recorder_started", "recorder", self._intake.describe())
         self._tell_retention(now)
         self._observing.align(self._core_pace.due_ns)
-        footprint.let_go(self._options.places.proc, collect=True)
+        footprint.settle()
+        footprint.let_go(self._options.places.proc)
         self._notifier.ready(self._intake.describe())
         self._notifier.alive()
 
@@ -299,6 +301,7 @@ class Recorder:
             written_bytes=self._written,
             samples=self._intake.samples,
             lost=self._intake.lost,
+            folded=self._intake.folded,
             late_ns=self._core_times.take_late_ns(),
             frequency_hz=self._intake.frequency_hz,
             unresolved=self._intake.unresolved(),
@@ -316,7 +319,7 @@ class Recorder:
             self._pause(now, error)
             return
         self._readers.forget()
-        self._intake.begin_segment()
+        self._intake.begin_segment(now)
         self._observing.begin_segment()
         self._tell_retention(now)
         footprint.let_go(self._options.places.proc, collect=True)
@@ -373,17 +376,22 @@ class Recorder:
         if not self._intake.is_sampling:
             return
         cost = self._read_cost()
-        if cost.rss_bytes > self._flat_bytes + _GROWTH_BYTES:
+        if self._heap.is_worth_returning(cost.rss_bytes):
             footprint.trim()  # not code: it would only come back, and be over again
             cost = self._read_cost()
-            self._flat_bytes = cost.rss_bytes
+            self._heap.note_returned(cost.rss_bytes)
         rate = self._intake.frequency_hz
-        decision = self._budget.decide(now, cost.cpu_ns, cost.rss_bytes, rate)
+        needed = self._heap.estimate_needed(cost.rss_bytes)
+        decision = self._budget.decide(
+            now, cost.cpu_ns, needed, rate, diverse=self._intake.is_diverse
+        )
         if decision is None:
             return
         self._log.event(now, decision.kind, "recorder", decision.message, loud=decision.loud)
-        self._intake.set_frequency(now, decision.frequency_hz)
-        self._watch_rings()
+        self._intake.fold(decision.folding)
+        if decision.frequency_hz != rate:
+            self._intake.set_frequency(now, decision.frequency_hz)
+            self._watch_rings()
         self._append_heartbeat()
 
     def _show_progress(self, now: int) -> None:

@@ -38,6 +38,8 @@ def record(
         tick_ns=options.tick_ns,
         retention=Retention(options.retention_age_ns, options.retention_bytes),
     )
+    # The kernel's symbols are read next, which takes more room than anything later.
+    footprint.let_go(options.places.proc)
     with writer:
         Recorder(
             options,

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from nodescope.arrays import I64
-from nodescope.quantities import SECOND_NS
+from nodescope.errors import UsageError
+from nodescope.quantities import SECOND_NS, format_cpu_list
 from nodescope.recording.part import Part, Parts, overlapping
 from nodescope.recording.read_ahead import read_ahead
 from nodescope.recording.window import Window
@@ -60,7 +61,18 @@ def count_cores(parts: Parts, window: Window) -> int:
     return 1
 
 
-def find_cores(parts: Parts, wanted: Set[int]) -> set[int]:
+def check_cores(parts: Parts, wanted: Set[int]) -> None:
+    """Raise `UsageError` with the cores there are if one of the wanted was not recorded."""
+    known = _find_cores(parts, wanted)
+    if missing := sorted(wanted - known):
+        names = f"{'cores' if len(missing) > 1 else 'core'} {format_cpu_list(missing)}"
+        raise UsageError(
+            f"the recording has no {names}",
+            hint=f"cores here: {format_cpu_list(sorted(known)) or 'none was recorded'}",
+        )
+
+
+def _find_cores(parts: Parts, wanted: Set[int]) -> set[int]:
     """Return the cores with readings or samples, of as many parts as hold the wanted ones."""
     found: set[int] = set()
     for part in parts:

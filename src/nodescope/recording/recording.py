@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 from nodescope.archive.reader import Archive
 from nodescope.recording.core_readings import (
     CoreReadings,
+    check_cores,
     count_cores,
-    find_cores,
     read_core_readings,
 )
 from nodescope.recording.gaps import read_gaps
@@ -109,9 +109,9 @@ class Recording:
         """Return how many cores the window's first readings are of."""
         return count_cores(self.parts, window)
 
-    def find_cores(self, wanted: Set[int]) -> set[int]:
-        """Return the cores of the recording; the wanted ones, if it has them, are among them."""
-        return find_cores(self.parts, wanted)
+    def check_cores(self, wanted: Set[int] | None) -> None:
+        """Refuse cores that were not recorded: an empty answer would look like idleness."""
+        check_cores(self.parts, wanted or frozenset())
 
     def samples(self, window: Window) -> Iterator[SampleColumns]:
         """Read the samples of a window, part by part."""

@@ -25,6 +25,13 @@ class FrozenDetails(Details):
     to_ns: Annotated[int | None, detail("end of the range, wall time in ns")] = None
 
 
+class FoldingDetails(Details):
+    """What new stacks cost, and what they may cost."""
+
+    frames_per_s: Annotated[int | None, detail("frames of new stacks per second, lately")] = None
+    allowed_per_s: Annotated[int | None, detail("frames per second that the budget allows")] = None
+
+
 # -- lines of the kernel's log --------------------------------------------------------
 
 

@@ -53,6 +53,10 @@ class HeartbeatRow(
     lost: Annotated[int | None, counter("records lost in the rings since the recorder started")] = (
         None
     )
+    folded: Annotated[
+        int | None,
+        counter("samples with a folded stack since the recorder started; null in earlier versions"),
+    ] = None
     late_ns: Annotated[
         int | None, gauge("largest delay of a reading since the previous heartbeat", "ns")
     ] = None

@@ -18,6 +18,7 @@ from nodescope.records.table import Column, ColumnKind, Table
 
 NARROW = 1 / 8000  # of a segment's samples: paths and features with fewer are not rolled up
 TRUNK_SAMPLES = 8  # the least a row of `trunk` has
+FOLDED = "[folded]"  # module and name of the frame that stands for functions left out
 
 SAMPLES = Table(
     "samples",
@@ -47,6 +48,37 @@ SAMPLES = Table(
     order=("cpu", "tick"),
 )
 
+THREADS = Table(
+    "threads",
+    "The threads that were sampled, in the order of their first samples: of a segment with fewer "
+    "than 200,000 samples, which are stored by thread. One whose comm or cgroup changed stands "
+    "there again.",
+    (
+        Column(
+            "step",
+            "int32",
+            ColumnKind.KEY,
+            "process id minus that of the row above, zigzag: 0, -1, 1, -2, … are 0, 1, 2, 3, …",
+        ),
+        Column(
+            "thread", "int32", ColumnKind.KEY, "thread id minus process id: 0 is the main thread"
+        ),
+        Column(
+            "comm",
+            "int32",
+            ColumnKind.REFERENCE,
+            "which of the different comms of `profile`, in the order they come there",
+        ),
+        Column(
+            "cgroup",
+            "text",
+            ColumnKind.LABEL,
+            "cgroup path; null if the kernel does not tell",
+            nullable=True,
+        ),
+    ),
+)
+
 FRAMES = Table(
     "frames",
     "The functions that occur in stacks. A frame's id is a hash of its row.",
@@ -55,7 +87,8 @@ FRAMES = Table(
             "module",
             "text",
             ColumnKind.LABEL,
-            "path of the binary in the process, `[kernel]`, or a kernel module as `[name]`",
+            "path of the binary in the process, `[kernel]`, or a kernel module as `[name]`; "
+            "`[folded]` for functions that the recorder left out of a rare stack",
         ),
         Column(
             "name",
@@ -240,6 +273,14 @@ SECONDS = Table(
         Column("second", "int64", ColumnKind.TIME, "monotonic second of the samples", "s"),
         Column("user", "int32", ColumnKind.COUNT, "samples in user mode"),
         Column("kernel", "int32", ColumnKind.COUNT, "samples in kernel mode"),
+        Column(
+            "folded",
+            "int32",
+            ColumnKind.COUNT,
+            "samples, of both modes, with a folded stack: one with the frame `[folded]`; "
+            "null in earlier versions, which folded nothing",
+            nullable=True,
+        ),
     ),
     order=("cpu", "second"),
 )
@@ -248,6 +289,7 @@ TABLES: dict[str, Table] = {
     table.name: table
     for table in (
         SAMPLES,
+        THREADS,
         FRAMES,
         CALLS,
         STACKS,
@@ -283,6 +325,7 @@ OPEN_TABLES = (
 # What a sealed segment may hold; a table without rows has no file.
 SEALED_TABLES = (
     "samples",
+    "threads",
     "profile",
     "stacks",
     "frames",

@@ -32,7 +32,7 @@ _BASE_BYTES = 8192
 _NAME_BYTES = 180
 """What a remembered name costs besides its characters."""
 
-_MAX_NAMES_BYTES = 1 << 20
+_MAX_NAMES_BYTES = 4 << 20
 """Names are forgotten above this, and read again when needed."""
 
 
@@ -122,8 +122,14 @@ class Image:
             if not missing.any():
                 break
             rows = table.lookup(addresses)
-            for i in (missing & (rows >= 0)).nonzero()[0].tolist():
-                names[i] = self._name(number, table, int(rows[i]), unresolved)
+            found = (missing & (rows >= 0)).nonzero()[0]
+            # Functions are fewer than their offsets, and each is named once.
+            name_of = {
+                row: self._name(number, table, row, unresolved)
+                for row in dict.fromkeys(rows[found].tolist())
+            }
+            for i, row in zip(found.tolist(), rows[found].tolist(), strict=True):
+                names[i] = name_of[row]
             missing &= rows < 0
         if missing.any():
             at = missing.nonzero()[0]

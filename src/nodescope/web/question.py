@@ -110,7 +110,9 @@ class Question:
     def samples(self) -> SampleFilter:
         """Which samples are asked for."""
         given = {option.name: self.values.get(option.name) for option in FILTER_OPTIONS}
-        return parse_filter({name: [text] for name, text in given.items() if text is not None})
+        chosen = parse_filter({name: [text] for name, text in given.items() if text is not None})
+        self.recording.check_cores(chosen.cpus)
+        return chosen
 
     @cached_property
     def recording(self) -> Recording:

@@ -124,4 +124,5 @@ QUALITY = record({
     "gaps": records(["from_ms", "to_ms", "source", "reason"]),
     "clock_steps": records(["time_ms", "by_ms"]), "late_ms": nullable(NUMBER), "unseen_ms": NUMBER,
     "lost_share": nullable(NUMBER), "idle_share": nullable(NUMBER),
+    "folded_stacks": INTEGER, "folded_share": nullable(NUMBER),
 })  # fmt: skip

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.perf import perf_records as make
 
 from nodescope.archive.reader import Archive
 from nodescope.archive.writer import ArchiveWriter
@@ -200,3 +201,44 @@ def test_what_waits_is_counted_for_whoever_watches(
         bench.drain(2)
         assert (bench.intake.samples, bench.intake.count_samples()) == (0, 3)
     assert Archive.open(tmp_path / "archive").segments() == []
+
+
+def diverse(second: int) -> Chunk:
+    """Deep stacks, all of them new."""
+    records = b"".join(
+        make.sample(9, 9, second * SECOND_NS + at, user=[0x400000 + 64 * at + 9 * second] * 50)
+        for at in range(20)
+    )
+    return split(0, records)
+
+
+def test_that_stacks_are_folded_is_said_once_until_there_was_a_segment_without(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sampling = HandSampling(sampler=Sampler(cgroup=False))
+    with make_bench(tmp_path, monkeypatch, sampling) as bench:
+        bench.intake._novelty.allow(0.1)
+        kinds: list[str] = []
+
+        def go_on(second: int, *chunks: Chunk) -> int:
+            sampling.held = list(chunks)
+            bench.drain(second)
+            bench.flush(second)
+            kinds.extend(map(str, bench.log.take_new_rows().get("events", {}).get("kind", [])))
+            return bench.intake.folded
+
+        folded = go_on(1, diverse(1))
+        assert folded > 0
+        assert go_on(2, diverse(2)) > folded
+        bench.intake.begin_segment(3 * SECOND_NS)
+        go_on(4, diverse(4))
+        assert kinds == ["stacks_folded"]
+        (said,) = bench.said
+        assert "rare ones keep their outer functions and their innermost one" in said
+        for second in (5, 6):
+            bench.intake.begin_segment(second * SECOND_NS)
+            go_on(second)
+        assert kinds == ["stacks_folded", "stacks_whole"]
+        go_on(7, diverse(7))
+        assert kinds == ["stacks_folded", "stacks_whole", "stacks_folded"]
+        assert len(bench.said) == 1

@@ -41,6 +41,11 @@ def test_the_page_opens_on_the_seconds_of_the_first_finding(served: Server, page
     page.wait_for_function("() => location.search.includes('sel=')")
     assert selected(page) == pytest.approx(HELD_MS)
     expect(page.locator(".heat-head")).to_contain_text("samples selected")
+    # the cause comes first, and nothing reads like something else
+    expect(page.locator(".finding .body > *").first).to_have_class("chain")
+    expect(page.locator(".hidden-note").first).to_be_attached()
+    expect(page.locator(".hot button")).to_have_text(["core 39"])
+    expect(page.get_by_label("Filter by process")).to_have_attribute("placeholder", "e.g. kubelet")
 
 
 def test_on_a_small_screen_the_culprit_is_in_sight_and_marked(served: Server, page: Page) -> None:

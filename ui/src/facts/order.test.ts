@@ -29,5 +29,10 @@ test('containers of one name and image are one group', () => {
 })
 
 test('bytes as people read them', () => {
-  expect([0, 999, 4096, 280_000_000].map(formatBytes)).toEqual(['0 B', '999 B', '4.1 kB', '280 MB'])
+  expect([0, 999, 4096, 280_000_000].map(formatBytes)).toEqual([
+    '0 B',
+    '999 B',
+    '4.0 KiB',
+    '267 MiB',
+  ])
 })

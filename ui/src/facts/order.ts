@@ -34,13 +34,13 @@ export function byName(containers: readonly Container[]): Group[] {
   )
 }
 
-const UNITS = ['B', 'kB', 'MB', 'GB', 'TB', 'PB'] as const
+const UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'] as const
 
-/** `280 MB` */
+/** `280 MiB`, as the commands write it */
 export function formatBytes(bytes: number): string {
   let [value, unit] = [bytes, 0]
-  while (value >= 1000 && unit < UNITS.length - 1) {
-    value /= 1000
+  while (value >= 1024 && unit < UNITS.length - 1) {
+    value /= 1024
     unit += 1
   }
   return `${value >= 10 || unit === 0 ? Math.round(value) : value.toFixed(1)} ${UNITS[unit]}`

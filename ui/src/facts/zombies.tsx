@@ -41,7 +41,7 @@ export function ZombieFacts({ zombies }: { zombies: Zombies }) {
                   <span class="share" style={{ width: `${(100 * (each.dying ?? 0)) / most}%` }} />
                 </th>
                 <td>
-                  {each.exact === false && each.dying ? '≈ ' : ''}
+                  {each.exact === false && each.dying ? '≈' : ''}
                   {known(each.dying)}
                 </td>
                 <td>

@@ -19,10 +19,12 @@ from nodescope.perf.decode import Chunk
 from nodescope.quantities import format_count, format_cpu_list
 from nodescope.recorder.event_log import EventLog
 from nodescope.recorder.options import RecorderOptions
+from nodescope.recorder.samples.novelty import Novelty, allow_frames
 from nodescope.recorder.samples.profiler import Profiler
 from nodescope.recorder.samples.rings import Sampling, count_samples
 from nodescope.recorder.watches.pegged_cores import CoreWatch
 from nodescope.records.event import Event
+from nodescope.records.event_details import FoldingDetails
 from nodescope.sources.node.identity import read_core_lives
 
 MAX_UNDECODED_BYTES = 32 << 20
@@ -44,7 +46,10 @@ class Intake:
     def __init__(self, options: RecorderOptions, log: EventLog, now_ns: int) -> None:
         self._options = options
         self._log = log
-        self._profiler = Profiler(options.places.proc, options.tick_ns)
+        self._novelty = Novelty(self._allow_frames(1))
+        self._profiler = Profiler(options.places.proc, options.tick_ns, self._novelty)
+        self._is_folding = False  # whether stacks of this segment or the one before were folded
+        self._folded_before = 0  # samples, in the segments before this one
         self._sampling: Sampling | None = None
         self._undecoded: list[_Drained] = []  # one per draining
         self._before_ns = self._drained_ns = self._followed_ns = now_ns
@@ -58,6 +63,7 @@ class Intake:
         """Open the rings; returns of how many cores they were to be."""
         online = self._core_lives()
         size = self._options.ring_size(len(online))
+        self._novelty.allow(self._allow_frames(len(online)))
         try:
             self._sampling = Sampling(self._options.frequency_hz, size, next(iter(online)))
         except SourceError as error:
@@ -177,6 +183,42 @@ class Intake:
         self.lost += lost
         self._log.gap(from_ns, to_ns, "samples", _FULL, cpu=cpu, lost=lost)
 
+    # -- what is folded ------------------------------------------------------
+
+    def _allow_frames(self, cores: int) -> float:
+        options = self._options
+        return allow_frames(
+            options.budget_cpu(cores), options.budget_memory_bytes, options.segment_ns
+        )
+
+    @property
+    def folded(self) -> int:
+        """Return how many samples have a folded stack."""
+        return self._profiler.folded
+
+    @property
+    def is_diverse(self) -> bool:
+        """Tell whether so many stacks are new that folding more of them would help."""
+        return self._novelty.is_diverse
+
+    def fold(self, times: int) -> None:
+        """Halve the allowance of new stacks so many times, in all."""
+        self._novelty.tighten(times)
+
+    def _tell_folded(self, now_ns: int) -> None:
+        """Report once that stacks are folded, until there was a segment without any."""
+        if self._is_folding or self.folded == self._folded_before:
+            return
+        self._is_folding = True
+        rate, allowed = round(self._novelty.rate), round(self._novelty.allowance)
+        message = (
+            f"new stacks have {rate:,} frames a second, over the {allowed:,} that the budget "
+            "allows: rare ones keep their outer functions and their innermost one"
+        )
+        details = FoldingDetails(frames_per_s=rate, allowed_per_s=allowed)
+        event = Event(now_ns, "stacks_folded", "recorder", message, details=details)
+        self._log.add(event, loud=not self._folded_before)
+
     # -- from the rings to the archive ---------------------------------------
 
     def drain(self, now_ns: int, *, keep: bool = True, last: bool = False) -> None:
@@ -216,6 +258,7 @@ class Intake:
             if portion and (size >= _PORTION_BYTES or number == len(drained)):
                 self._append_portion(portion, since_ns, now_ns, writer, watch)
                 portion = []
+        self._tell_folded(now_ns)
 
     def _append_portion(
         self,
@@ -244,9 +287,13 @@ class Intake:
             return None
         return json.dumps(self._profiler.unresolved(), sort_keys=True)
 
-    def begin_segment(self) -> None:
+    def begin_segment(self, now_ns: int) -> None:
         """Number everything anew."""
         self._profiler.restart()
+        if self._is_folding and self.folded == self._folded_before:
+            self._is_folding = False
+            self._log.event(now_ns, "stacks_whole", "recorder", "all stacks are whole again")
+        self._folded_before = self.folded
 
     def forget(self, now_ns: int) -> None:
         """Drop what was drained: there was no room for it."""

@@ -18,14 +18,18 @@ from nodescope.perf.kernel_names import KernelNames
 from nodescope.perf.naming import ModuleNames
 from nodescope.perf.processes import Processes
 from nodescope.perf.stacks import Stacks
+from nodescope.recorder.samples.novelty import Novelty
 from nodescope.sources.cgroups.paths_by_id import CgroupPaths, find_default_hierarchy
 
 
 class Profiler:
     """Keeps what is known about processes and symbols between batches."""
 
-    def __init__(self, proc: Path, tick_ns: int) -> None:
+    def __init__(self, proc: Path, tick_ns: int, novelty: Novelty | None = None) -> None:
+        """Without `novelty` every stack is kept whole."""
         self._tick_ns = tick_ns
+        self._novelty = novelty
+        self.folded = 0  # samples whose stack was folded
         self.kernel_denied: str | None = None
         self._kernel: KernelNames | None = None
         try:
@@ -34,7 +38,7 @@ class Profiler:
             self.kernel_denied = error.reason
         self._processes = Processes(proc)
         self._modules = ModuleNames(proc=proc)
-        self._stacks = Stacks(self._processes, self._modules, self._kernel)
+        self._stacks = Stacks(self._processes, self._modules, self._kernel, novelty)
         self._cgroups = CgroupPaths(find_default_hierarchy(proc))
         self._new_interner()
 
@@ -70,7 +74,10 @@ class Profiler:
             self._cgroups.learn(identifier, path)
         samples = batch.samples
         attribution = self._processes.attribute(batch)
+        if self._novelty is not None and len(samples):
+            self._novelty.advance(int(samples.time_ns.max()))
         paths = self._stacks.resolve(samples, attribution)
+        self.folded += int(np.count_nonzero(paths.folded))
         rows = SampleRows(
             samples.time_ns,
             samples.cpu,
@@ -82,7 +89,11 @@ class Profiler:
             paths.kernel,
             self._cgroup_column(samples),
         )
-        return batch, intern_samples(self._interner, rows, self._tick_ns)
+        before = self._interner.stack_rows
+        interned = intern_samples(self._interner, rows, self._tick_ns)
+        if self._novelty is not None:
+            self._novelty.spend(self._interner.stack_rows - before)
+        return batch, interned
 
     def _cgroup_column(
         self, samples: RingSamples

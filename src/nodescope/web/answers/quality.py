@@ -48,5 +48,6 @@ def _document(found: Quality) -> dict[str, object]:
         "kernel_unresolved_share": found.kernel_unresolved_share,
         "user_unresolved_share": found.user_unresolved_share,
         "truncated_share": found.truncated_share,
+        "folded_share": found.folded_share,
         "unseen_ms": found.unseen_ns / MILLISECOND_NS,
     }

@@ -1,0 +1,186 @@
+"""The samples of a small segment as they lie on disk: by thread, which takes a sixth less.
+
+Process ids and rows of `profile` are what samples take room for, and both follow from the
+thread: a core mostly runs the few threads it ran just before, and a thread runs the stacks of
+its program. So `samples.parquet` names no thread; `back` says how many rows above the same
+thread was sampled last, and 0 stands for the next row of `threads`. And `rank` counts only the
+rows of `profile` with the thread's comm, in their order. New process ids are a little above
+those before, so `threads` has their differences, and small numbers for the comms of `profile`.
+Of 14,996 samples of 6,200 short processes this takes 31.9 kB, and plain numbers 38.2 kB.
+
+A large segment keeps plain numbers: its columns compress better anyway, and reading millions
+of rows has to be quick.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from nodescope.archive.schema import (
+    ArrowTable,
+    arrow_schema,
+    combine,
+    make_numbers,
+    make_text,
+    text_indices,
+)
+from nodescope.arrays import I32, I64
+from nodescope.errors import CorruptSegment
+
+BACK, RANK = "back", "rank"  # the columns in place of those a thread tells
+_OF_THREAD = ("pid", "thread", "cgroup")
+
+
+def write_by_thread(samples: ArrowTable, profile: ArrowTable) -> tuple[ArrowTable, ArrowTable]:
+    """Return `samples` as they are stored, and the table `threads` they refer to."""
+    row = samples.column("profile").to_numpy()
+    comm = text_indices(combine(profile.column("comm")))
+    cgroups = combine(samples.column("cgroup"))
+    pid, thread = (samples.column(name).to_numpy() for name in ("pid", "thread"))
+    cgroup = text_indices(cgroups)
+    back = _rows_back([cgroup, comm[row], thread, pid])
+    first = np.flatnonzero(back == 0)
+    threads = [
+        make_numbers(_steps(pid[first])),
+        make_numbers(thread[first]),
+        make_numbers(_number_comms(comm)[comm[row[first]]]),
+        make_text(cgroup[first], cgroups.dictionary),
+    ]
+    stored = pa.table(
+        {
+            "cpu": samples.column("cpu"),
+            "tick": samples.column("tick"),
+            BACK: make_numbers(back),
+            RANK: make_numbers(_ranks(comm)[row]),
+        }
+    )
+    return stored, pa.Table.from_arrays(threads, schema=arrow_schema("threads"))
+
+
+def is_by_thread(stored: Sequence[str]) -> bool:
+    """Tell from its columns on disk whether a segment's `samples` are by thread."""
+    return BACK in stored
+
+
+def stored_columns(names: Sequence[str]) -> list[str]:
+    """Return the columns on disk that the given columns of `samples` are made of."""
+    plain = [name for name in ("cpu", "tick") if name in names]
+    of_thread = [BACK] if {*_OF_THREAD, "profile"} & set(names) else []
+    return [*plain, *of_thread, *([RANK] if "profile" in names else [])]
+
+
+def read_by_thread(
+    stored: ArrowTable,
+    names: Sequence[str],
+    read: Callable[[str, list[str]], ArrowTable],
+    path: str,
+) -> ArrowTable:
+    """Return these columns of `samples` from what is stored; `read` reads another table.
+
+    `path` is the file of the samples, named if they refer to what is not there.
+    """
+    columns = {name: stored.column(name) for name in ("cpu", "tick") if name in names}
+    if BACK in stored.column_names:
+        of_thread = [name for name in _OF_THREAD if name in names]
+        wanted = ["step" if name == "pid" else name for name in of_thread]
+        threads = read("threads", [*wanted, *(["comm"] if "profile" in names else [])])
+        row = _thread_rows(combine(stored.column(BACK)).to_numpy(), len(threads), path)
+        for name, kept in zip(of_thread, wanted, strict=True):
+            column = combine(threads.column(kept))
+            if name == "pid":
+                column = make_numbers(_add_up(column.to_numpy()))
+            columns[name] = _spread(column, row)
+        if "profile" in names:
+            comm = text_indices(combine(read("profile", ["comm"]).column("comm")))
+            numbers = combine(threads.column("comm")).to_numpy()[row]
+            rank = combine(stored.column(RANK)).to_numpy()
+            columns["profile"] = make_numbers(_profile_rows(numbers, rank, comm, path))
+    schema = pa.schema([arrow_schema("samples").field(name) for name in names])
+    return pa.Table.from_arrays([columns[name] for name in names], schema=schema)
+
+
+def _rows_back(keys: list[I32]) -> I32:
+    """Return how many rows above each the same keys stand last; 0 if nowhere."""
+    order = np.lexsort(keys)
+    again = np.ones(max(0, len(order) - 1), np.bool_)
+    for key in keys:
+        ordered = key[order]
+        again &= ordered[1:] == ordered[:-1]
+    back = np.zeros(len(order), np.int32)
+    back[order[1:]] = np.where(again, order[1:] - order[:-1], 0)
+    return back
+
+
+def _ranks(comm: I32) -> I32:
+    """Return each row's place among the rows of the same comm."""
+    order, start = _by_comm(comm)
+    rank = np.empty(len(comm), np.int32)
+    rank[order] = np.arange(len(comm)) - start[comm[order]]
+    return rank
+
+
+def _by_comm(comm: I32) -> tuple[I64, I64]:
+    """Return the rows ordered by comm, and where those of each comm begin there."""
+    order = np.argsort(comm, kind="stable")
+    ends = np.cumsum(np.bincount(comm, minlength=1))
+    return order, np.r_[0, ends]
+
+
+def _thread_rows(back: I32, threads: int, path: str) -> I64:
+    """Return the row of `threads` of each sample."""
+    before = np.arange(len(back)) - back
+    first = back == 0
+    if (len(back) and (back.min() < 0 or before.min() < 0)) or int(first.sum()) != threads:
+        raise CorruptSegment(path, "its samples refer to threads that threads does not have")
+    # Each look doubles how far back is seen: 15 of them for 23,000 samples at the most.
+    while not first[before].all():
+        before = before[before]
+    row: I64 = (np.cumsum(first) - 1)[before]
+    return row
+
+
+def _profile_rows(numbers: I32, rank: I32, comm: I32, path: str) -> I32:
+    """Return the row of `profile` of each sample, by its thread's comm and its rank there."""
+    number_of = _number_comms(comm)
+    code_of = np.argsort(number_of[number_of >= 0])  # of each number; all of them are there
+    codes = np.flatnonzero(number_of >= 0)[code_of]
+    order, start = _by_comm(comm)
+    known = (numbers >= 0) & (numbers < len(codes)) & (rank >= 0)
+    if not known.all():
+        raise CorruptSegment(path, "its samples refer to comms that profile does not have")
+    code = codes[numbers]
+    place = start[code] + rank
+    if not (place < start[code + 1]).all():
+        raise CorruptSegment(path, "its samples refer to rows that profile does not have")
+    found: I32 = order[place].astype(np.int32)
+    return found
+
+
+def _number_comms(comm: I32) -> I32:
+    """Return a number for each comm, in the order they come in `profile`; -1 if one does not."""
+    codes, first = np.unique(comm, return_index=True)
+    number = np.full(int(comm.max(initial=0)) + 1, -1, np.int32)
+    number[codes[np.argsort(first)]] = np.arange(len(codes), dtype=np.int32)
+    return number
+
+
+def _steps(values: I32) -> I32:
+    """Return the differences of each value to the one above, zigzag: 0, -1, 1, -2 as 0, 1, 2, 3."""
+    step = np.diff(values, prepend=np.int32(0))
+    return (step << 1) ^ (step >> 31)
+
+
+def _add_up(steps: I32) -> I32:
+    """Return the values whose `_steps` these are."""
+    values: I32 = np.cumsum((steps >> 1) ^ -(steps & 1), dtype=np.int32)
+    return values
+
+
+def _spread(column: object, row: I64) -> object:
+    """Return a column of `threads` with a row per sample."""
+    if isinstance(column, pa.DictionaryArray):
+        return make_text(text_indices(column)[row], column.dictionary)
+    return make_numbers(column.to_numpy()[row])  # type: ignore[attr-defined]
