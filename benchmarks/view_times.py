@@ -12,11 +12,8 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 
-from benchmarks.measured import Measured, compiled_modules, run_measured
+from benchmarks.measured import Measured, run_measured
 from benchmarks.results import Bar
 
 MB = 1e6
@@ -68,14 +65,6 @@ def limit_bar(name: str, limit: float, value: float, unit: str = "s") -> Bar:
     """A bar that a figure must not exceed."""
     digits = 0 if unit == "MB" and value >= 10 else 2
     return Bar(name, f"≤ {limit:g} {unit}", f"{value:.{digits}f} {unit}", value <= limit)
-
-
-@contextmanager
-def compiled(capture: Path, folder: Path) -> Iterator[None]:
-    """Let Python keep its modules compiled, and have it compile them now."""
-    first = ("import", str(capture)), ("heatmap", "--json"), ("flame", "--json")
-    with compiled_modules(*([*NODESCOPE, *each, "--archive", str(folder)] for each in first)):
-        yield
 
 
 def _main() -> None:

@@ -39,11 +39,11 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from benchmarks import captures, diversity
-from benchmarks.measured import read_busy_seconds
+from benchmarks.measured import compiled_modules, read_busy_seconds
 from benchmarks.readers import check_exports
 from benchmarks.results import Bar, Grid, Options, Result
 from benchmarks.twelve_hours import COPIES, QUICK_COPIES, VARIANTS, twelve_hours
-from benchmarks.view_times import MB, REPEATS, Measure, compiled, limit_bar
+from benchmarks.view_times import MB, NODESCOPE, REPEATS, Measure, limit_bar
 from benchmarks.view_truth import compare_with_perf, import_text
 
 WINDOWS_S = (10, 37, 60, 88, 110)
@@ -68,7 +68,9 @@ def run(options: Options) -> Result:
         data = captures.prepare(
             cache, VARIANTS, cpus=cpus, seconds=seconds, capture_s=6 if options.quick else 30
         )
-        stack.enter_context(compiled(data.truth, folder / "first"))
+        first = ("import", str(data.truth)), ("heatmap", "--json"), ("flame", "--json")
+        commands = [[*NODESCOPE, *each, "--archive", str(folder / "first")] for each in first]
+        stack.enter_context(compiled_modules(*commands))
         twelve = twelve_hours(cache, data.large, seconds, copies)
         busy, began = read_busy_seconds()[0], time.monotonic()
         measure = Measure(rows)

@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 from tests.analysis.conftest import START, Sample, write_archive
 
+from nodescope.analysis.baseline_windows import lay_windows
 from nodescope.analysis.compare import (
     Change,
     Comparison,
     Evidence,
     compare,
-    lay_windows,
     main_changes,
 )
 from nodescope.analysis.features import Block, Vocabulary, Windows

@@ -26,6 +26,7 @@ from typing import Literal
 
 import numpy as np
 
+from nodescope.analysis.baseline_windows import lay_windows, measure_recorded
 from nodescope.analysis.features import (
     Block,
     Feature,
@@ -47,16 +48,13 @@ from nodescope.analysis.statistics import (
 from nodescope.archive.feature_counts import Kind
 from nodescope.arrays import F64, I64, U64, Bool
 from nodescope.numbering import distinct
-from nodescope.quantities import MINUTE_NS, SECOND_NS
-from nodescope.recording.part import Part
+from nodescope.quantities import MINUTE_NS
 from nodescope.recording.sample_columns import SampleColumns
 
 Status = Literal["new", "grown", "shrunk", "gone"]
 Method = Literal["negative binomial", "exact conditional", "none"]
 
 BASELINE_NS = 30 * MINUTE_NS  # before the window, where nobody says what to compare with
-SHORTEST_NS = SECOND_NS  # of a baseline window
-FEWEST = 30  # a long window is compared in pieces, so that the baseline has this many
 LEAST_WINDOWS = 12
 ENOUGH_WINDOWS = 120  # fewer know too little of bursts: 24 flag falsely 30 % of the time
 FALSE_SHARE = 0.05
@@ -64,7 +62,6 @@ SHARE_POINT = 0.01
 FACTOR = 2.0
 LEAST_COUNT = 10
 _REFERENCE = 256  # features that tell what overdispersion is usual
-_NEIGHBOURS_NS = SECOND_NS  # segments this close are one recording
 THREADS = 2  # decoding leaves the interpreter's lock; more gain nothing
 
 Parts = Sequence[Callable[[], SampleColumns]]
@@ -165,62 +162,6 @@ def _union(blocks: Sequence[Block]) -> U64:
     if not blocks:
         return np.empty(0, np.uint64)
     return distinct(np.concatenate([block.feature for block in blocks]))
-
-
-# -- time --------------------------------------------------------------------
-
-
-def _recorded(segments: Iterable[Part]) -> list[tuple[int, int]]:
-    """The wall times that were recorded, in order, without overlaps."""
-    spans = sorted((segment.wall_from_ns, segment.wall_to_ns) for segment in segments)
-    merged: list[tuple[int, int]] = []
-    for start, end in spans:
-        if merged and start <= merged[-1][1] + _NEIGHBOURS_NS:
-            merged[-1] = (merged[-1][0], max(merged[-1][1], end))
-        else:
-            merged.append((start, end))
-    return merged
-
-
-def measure_recorded(segments: Sequence[Part], span: tuple[int, int]) -> int:
-    """How much of `span` was recorded; to within a second of its ends, all of it was."""
-    total = 0
-    for start, end in _recorded(segments):
-        inside = min(end, span[1]) - max(start, span[0])
-        if inside > 0:
-            total += inside
-    return span[1] - span[0] if total + _NEIGHBOURS_NS >= span[1] - span[0] else total
-
-
-def lay_windows(
-    span: tuple[int, int],
-    against: tuple[int, int],
-    segments: Sequence[Part],
-    *,
-    by_second: bool = False,
-) -> Windows:
-    """Windows that fill the baseline up to its end; used where all of it was recorded.
-
-    With `by_second` each lasts whole seconds, so that all have as many of a roll-up.
-    """
-    length = against[1] - against[0]
-    recorded = measure_recorded(segments, against)
-    width = max(SHORTEST_NS, min(span[1] - span[0], recorded // FEWEST))
-    if by_second:
-        width -= width % SECOND_NS
-    number = max(1, length // width)
-    start = against[1] - number * width
-    edges = start + np.arange(number + 1, dtype=np.int64) * width
-    used = np.zeros(number, bool)
-    slack = min(_NEIGHBOURS_NS, width // 10)
-    for first, last in _recorded(segments):
-        used |= (edges[:-1] >= first - slack) & (edges[1:] <= last + slack)
-    for segment in segments:
-        for gap in segment.description.gaps:
-            if gap.cpu is None and gap.source in ("all", "samples"):
-                missing = np.minimum(edges[1:], gap.to_ns) - np.maximum(edges[:-1], gap.from_ns)
-                used &= missing * 10 < width
-    return Windows(start, width, used)
 
 
 # -- the test ----------------------------------------------------------------

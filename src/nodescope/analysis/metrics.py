@@ -12,12 +12,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from nodescope.analysis.filter import number_values
 from nodescope.arrays import F64, I64
+from nodescope.numbering import distinct
 from nodescope.quantities import SECOND_NS
 from nodescope.recording.part import Part
 from nodescope.recording.read_ahead import read_ahead
@@ -84,6 +86,8 @@ class _Reading:
         self._length = max(1, window.length_ns // SECOND_NS)
         self._subjects: dict[tuple[str, ...], int] = {}
         self._metric: list[int] = []  # of each subject; -1: none
+        self._texts: tuple[list[str], ...] = ()  # of the columns that name subjects …
+        self._numbers: I64 = np.empty(0, np.int64)  # … and the subject of each combination of them
         self._names: dict[str, int] = {}
         self._last: dict[str, F64] = {}
         self._run: tuple[str, int] | None = None
@@ -206,15 +210,19 @@ class _Reading:
         joint = codes[0]
         for code, text in zip(codes[1:], texts[1:], strict=True):
             joint = joint * max(1, len(text)) + code
-        present, number = number_values(joint)
-        found = []
-        for each in present.tolist():
+        # Segments mostly have the same texts, and then the same numbers.
+        if self._texts != texts:
+            size = prod(max(1, len(text)) for text in texts)
+            self._texts, self._numbers = texts, np.full(size, -1, np.int64)
+        for each in distinct(joint[self._numbers[joint] < 0]).tolist():
             key: tuple[str, ...] = ()
+            rest = each
             for text in reversed(texts):
-                each, at = divmod(each, max(1, len(text)))
+                rest, at = divmod(rest, max(1, len(text)))
                 key = (text[at], *key)
-            found.append(self._know(key))
-        return np.array(found, np.int64)[number]
+            self._numbers[each] = self._know(key)
+        numbers: I64 = self._numbers[joint]
+        return numbers
 
     def _know(self, key: tuple[str, ...]) -> int:
         number = self._subjects.setdefault(key, len(self._subjects))

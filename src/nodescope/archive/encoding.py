@@ -49,6 +49,8 @@ ENCODINGS: dict[str, dict[str, str]] = {
         "depth": SPLIT,
         "frame": SPLIT,
     },
+    "functions": {"samples": SPLIT, "own": SPLIT, "id": SPLIT},
+    "features": {"samples": SPLIT, "id": SPLIT},
     "cores": {
         "time_ns": SPLIT,  # 0.6 kB, delta 1.2: the times of the first core come again with each
         "user": SPLIT,  # 0.44 kB, delta 0.50
@@ -59,8 +61,6 @@ ENCODINGS: dict[str, dict[str, str]] = {
         "user": SPLIT,  # 0.24 kB, delta 0.27
         "kernel": SPLIT,  # 0.23 kB, delta 0.25
     },
-    "functions": {"samples": SPLIT, "own": SPLIT, "id": SPLIT},
-    "features": {"samples": SPLIT, "id": SPLIT},
     "frames": {
         "name": PREFIX,  # 12.3 kB, lengths apart 12.8, plain 13.5: they are sorted
     },

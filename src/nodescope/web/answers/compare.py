@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 
-from nodescope.analysis.compare import BASELINE_NS, measure_recorded
+from nodescope.analysis.baseline_windows import measure_recorded
+from nodescope.analysis.compare import BASELINE_NS
 from nodescope.analysis.compare import compare as compare_windows
 from nodescope.analysis.flame import Group, flame_of, is_pruned
 from nodescope.analysis.flame_rows import FlameNames, FlameRows, whole
