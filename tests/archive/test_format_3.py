@@ -29,4 +29,7 @@ def test_it_says_what_the_same_samples_say_today(tmp_path: Path) -> None:
     for old, new in zip(Archive.open(BUNDLE).segments(), today.segments(), strict=True):
         for table in SEALED_TABLES:
             if table != "threads":
-                assert old.read(table).to_pylist() == new.read(table).to_pylist()
+                rows = new.read(table).to_pylist()
+                if table == "seconds":  # that version folded nothing, and did not say so
+                    rows = [row | {"folded": None} for row in rows]
+                assert old.read(table).to_pylist() == rows

@@ -12,11 +12,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nodescope.analysis.cores import CoreShares, coarsen
-from nodescope.analysis.flame_node import FlameNode
-from nodescope.analysis.flame_rows import SEEN, FlameNames, FlameRows, prune, to_tree, whole
-from nodescope.analysis.heatmap import Heatmap
-from nodescope.analysis.top import TopEntry
 from nodescope.arrays import F64
 from nodescope.numbering import count_distinct, distinct
 from nodescope.pictures.answer_size import LARGEST, cut, fit_list, size
@@ -25,7 +20,12 @@ from nodescope.recording.core_readings import STATES
 from nodescope.records.json import Json
 from nodescope.wall_time import format_moment
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # a command imports the analysis that it shows, and no other
+    from nodescope.analysis.cores import CoreShares
+    from nodescope.analysis.flame_node import FlameNode
+    from nodescope.analysis.flame_rows import FlameNames, FlameRows
+    from nodescope.analysis.heatmap import Heatmap
+    from nodescope.analysis.top import TopEntry
     from nodescope.records.details import Details
     from nodescope.records.event import Event
 
@@ -60,6 +60,8 @@ def heatmap_document(heatmap: Heatmap) -> Answer:
 
 def cores_document(shares: CoreShares, asked_ns: int) -> Answer:
     """Each state as `[cpu][interval]`, null where nothing was read; `total` is busy."""
+    from nodescope.analysis.cores import coarsen
+
     document = _cores(shares)
     while size(document) > LARGEST:
         shares = coarsen(shares)
@@ -152,6 +154,8 @@ def events_document(events: Sequence[Event]) -> Answer:
 
 def flame_document(rows: FlameRows, names: FlameNames) -> tuple[FlameNode, str | None]:
     """A tree `{name, value, children}`, pruned to what can be seen and then until it fits."""
+    from nodescope.analysis.flame_rows import SEEN, prune, to_tree, whole
+
     total, seen = whole(rows), SEEN
     said: str | None = None
     while True:
