@@ -23,7 +23,7 @@ Rows = npt.NDArray[np.intp]
 
 _SPREAD = np.uint64(int.from_bytes(os.urandom(8), "little") | 1)
 _FREE = np.uint64(0)
-_FOR_ZERO = np.uint64(0x9E3779B97F4A7C15)  # stands for key 0
+_FOR_ZERO = np.uint64(int.from_bytes(os.urandom(8), "little") | 1)  # for key 0
 _FIRST_BITS = 10
 _MANY = 100_000
 _GATHERED = 1 << 16  # values at a time
