@@ -6,7 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodescope.numbering import Numbers, Sequences, distinct, gather, group, is_among
+from nodescope.numbering import (
+    Numbers,
+    Sequences,
+    count_distinct,
+    distinct,
+    gather,
+    group,
+    is_among,
+)
 
 Keys = st.lists(st.one_of(st.integers(0, 40), st.integers(0, 2**64 - 1)), max_size=300)
 
@@ -55,6 +63,8 @@ def test_what_is_grouped_is_what_numpy_finds(values: list[int]) -> None:
     expected = np.unique(keys, return_index=True, return_inverse=True)
     assert all(map(np.array_equal, (unique, first, inverse), expected))
     assert np.array_equal(distinct(keys), unique)
+    counted = np.unique(keys, return_counts=True)
+    assert all(map(np.array_equal, count_distinct(keys), counted))
 
 
 @given(Keys, Keys)
@@ -77,3 +87,13 @@ def test_sequences_are_given_back_as_they_were_added() -> None:
     assert gather(sequences.values(), *bounds).tolist() == [7, 8, 9, 1, 2]
     with pytest.raises(IndexError):
         sequences[8]
+
+
+@pytest.mark.parametrize("longest", [3, 200, 150_000])  # of which the last is more than one block
+def test_what_is_gathered_is_each_run_after_the_other(longest: int) -> None:
+    chance = np.random.default_rng(longest)
+    values = chance.integers(0, 1 << 60, 400_000).astype(np.uint64)
+    lengths = chance.integers(0, longest, 2000 if longest < 1000 else 7)
+    starts = chance.integers(0, len(values) - longest, len(lengths))
+    runs = [values[a : a + n] for a, n in zip(starts.tolist(), lengths.tolist(), strict=True)]
+    assert np.array_equal(gather(values, starts, lengths), np.concatenate(runs))

@@ -23,9 +23,10 @@ Rows = npt.NDArray[np.intp]
 
 _SPREAD = np.uint64(int.from_bytes(os.urandom(8), "little") | 1)
 _FREE = np.uint64(0)
-_FOR_ZERO = np.uint64(0x9E3779B97F4A7C15)  # stands for key 0, which marks free places
+_FOR_ZERO = np.uint64(0x9E3779B97F4A7C15)  # stands for key 0
 _FIRST_BITS = 10
 _MANY = 100_000
+_GATHERED = 1 << 16  # values at a time
 
 Integer = TypeVar("Integer", bound="np.integer[Any]")
 
@@ -42,6 +43,15 @@ def distinct(values: npt.NDArray[Integer]) -> npt.NDArray[Integer]:
     first = np.ones(len(ordered), np.bool_)
     np.not_equal(ordered[1:], ordered[:-1], out=first[1:])
     return ordered[first]
+
+
+def count_distinct(values: npt.NDArray[Integer]) -> tuple[npt.NDArray[Integer], Rows]:
+    """Return the distinct values in order, and how often each occurs."""
+    ordered = np.sort(values)
+    begins = np.ones(len(ordered), np.bool_)
+    np.not_equal(ordered[1:], ordered[:-1], out=begins[1:])
+    starts = np.flatnonzero(begins)
+    return ordered[starts], np.diff(starts, append=len(ordered))
 
 
 def group(values: npt.NDArray[Integer]) -> tuple[npt.NDArray[Integer], Rows, Rows]:
@@ -98,11 +108,14 @@ class Numbers:
 
     def get(self, keys: U64) -> I64:
         """The number of each key; -1 where it is not known."""
-        keys = np.where(keys == _FREE, _FOR_ZERO, keys)
+        keys = _without_zero(keys)
         place = self._place(keys)
-        there = self._keys[place]
-        numbers = np.where(there == keys, self._numbers[place], -1).astype(np.int64)
-        searching = ((there != keys) & (there != _FREE)).nonzero()[0]
+        numbers = self._numbers.take(place).astype(np.int64)
+        missed = np.flatnonzero(self._keys.take(place) != keys)
+        if not len(missed):
+            return numbers
+        numbers[missed] = -1
+        searching = missed[self._keys[place[missed]] != _FREE]
         step = 0
         while len(searching):
             step += 1
@@ -114,7 +127,9 @@ class Numbers:
         return numbers
 
     def _place(self, keys: U64) -> Rows:
-        return ((keys * _SPREAD) >> self._shift).astype(np.intp)
+        place = keys * _SPREAD
+        place >>= self._shift
+        return place.view(np.intp)
 
     def _make_table(self, bits: int) -> None:
         self._shift = np.uint64(64 - bits)
@@ -131,7 +146,7 @@ class Numbers:
             self._make_table((self._count * room).bit_length())
             used = np.flatnonzero(old_keys != _FREE)
             self._place_all(old_keys[used], old_numbers[used])
-        self._place_all(np.where(keys == _FREE, _FOR_ZERO, keys), numbers.astype(np.int32))
+        self._place_all(_without_zero(keys), numbers.astype(np.int32))
 
     def _place_all(self, keys: U64, numbers: npt.NDArray[np.int32]) -> None:
         place = self._place(keys)
@@ -146,6 +161,11 @@ class Numbers:
             self._numbers[at[placed]] = numbers[waiting[placed]]
             waiting = waiting[~placed]
             place[waiting] = (place[waiting] + step) & self._mask
+
+
+def _without_zero(keys: U64) -> U64:
+    """Return the keys with another one for 0, which marks free places."""
+    return keys if keys.all() else np.where(keys == _FREE, _FOR_ZERO, keys)
 
 
 class Sequences:
@@ -203,10 +223,27 @@ class Sequences:
 
 
 def gather(values: npt.NDArray[Integer], starts: I64, lengths: I64) -> npt.NDArray[Integer]:
-    """Return `values[start : start + length]` of each pair, one after the other."""
+    """Return `values[start : start + length]` of each pair, one after the other.
+
+    Block by block: places then stay in the processor's cache, and need no memory of their own.
+    """
+    if not lengths.all():
+        starts, lengths = starts[lengths > 0], lengths[lengths > 0]
     ends = np.cumsum(lengths)
-    total = int(ends[-1]) if len(ends) else 0
-    return values[np.repeat(starts - ends + lengths, lengths) + np.arange(total)]
+    found = np.empty(int(ends[-1]) if len(ends) else 0, values.dtype)
+    first = begin = 0
+    while first < len(ends):
+        last = max(int(np.searchsorted(ends, begin + _GATHERED, "right")), first + 1)
+        end = int(ends[last - 1])
+        start, length = starts[first:last], lengths[first:last]
+        # Steps of one, and a jump where the next run starts: faster than repeated starts.
+        place = np.ones(end - begin, np.intp)
+        place[0] = start[0]
+        place[ends[first : last - 1] - begin] = start[1:] - start[:-1] - length[:-1] + 1
+        np.cumsum(place, out=place)
+        values.take(place, out=found[begin:end], mode="clip")  # without a copy of what is found
+        first, begin = last, end
+    return found
 
 
 Array = TypeVar("Array", I32, I64)

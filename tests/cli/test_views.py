@@ -344,11 +344,14 @@ def test_no_answer_is_larger_than_two_megabytes(tmp_path: Path, nodescope: Nodes
         assert output.stat().st_size <= 2_000_000
 
 
-def test_views_import_nothing_heavy(archive: Path) -> None:
+@pytest.mark.parametrize("command", ["flame", "diagnose"])
+def test_views_import_nothing_heavy(command: str) -> None:
+    bundle = Path(__file__).parents[1] / "diagnosis" / "bundles" / "zombies.bundle"
+    heavy = {"pandas", "pyarrow.dataset", "pyarrow.compute", "numpy.ma", "asyncio"}
     code = (
         "import sys\nfrom nodescope.cli.main import main\n"
-        f"main(['flame', '--archive', {str(archive)!r}, '--json'])\n"
-        "print(sorted({'pandas', 'pyarrow.dataset', 'asyncio'} & set(sys.modules)))"
+        f"main([{command!r}, '--archive', {str(bundle)!r}, '--json'])\n"
+        f"print(sorted({heavy!r} & set(sys.modules)))"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60

@@ -249,7 +249,7 @@ class Evidence:
         # Together with some that tell what is usual here.
         common = np.flatnonzero(before > 3 * count)
         usual = common[:: max(1, len(common) // _REFERENCE)]
-        both = np.union1d(shown, usual)
+        both = distinct(np.concatenate((shown, usual)))
         counts = gather(self.baseline, features[both], len(self.windows))[:, self.windows.used]
         at = np.searchsorted(both, shown)
         now = there[shown].astype(np.float64)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nodescope.arrays import F64, I64
+from nodescope.numbering import group
 from nodescope.recording.core_readings import STATES, CoreReadings
 
 
@@ -101,7 +102,7 @@ def _add(sums: dict[int, F64], cpu: I64, column: I64, used: I64, columns: int) -
     if not len(cpu):
         return
     low, width = int(column.min()), int(column.max() - column.min()) + 1
-    numbers, start = np.unique(cpu, return_index=True)  # sorted by core: runs
+    numbers, start, _ = group(cpu)  # sorted by core: runs
     for number, rows in zip(
         numbers.tolist(), np.split(np.arange(len(cpu)), start[1:]), strict=True
     ):

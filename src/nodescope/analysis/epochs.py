@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nodescope.arrays import F64, I64, Bool
+from nodescope.numbering import distinct
 
 LAGS = (-120, 30)  # seconds
 SPAN = LAGS[1] - LAGS[0]
@@ -82,7 +83,7 @@ class Ranked:
 
 def whole_events(metric: Ranked, events: I64) -> I64:
     """The events (row numbers of the metric) that can be averaged; each second counts once."""
-    seen = np.unique(events)
+    seen = distinct(events)
     return seen[metric.whole(seen)]
 
 

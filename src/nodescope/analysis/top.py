@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 
 from nodescope.analysis.filter import Filter, count_values
-from nodescope.analysis.top_functions import Functions
+from nodescope.analysis.top_functions import RankedFunctions
 from nodescope.arrays import I64
 from nodescope.recording.sample_columns import SampleColumns
 
@@ -41,7 +41,7 @@ def rank(parts: Iterable[SampleColumns], chosen: Filter, by: By) -> list[TopEntr
 
 
 def _rank_functions(parts: Iterable[SampleColumns], chosen: Filter) -> list[TopEntry]:
-    functions = Functions.of(parts, chosen)
+    functions = RankedFunctions.of(parts, chosen)
     ordered = sorted(functions.by_name.items(), key=lambda item: (-item[1][0], item[0]))
     return [
         TopEntry(name, total, total / functions.whole, own, module)

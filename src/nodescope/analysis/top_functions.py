@@ -14,7 +14,7 @@ from nodescope.recording.sample_columns import SampleColumns
 _MERGE_ROWS = 400_000
 
 
-class Functions:
+class RankedFunctions:
     """Samples by name and module: with the function on their stack, and in itself."""
 
     def __init__(self) -> None:
@@ -22,7 +22,7 @@ class Functions:
         self.whole = 0
 
     @classmethod
-    def of(cls, parts: Iterable[SampleColumns], chosen: Filter) -> Functions:
+    def of(cls, parts: Iterable[SampleColumns], chosen: Filter) -> RankedFunctions:
         """Count the functions of a window."""
         functions, rolled = cls(), _RolledFunctions()
         for part in parts:
@@ -81,7 +81,7 @@ class _RolledFunctions:
         first = np.flatnonzero(np.append(True, ids[1:] != ids[:-1]))
         return ids[first], np.add.reduceat(total[order], first), np.add.reduceat(own[order], first)
 
-    def name(self, functions: Functions) -> None:
+    def name(self, functions: RankedFunctions) -> None:
         """Add the sums to what was counted by name."""
         if not self._parts:
             return

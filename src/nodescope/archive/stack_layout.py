@@ -122,12 +122,21 @@ def lay_out(stacks: StackList) -> DepthFirst:
     starts, lengths = starts[order], lengths[order]
     new = lengths - shared
     rows = np.cumsum(new)
-    total = int(rows[-1]) if len(rows) else 0
-    depth = (np.arange(total) - np.repeat(rows - new - shared, new)).astype(np.int16)
-    frame = stacks.frames[np.repeat(starts, new) + depth]
     row_of = np.empty(len(order), np.int32)
     row_of[order] = rows - 1
-    return DepthFirst(depth, frame, row_of)
+    frame = gather(stacks.frames, starts + shared, new)
+    return DepthFirst(_count_down(rows, new, shared), frame, row_of)
+
+
+def _count_down(rows: I64, new: I64, shared: I64) -> I16:
+    """Return the depth of each row: from `shared` on in each stack that has new ones."""
+    some = np.flatnonzero(new)
+    depth = np.ones(int(rows[-1]) if len(rows) else 0, np.int16)
+    depth[:1] = 0
+    above = (shared + new)[some[:-1]] - 1  # the depth of the row before a stack's first
+    depth[(rows - new)[some[1:]]] = shared[some[1:]] - above
+    np.cumsum(depth, out=depth)
+    return depth
 
 
 def _sort(frames: I32, starts: I64, lengths: I64) -> tuple[I64, I64]:

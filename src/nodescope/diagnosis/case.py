@@ -22,6 +22,7 @@ from nodescope.judgement.pegged_cores import (
     PeggedCore,
     find_pegged_cores,
 )
+from nodescope.numbering import count_distinct
 from nodescope.quantities import HOUR_NS, SECOND_NS
 from nodescope.recording.recording import Recording
 from nodescope.recording.sample_columns import SampleColumns
@@ -157,7 +158,7 @@ def _between(events: Sequence[Event], window: Window) -> list[Event]:
 def _count_stacks(
     part: SampleColumns, profile: Any
 ) -> Iterator[tuple[tuple[str, bool, tuple[str, ...]], int]]:
-    rows, counts = np.unique(profile, return_counts=True)
+    rows, counts = count_distinct(profile)
     if not len(rows):
         return
     callers = find_callers(part.depth)

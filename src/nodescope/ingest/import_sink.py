@@ -260,7 +260,7 @@ class _PathCounts:
     """How many frames each path has: user and kernel, with a name and without."""
 
     def __init__(self) -> None:
-        self._counts = np.zeros((0, 4), np.int64)
+        self._counts = np.zeros((0, 4), np.int32)
         self._flags = np.zeros(0, np.int64)
 
     def count(self, names: ImportNames, *numbers: I64) -> I64:
@@ -274,11 +274,11 @@ class _PathCounts:
             flags_of = self._flags[names.paths.values(known)]
             owner = np.repeat(np.arange(0, 4 * len(lengths), 4), lengths)
             counts = np.bincount(owner + flags_of, minlength=4 * len(lengths))
-            self._counts = np.concatenate((self._counts, counts.reshape(-1, 4)))
+            more = counts.astype(np.int32).reshape(-1, 4)
+            self._counts = np.concatenate((self._counts, more))
         total = np.zeros(4, np.int64)
         for number in numbers:
-            uses = np.bincount(number, minlength=len(self._counts))
-            total += uses @ self._counts
+            total += self._counts.take(number, axis=0).sum(axis=0, dtype=np.int64)
         return total
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
-import numpy as np
+from nodescope.numbering import count_distinct
 
 if TYPE_CHECKING:  # the recorder starts without what only readers need
     from nodescope.recording.sample_columns import SampleColumns
@@ -62,7 +62,7 @@ def count_commands(parts: Iterable[SampleColumns], cpu: int) -> Occupants[str]:
     found: Occupants[str] = Occupants()
     for part in parts:
         codes = part.profile_comm[part.profile[part.cpu == cpu]]
-        numbers, counts = np.unique(codes, return_counts=True)
+        numbers, counts = count_distinct(codes)
         found.add((part.comms[code] for code in numbers.tolist()), counts.tolist())
     return found
 
@@ -74,7 +74,7 @@ def count_cgroups(parts: Iterable[SampleColumns], cpu: int, comm: str) -> Occupa
         if comm not in part.comms:
             continue
         mine = (part.cpu == cpu) & (part.profile_comm[part.profile] == part.comms.index(comm))
-        codes, counts = np.unique(part.cgroup[mine], return_counts=True)
+        codes, counts = count_distinct(part.cgroup[mine])
         names = (part.cgroups[code] if code >= 0 else "" for code in codes.tolist())
         found.add(names, counts.tolist())
     return found
@@ -86,7 +86,7 @@ def count_cores_of(parts: Iterable[SampleColumns], comm: str) -> Occupants[int]:
     for part in parts:
         if comm in part.comms:
             mine = part.profile_comm[part.profile] == part.comms.index(comm)
-            cpus, counts = np.unique(part.cpu[mine], return_counts=True)
+            cpus, counts = count_distinct(part.cpu[mine])
             found.add(cpus.tolist(), counts.tolist())
     return found
 

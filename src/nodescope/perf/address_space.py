@@ -114,19 +114,17 @@ class AddressSpaces:
 
     def locate(self, number: I64, address: U64, time_ns: I64) -> tuple[I32, U64]:
         """The module (-1: none) and the offset in its file of each address at a time."""
-        module = np.full(len(address), -1, np.int32)
-        offset = np.zeros(len(address), np.uint64)
-        open_rows = np.arange(len(address))
-        for _ in range(_MAX_LEFT):
-            module[open_rows], offset[open_rows] = self._locate_now(
-                number, address[open_rows], time_ns[open_rows]
-            )
-            missing = module[open_rows] < 0
-            number = self._before[number[missing]]
-            open_rows = open_rows[missing][number >= 0]
-            number = number[number >= 0]
+        module, offset = self._locate_now(number, address, time_ns)
+        open_rows = np.flatnonzero(module < 0)
+        number = number[open_rows]
+        for _ in range(_MAX_LEFT - 1):
+            number = self._before[number]
+            open_rows, number = open_rows[number >= 0], number[number >= 0]
             if not len(open_rows):
                 break
+            found, place = self._locate_now(number, address[open_rows], time_ns[open_rows])
+            module[open_rows], offset[open_rows] = found, place
+            open_rows, number = open_rows[found < 0], number[found < 0]
         return module, offset
 
     def count_later(self, number: I64, time_ns: I64) -> I64:
@@ -160,20 +158,21 @@ class AddressSpaces:
         sizes = [len(image.start) for image in images]
         images.insert(0, self._rows)
         owner = np.concatenate((self._number, (old + self.made).repeat(sizes)))
-        module = np.full(len(address), -1, np.int32)
-        offset = np.zeros(len(address), np.uint64)
         if not len(owner):
-            return module, offset
+            return np.full(len(address), -1, np.int32), np.zeros(len(address), np.uint64)
         start, end, file_offset, modules, since = (
             np.concatenate([getattr(image, name) for image in images])
             for name in ("start", "end", "offset", "module", "since")
         )
-        row = _space_key(owner, start).searchsorted(_space_key(number, address), "right") - 1
-        inside = (row >= 0) & (number >= 0) & (owner[row] == number) & (address < end[row])
-        inside &= (address < _USER_END) & (since[row] <= time_ns)
-        row = row[inside]
-        module[inside] = modules[row]
-        offset[inside] = address[inside] - start[row] + file_offset[row]
+        row = _space_key(owner, start).searchsorted(_space_key(number, address), "right")
+        row -= 1
+        inside = (owner.take(row, mode="wrap") == number) & (row >= 0)
+        inside &= (address < end.take(row, mode="wrap")) & (address < _USER_END)
+        if len(time_ns) and since.max() > time_ns.min():
+            inside &= since.take(row, mode="wrap") <= time_ns
+        module = np.where(inside, modules.take(row, mode="wrap"), np.int32(-1))
+        shift = file_offset - start  # wraps, and so does the sum
+        offset = np.where(inside, address + shift.take(row, mode="wrap"), np.uint64(0))
         return module, offset
 
 

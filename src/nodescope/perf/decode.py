@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nodescope.arrays import I64, U64, Bool
+from nodescope.numbering import gather
 from nodescope.perf.kernel_code import CodeChange, read_code_change
 
 Bytes: TypeAlias = bytes | mmap.mmap
@@ -303,32 +304,35 @@ def _only_leaves(addresses: U64, kernel_mode: Bool) -> tuple[Chains, Chains]:
 
 def _split_chains(words: U64, at: I64, counts: I64, back: int) -> tuple[Chains, Chains]:
     """Part each chain at its context markers into kernel and user frames."""
-    total = int(counts.sum())
     bounds = np.zeros(len(counts) + 1, np.int64)
     np.cumsum(counts, out=bounds[1:])
-    chain = words[np.repeat(at - bounds[:-1], counts) + np.arange(total)]
-    markers = np.flatnonzero(chain >= _FIRST_MARKER)
-    # Each marker holds until the next. Every chain starts with one, so that none
-    # reaches into the next sample; what stands before the first is nobody's.
-    runs = np.diff(markers, append=total)
-    head = total - int(runs.sum())
-    is_code = chain >= _LOWEST_CODE
-    is_code[markers] = False
+    chain = gather(words, at, counts)
+    # Runs of code end where there is none: at a marker, which says whose the next run is, or
+    # at a small number. What stands before a chain's first marker is nobody's.
+    is_break = chain - _LOWEST_CODE >= _FIRST_MARKER - _LOWEST_CODE
+    is_break[bounds[:-1][counts > 0]] = True
+    breaks = np.flatnonzero(is_break)
+    runs = np.diff(breaks, append=len(chain)) - 1
+    owner = np.searchsorted(bounds, breaks, "right") - 1
+    mark = chain[breaks]
+    says = (mark >= _FIRST_MARKER) | (breaks == bounds[owner])
     # The kernel's part comes first: after a user's marker others are what a walk
     # without frame pointers took for one, a small negative number on the stack.
-    owner = np.searchsorted(bounds, markers, "right")
-    state = 2 * owner + (chain[markers] == _MARK_USER)
+    state = 2 * owner + (mark == _MARK_USER)
     is_user = np.maximum.accumulate(state) == 2 * owner + 1
-    addresses = chain
-    if back:
-        is_caller = np.full(total, back, np.uint64)
-        is_caller[markers[markers + 1 < total] + 1] = 0
-        addresses = chain - is_caller
+    said = np.maximum.accumulate(np.where(says, np.arange(len(breaks)), 0))
+    is_kernel = ~is_user & (mark[said] == _MARK_KERNEL)
     parts = []
-    for wanted in (~is_user & (chain[markers] == _MARK_KERNEL), is_user):
-        inside = np.zeros(total, bool)
-        inside[head:] = np.repeat(wanted, runs)
-        parts.append(_select(addresses, inside & is_code, bounds))
+    for wanted in (is_kernel, is_user):
+        rows = np.flatnonzero(wanted & (runs > 0))
+        lengths = runs[rows]
+        addresses = gather(chain, breaks[rows] + 1, lengths)
+        if back:  # a caller's address is where it goes on, not where it called
+            addresses -= np.uint64(back)
+            leaves = says[rows]
+            addresses[(np.cumsum(lengths) - lengths)[leaves]] += np.uint64(back)
+        frames = np.bincount(owner[rows], lengths, len(counts)).astype(np.int64)
+        parts.append(Chains(addresses, np.cumsum(frames) - frames, frames))
     return parts[0], parts[1]
 
 

@@ -21,7 +21,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from nodescope.arrays import I32, I64, U64, Bool
-from nodescope.numbering import Numbers, Rows, Sequences, distinct, group
+from nodescope.numbering import Numbers, Rows, Sequences, distinct, gather, group
 from nodescope.perf.address_space import Module
 from nodescope.perf.decode import Chains, RingSamples
 from nodescope.perf.folding import Choice, ChoosesStacks, NewChains, cut
@@ -384,11 +384,8 @@ def _hash(chains: Chains) -> U64:
 def _take(chains: Chains, rows: Rows) -> Chains:
     """Some of the chains, packed."""
     lengths = chains.lengths[rows]
-    ends = np.cumsum(lengths)
-    starts = ends - lengths
-    total = int(ends[-1]) if len(ends) else 0
-    at = np.repeat(chains.starts[rows] - starts, lengths) + np.arange(total)
-    return Chains(chains.addresses[at], starts, lengths)
+    addresses = gather(chains.addresses, chains.starts[rows], lengths)
+    return Chains(addresses, np.cumsum(lengths) - lengths, lengths)
 
 
 def is_resolved(frames: list[Frame]) -> Bool:

@@ -18,6 +18,7 @@ from nodescope.analysis.flame_rows import SEEN, FlameNames, FlameRows, prune, to
 from nodescope.analysis.heatmap import Heatmap
 from nodescope.analysis.top import TopEntry
 from nodescope.arrays import F64
+from nodescope.numbering import count_distinct, distinct
 from nodescope.pictures.answer_size import LARGEST, cut, fit_list, size
 from nodescope.quantities import SECOND_NS
 from nodescope.recording.core_readings import STATES
@@ -166,7 +167,7 @@ def flame_document(rows: FlameRows, names: FlameNames) -> tuple[FlameNode, str |
 
 def _cut_names(names: FlameNames, rows: FlameRows) -> FlameNames:
     """The names that occur, none longer than any answer repeats."""
-    used = ((key, names.of[key]) for key in np.unique(rows.frame).tolist())
+    used = ((key, names.of[key]) for key in distinct(rows.frame).tolist())
     return FlameNames(
         {key: (cut(module), cut(name), kernel) for key, (module, name, kernel) in used}
     )
@@ -174,7 +175,7 @@ def _cut_names(names: FlameNames, rows: FlameRows) -> FlameNames:
 
 def _largest(rows: FlameRows, names: FlameNames) -> int:
     """Estimate the largest size of a tree of these rows: counting is faster than writing it."""
-    frames, times = np.unique(rows.frame, return_counts=True)
+    frames, times = count_distinct(rows.frame)
     texts: int = sum(
         count * len(json.dumps(names.of[frame][:2]))
         for frame, count in zip(frames.tolist(), times.tolist(), strict=True)

@@ -100,7 +100,7 @@ class _Libraries:
 _libraries = _Libraries()
 
 
-class Mapping(NamedTuple):
+class MappedRange(NamedTuple):
     """A mapping of ours, as `/proc/self/smaps` has it."""
 
     address: int
@@ -110,19 +110,19 @@ class Mapping(NamedTuple):
     written: bool  # it has pages of its own, in memory or swapped out
 
 
-def parse_mappings(content: bytes) -> list[Mapping]:
+def parse_mappings(content: bytes) -> list[MappedRange]:
     """Parse the mappings of files in `/proc/PID/smaps`."""
-    found: list[Mapping] = []
+    found: list[MappedRange] = []
     for match in _MAPPING.finditer(content):
         start, end, rights, file, rest = match.groups()
         amounts = dict(_AMOUNT.findall(rest))
         written = amounts.get(b"Anonymous") != b"0" or amounts.get(b"Swap", b"0") != b"0"
         address = int(start, 16)
-        found.append(Mapping(address, int(end, 16) - address, rights, file, written))
+        found.append(MappedRange(address, int(end, 16) - address, rights, file, written))
     return found
 
 
-def find_clean(mappings: Sequence[Mapping]) -> list[tuple[int, int]]:
+def find_clean(mappings: Sequence[MappedRange]) -> list[tuple[int, int]]:
     """Return address and size of what libraries have mapped as it is in their files.
 
     Private pages that were written to would be lost: relocations are, also where the

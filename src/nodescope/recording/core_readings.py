@@ -9,6 +9,7 @@ import numpy as np
 
 from nodescope.arrays import I64
 from nodescope.errors import UsageError
+from nodescope.numbering import distinct
 from nodescope.quantities import SECOND_NS, format_cpu_list
 from nodescope.recording.part import Part, Parts, overlapping
 from nodescope.recording.read_ahead import read_ahead
@@ -57,7 +58,7 @@ def count_cores(parts: Parts, window: Window) -> int:
     for part in overlapping(parts, window):
         cpu = part.read("cores", ["cpu"]).column("cpu").to_numpy()
         if len(cpu):
-            return len(np.unique(cpu))
+            return len(distinct(cpu))
     return 1
 
 
@@ -79,7 +80,7 @@ def _find_cores(parts: Parts, wanted: Set[int]) -> set[int]:
         for table in ("cores", "samples"):
             if wanted <= found:
                 return found
-            found |= set(np.unique(part.read(table, ["cpu"]).column("cpu").to_numpy()).tolist())
+            found |= set(distinct(part.read(table, ["cpu"]).column("cpu").to_numpy()).tolist())
     return found
 
 

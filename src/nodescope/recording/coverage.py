@@ -113,7 +113,7 @@ def _observers_by_run(touched: Parts, parts: Parts) -> dict[tuple[str, int], fro
 
 def _observers(part: Part) -> frozenset[str]:
     """Return the observers that a part tells the cost of."""
-    return frozenset(part.read("source_costs", ["source"]).column("source").unique().to_pylist())
+    return frozenset(part.read("source_costs", ["source"]).column("source").to_pylist())
 
 
 def _blinds(gap: Gap, table: str) -> bool:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from nodescope.archive.schema import take_rows
 from nodescope.quantities import SECOND_NS
 from nodescope.recording.part import Part, Parts, overlapping
 from nodescope.recording.window import Window
@@ -51,7 +52,7 @@ def _read_part(part: Part, kind: type[RowType], window: Window) -> Iterator[RowT
     if not len(inside):
         return
     if len(inside) < len(content):
-        content = content.take(inside.tolist())
+        content = take_rows(content, inside)
     columns = [content.column(name).to_pylist() for name in names]
     columns[names.index("time_ns")] = times[inside].tolist()
     for values in zip(*columns, strict=True):

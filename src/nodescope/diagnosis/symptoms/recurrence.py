@@ -20,6 +20,7 @@ from nodescope.analysis.statistics import adjust
 from nodescope.arrays import F64, I64
 from nodescope.diagnosis.case import Case
 from nodescope.diagnosis.finding import Finding
+from nodescope.numbering import distinct
 from nodescope.quantities import DAY_NS, SECOND_NS
 
 SURELY = 0.05
@@ -75,7 +76,7 @@ def describe_recurrence(case: Case, findings: Sequence[Finding]) -> None:
 
 def _times(case: Case, finding: Finding) -> I64:
     times = [finding.symptom.time_ns, *finding.repeats]
-    return np.unique([(at - case.window.from_ns) // SECOND_NS for at in times])
+    return distinct(np.array([(at - case.window.from_ns) // SECOND_NS for at in times], np.int64))
 
 
 def _metrics(case: Case) -> Iterator[tuple[str, F64]]:

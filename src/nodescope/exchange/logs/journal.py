@@ -106,7 +106,8 @@ def events_of(entries: Iterable[Any], notes: Notes) -> Iterator[list[Event]]:
             by_user = field_text(entry.get("SYSLOG_FACILITY")) not in ("", "0")
             add_kernel_line(kernel, events, event, by_user=by_user)
         else:
-            events += units.take(event.time_ns, _unit_fields(entry, event.message)) or [event]
+            fields = _unit_fields(entry, event.message)
+            events += (fields and units.take(event.time_ns, fields)) or [event]
         if len(events) >= kernel_log.BATCH:
             yield events
             events = []
@@ -115,9 +116,11 @@ def events_of(entries: Iterable[Any], notes: Notes) -> Iterator[list[Event]]:
 
 def _unit_fields(entry: JsonObject, message: str) -> dict[str, str]:
     """Return the fields by which systemd reports what happened to a unit; none if it does not."""
-    if not any(field_text(entry.get(name)) in values for name, values in CHOSEN.items()):
+    chosen = (name for name in CHOSEN if name in entry)
+    if not any(field_text(entry[name]) in CHOSEN[name] for name in chosen):
         return {}
-    found = {name: field_text(entry.get(name))[:_MAX_FIELD] for name in UNIT_FIELDS}
+    given = (name for name in UNIT_FIELDS if name in entry)
+    found = {name: field_text(entry[name])[:_MAX_FIELD] for name in given}
     fields = {name: text for name, text in found.items() if text and text.isascii()}
     return {**fields, "MESSAGE": message}
 

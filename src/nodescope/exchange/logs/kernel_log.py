@@ -72,8 +72,18 @@ def parse_kernel_log(blocks: Iterable[bytes], notes: Notes) -> Iterator[list[Eve
     """Yield events in batches; `notes.facts["clock"]` names the clock of their times."""
     events: list[Event] = []
     told = KernelEvents()
+    for line, more in _read_lines(blocks, notes):
+        _tell(told, events, line, more)
+        if len(events) >= BATCH:
+            yield events
+            events = []
+    yield events
+
+
+def _read_lines(blocks: Iterable[bytes], notes: Notes) -> Iterator[tuple[LogLine, list[str]]]:
+    """Yield the lines that have a time, each with those that go on with it."""
     held: LogLine | None = None
-    more: list[str] = []  # lines that go on with it
+    more: list[str] = []
     for offset, raw, whole in split_lines(blocks):
         if not whole and notes.stopped is None:
             notes.remark("the last line has no end; it was taken as whole")
@@ -88,14 +98,10 @@ def parse_kernel_log(blocks: Iterable[bytes], notes: Notes) -> Iterator[list[Eve
             notes.skipped["lines with times of another clock"] += 1
             continue
         if held is not None:
-            _tell(told, events, held, more)
+            yield held, more
         held, more = line, []
-        if len(events) >= BATCH:
-            yield events
-            events = []
     if held is not None:
-        _tell(told, events, held, more)
-    yield events
+        yield held, more
 
 
 def _place(line: LogLine, before: LogLine | None, notes: Notes) -> LogLine:
@@ -162,9 +168,8 @@ def _import(path: Path, sink: Sink, progress: Progress) -> ImportReport:
     written_ns = modified_ns(path)
     notes = Notes(written_ns=written_ns)
     # Seconds since boot are placed by the last line, so that one must be known first.
-    last_ns = -1
-    for events in parse_kernel_log(whole_blocks(path, Notes()), notes):
-        last_ns = max(last_ns, max((event.time_ns for event in events), default=-1))
+    lines = _read_lines(whole_blocks(path, Notes()), notes)
+    last_ns = max((line.time_ns for line, _ in lines), default=-1)
     if last_ns < 0:
         raise nothing_in(path, "kernel log line with a time", notes)
     if notes.facts["clock"] == "wall":

@@ -105,7 +105,7 @@ def choose_samples(records: Records, header: PerfHeader, path: str) -> Chosen:
     whole = records.size[wanted] >= layout.layout.least
     malformed += int(len(whole) - np.count_nonzero(whole))
     wanted = wanted[whole]
-    times = records.words[records.at[wanted] + layout.layout.time].astype(np.int64)
+    times = records.read_words(records.at[wanted] + layout.layout.time).astype(np.int64)
     possible = _plausible(times)
     malformed += int(len(possible) - np.count_nonzero(possible))
     wanted, times = wanted[possible], times[possible]
@@ -182,7 +182,7 @@ def _owners(
         at = np.where(fits, records.at[rows] + place, 0)
         identifiers = np.array([one for one, _ in known], np.uint64)
         numbers = np.array([number for _, number in known], np.int64)
-        found = records.words[at]
+        found = records.read_words(at)
         position = np.minimum(np.searchsorted(identifiers, found), len(identifiers) - 1)
         right = fits & (identifiers[position] == found)
         owner[right] = numbers[position[right]]
@@ -260,7 +260,7 @@ def _without_early_ends(records: Records, layout: EventLayout, rows: I64, times:
     ends, samples = np.flatnonzero(kind == EXIT), np.flatnonzero(kind == SAMPLE)
     if len(ends):
         at = records.at[rows[samples]] + layout.layout.pid
-        tids = (records.words[at] >> np.uint64(32)).astype(np.int64)
+        tids = (records.read_words(at) >> np.uint64(32)).astype(np.int64)
         known, place = np.unique(tids[::-1], return_index=True)
         last_ns = times[samples][::-1][place]
         tid = (records.words[records.at[rows[ends]] + 2] & np.uint64(0xFFFFFFFF)).astype(np.int64)

@@ -40,6 +40,7 @@ _SPECIAL = np.zeros(256, bool)
 _SPECIAL[[TRACING_DATA, AUXTRACE, COMPRESSED, COMPRESSED2]] = True
 _PIPE = (HEADER_ATTR, HEADER_BUILD_ID, EVENT_UPDATE, HEADER_FEATURE)
 _PIECE_WORDS = 4 << 20
+_PLACES = 1 << 17  # words that are read here and there before pages are given back
 _LEAST_RUN = 8  # records in a run, on average, for runs to be worth looking for
 _UNPACK_BYTES = 64 << 10  # what a damaged chunk costs of what is before it
 _COPY_BYTES = 1 << 20
@@ -62,6 +63,18 @@ class Records:
     stopped_at: int | None = None
     stopped_why: str = ""
     notes: list[str] = field(default_factory=list)
+
+    def read_words(self, places: I64) -> U64:
+        """Return the words at these places, of which hardly any two are on one page.
+
+        The pages are given back meanwhile: or the whole file would lie in our memory.
+        """
+        found = np.empty(len(places), np.uint64)
+        for begin in range(0, len(places), _PLACES):
+            part = slice(begin, begin + _PLACES)
+            found[part] = self.words[places[part]]
+            give_back(self.data)
+        return found
 
 
 @dataclass(slots=True)
