@@ -105,6 +105,10 @@ def count_values(values: I64, weight: I64 | None = None) -> tuple[I64, I64]:
         return values, np.empty(0, np.int64)
     least = int(values.min())
     if int(values.max()) - least > _DENSE:
+        if weight is None:  # in a third of the memory
+            ordered = np.sort(values)
+            first = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
+            return ordered[first], np.diff(np.append(first, len(ordered)))
         found, code = np.unique(values, return_inverse=True)
         return found, np.bincount(code, weight).astype(np.int64)
     counts = np.bincount(values - least, weight).astype(np.int64)

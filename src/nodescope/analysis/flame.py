@@ -350,6 +350,12 @@ def _folded(columns: SampleColumns, profile: I64, fold: float) -> tuple[I64, I64
     counts = np.bincount(profile, minlength=len(leaf))
     fewest = max(1, int(len(profile) * fold))
     inside = np.flatnonzero(leaf >= 0)
+    if len(depth) < len(leaf):  # stacks share the rows of a trunk: fewer leaves, less memory
+        by_row = np.bincount(leaf[inside], counts[inside], len(depth)).astype(np.int64)
+        rows = np.flatnonzero(by_row)
+        caller_of = np.full(len(depth) + 1, -1, np.int64)
+        caller_of[rows] = find_wide_callers(depth, rows, by_row[rows], fewest)
+        return number_values(caller_of[leaf])
     callers = np.full(len(leaf), -1, np.int64)
     callers[inside] = find_wide_callers(depth, leaf[inside], counts[inside], fewest)
     return number_values(callers)
