@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -172,8 +173,8 @@ def flame_document(rows: FlameRows, names: FlameNames) -> tuple[FlameNode, str |
 def _cut_names(names: FlameNames, rows: FlameRows) -> FlameNames:
     """The names that occur, none longer than any answer repeats."""
     used = ((key, names.of[key]) for key in distinct(rows.frame).tolist())
-    return FlameNames(
-        {key: (cut(module), cut(name), kernel) for key, (module, name, kernel) in used}
+    return replace(
+        names, of={key: (cut(module), cut(name), kernel) for key, (module, name, kernel) in used}
     )
 
 
