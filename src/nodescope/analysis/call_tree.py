@@ -72,7 +72,7 @@ class CallTree:
         return identify_rows(self.depth, self.parent, frame_ids[self.frame])
 
     def check_invariants(self) -> None:
-        """What must hold of any tree; tests call it."""
+        """Check what holds of any tree; tests call it."""
         assert (self.depth >= 0).all()
         if len(self):
             assert self.depth[0] == 0

@@ -1,4 +1,4 @@
-"""What is different in a window of time, against the time before it.
+"""Compare a window of time with the time before it.
 
 The statistics are those of a node, not of a coin: samples of a process come in
 bursts, so their counts per window vary far more than a Poisson count, and a test
@@ -313,7 +313,7 @@ def _notes(method: Method, count: int, recorded_ratio: float, samples: int) -> l
 
 
 def main_changes(changes: Iterable[Change], limit: int) -> list[tuple[Change, int]]:
-    """What to show a person: flagged ones, functions of one call chain once.
+    """Choose what to show a person: flagged changes, functions of one call chain once.
 
     A function that is hot makes all its callers hot. Of functions of one process with
     nearly equal counts only the innermost is shown, with the number of the others.

@@ -47,7 +47,7 @@ class Strip:
 
     @property
     def bytes(self) -> int:
-        """What it takes in memory."""
+        """Return the memory it takes."""
         return self.shares.nbytes + self.means.nbytes + 2 * self.begin_ns.nbytes + 4096
 
 

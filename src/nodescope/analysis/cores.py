@@ -23,7 +23,7 @@ class CoreShares:
 
     @property
     def busy(self) -> F64:
-        """What was neither idle nor waiting for a disk."""
+        """Return the share that was neither idle nor waiting for a disk."""
         return np.clip(1.0 - self.shares["idle"] - self.shares["iowait"], 0.0, 1.0)
 
 

@@ -1,4 +1,4 @@
-"""Whether what precedes recurring events is more than the metric's own cycle.
+"""Decide whether what precedes recurring events is more than the metric's own cycle.
 
 Cron jobs, scrapes and housekeeping repeat by the clock. Events that fall on their phase,
 by chance or because the same clock drives them, find all of their metrics high, and few
@@ -36,7 +36,7 @@ MISLEADING_S = 4 * SPAN  # shorter cycles show in so many shifted windows that n
 
 @dataclass(frozen=True, slots=True)
 class Cycle:
-    """What a metric does with the clock, and around the events beyond that."""
+    """A metric's course by the clock, and around the events beyond that."""
 
     period_s: int
     beyond: Epoch  # its p is of events on the same phase
@@ -67,7 +67,7 @@ class _Phase:
 
     @property
     def told(self) -> bool:
-        """Whether each event's phase was seen often enough without one."""
+        """Return whether each event's phase was seen often enough without one."""
         return bool((self.free.sum(axis=1) >= FEWEST_PERIODS).all())
 
 
@@ -102,7 +102,7 @@ def find_untold(metric: Ranked, events: I64) -> int | None:
 
 
 def _beyond(values: F64, period_s: int) -> F64:
-    """What is left without the median of each second of the period."""
+    """Return the values without the median of each second of the period."""
     periods = -(-len(values) // period_s)
     table = np.full((periods, period_s), np.nan)
     table.flat[: len(values)] = values

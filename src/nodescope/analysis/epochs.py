@@ -29,7 +29,7 @@ UNUSUAL = 1.0  # standard deviations: one event by itself is so far out in a six
 
 @dataclass(frozen=True, slots=True)
 class Epoch:
-    """What one metric does around the events."""
+    """The course of one metric around the events."""
 
     lag_s: int  # of the largest average
     average: float  # there, in standard deviations of the metric's own ranks
@@ -57,7 +57,7 @@ class Ranked:
 
     @property
     def tells(self) -> bool:
-        """Whether it varies, and was seen for long enough to be shifted."""
+        """Return whether it varies, and was seen for long enough to be shifted."""
         return int(self._kept_before[-1]) > 2 * SPAN and bool(self.ranks.any())
 
     def whole(self, at: I64) -> Bool:

@@ -1,4 +1,4 @@
-"""What a comparison counts, part by part of a recording: blocks of features.
+"""Count the features of a comparison, part by part of a recording, as blocks.
 
 A segment with many samples has its features rolled up (`archive/feature_tables.py`), by
 second those that may matter; otherwise its samples are counted. By window of time are counted
@@ -46,7 +46,7 @@ class Feature(NamedTuple):
 
 
 class Names(Protocol):
-    """What the features of one part are called; `key` is a number of the part's own."""
+    """The names of one part's features; `key` is a number of the part's own."""
 
     def name(self, kind: Kind, key: int) -> Feature:
         """Return a feature by its kind and key."""
@@ -113,7 +113,7 @@ class Block:
     names: Names
 
     def describe(self, feature: int) -> tuple[Feature, float] | None:
-        """What a feature is called, and how deep it lies; None if it is not here."""
+        """Return a feature's name and how deep it lies; None if it is not here."""
         at = int(np.searchsorted(self.feature, np.uint64(feature)))
         if at == len(self.feature) or int(self.feature[at]) != feature:
             return None

@@ -35,7 +35,7 @@ class Filter:
 
     @property
     def by_sample(self) -> bool:
-        """Whether roll-ups cannot answer."""
+        """Return whether roll-ups cannot answer."""
         return self.cpus is not None or self.pids is not None or bool(self.cgroups)
 
     def rows(self, columns: SampleColumns) -> Bool:

@@ -329,7 +329,7 @@ def _grouped_counts(
 
 
 def _keys(columns: SampleColumns, group: Group) -> tuple[I64, list[str] | None]:
-    """What samples are grouped by, and the names of these numbers if they are codes."""
+    """Return the groups of samples, and the names of these numbers if they are codes."""
     if group == "cgroup":
         return columns.cgroup, columns.cgroups
     if group == "pod":

@@ -36,7 +36,7 @@ class FlameRows:
 
 @dataclass
 class FlameNames:
-    """What frame ids stand for."""
+    """The functions that frame ids stand for."""
 
     of: dict[int, tuple[str, str, bool]] = field(default_factory=dict)
     groups: dict[str, int] = field(default_factory=dict)

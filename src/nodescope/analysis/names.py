@@ -43,7 +43,7 @@ def name_pods(segment: Part, paths: Sequence[str]) -> list[str]:
 
 
 def _nearest(path: str, names: Mapping[str, str]) -> str | None:
-    """What the cgroup is called, or the nearest one it lies in."""
+    """Return the name of the cgroup, or of the nearest one it lies in."""
     while path:
         if path in names:
             return names[path]
@@ -52,7 +52,7 @@ def _nearest(path: str, names: Mapping[str, str]) -> str | None:
 
 
 def is_within(path: str, parents: Sequence[str]) -> bool:
-    """Whether it is one of these cgroups, or below one."""
+    """Return whether it is one of these cgroups, or below one."""
     return any(path == parent or path.startswith(f"{parent}/") for parent in parents)
 
 

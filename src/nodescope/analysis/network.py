@@ -82,14 +82,14 @@ class CoreReport:
 
     @property
     def worked(self) -> bool:
-        """Whether there is anything to say of it."""
+        """Return whether there is anything to report of it."""
         counted = (self.processed, self.dropped, self.net_rx, self.net_tx, self.starved_ns)
         return bool(self.interrupts or any(counted))
 
 
 @dataclass(slots=True)
 class Network:
-    """What is known of a window."""
+    """The network devices and cores of a window."""
 
     nics: list[NicReport]
     cores: list[CoreReport]

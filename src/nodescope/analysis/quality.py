@@ -43,7 +43,7 @@ class ClockStep:
 
 @dataclass
 class Quality:
-    """What a window lacks. Shares are None where there is nothing to take them of."""
+    """The gaps and losses of a window. Shares are None where there is nothing to take them of."""
 
     samples: int = 0
     lost: int = 0  # records, in the rings

@@ -1,4 +1,4 @@
-"""What stands behind samples: the CPU time of one, how idle the cores were, names of processes."""
+"""CPU time of a sample, idle time of cores, and names of processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ran most: samples by process name, core, cgroup, process or function."""
+"""Rank samples by process name, core, cgroup, process or function."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from nodescope.recording.part import Part
 
 @dataclass(frozen=True, slots=True)
 class Track:
-    """What a line shows, and where it is recorded."""
+    """The declaration of a line: its title, and where it is recorded."""
 
     name: str
     title: str

@@ -94,7 +94,7 @@ class Bundle:
 
 
 def digest(data: bytes | memoryview) -> str:
-    """What `bundle.json` says of a member."""
+    """Return the digest that `bundle.json` has of a member."""
     from hashlib import blake2b  # it loads OpenSSL, which a recorder does without
 
     return blake2b(data, digest_size=DIGEST_BYTES).hexdigest()

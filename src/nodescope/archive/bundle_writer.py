@@ -44,7 +44,7 @@ _PLACED = {"samples": "tick", "cores": "time_ns", "heartbeats": "time_ns", "even
 
 @dataclass
 class Bundled:
-    """What went into a bundle."""
+    """The report of a written bundle."""
 
     path: Path
     from_ns: int

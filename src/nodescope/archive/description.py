@@ -36,7 +36,7 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """What is known when a segment is opened."""
+    """The facts that are known when a segment is opened."""
 
     name: str
     boot_id: str
@@ -108,7 +108,7 @@ class Description:
 
     @property
     def bytes(self) -> int:
-        """What its tables take on disk."""
+        """Return the bytes that its tables take on disk."""
         return sum(extent.bytes for extent in self.tables.values())
 
     @property

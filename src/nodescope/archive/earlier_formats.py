@@ -1,4 +1,4 @@
-"""What earlier formats wrote in another shape than today's.
+"""Read what earlier formats wrote in another shape than today's.
 
 Formats 1 and 2 wrote the stacks of an open segment as rows of `calls`: a function and the
 row of its callers. A recorder that finds such a segment left open seals it like its own.

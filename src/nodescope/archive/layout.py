@@ -76,7 +76,7 @@ _HINT = "give the folder that a recorder writes to, or a bundle, with --archive"
 
 @dataclass(frozen=True, slots=True)
 class ArchiveInfo:
-    """What `archive.json` says."""
+    """The content of `archive.json`."""
 
     format: int
     created_ns: int

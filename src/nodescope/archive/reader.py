@@ -66,7 +66,7 @@ class Segment:
 
     @property
     def description(self) -> Description:
-        """What is known of it without opening a table."""
+        """Return the facts that are known without opening a table."""
         return self._description
 
     @property
@@ -75,7 +75,7 @@ class Segment:
 
     @property
     def tick_ns(self) -> int:
-        """What one tick of `samples.tick` lasts."""
+        """Return the length of one tick of `samples.tick`."""
         return self.description.start.tick_ns
 
     @property

@@ -1,4 +1,4 @@
-"""What is kept: the latest hours, up to a size, and whatever was frozen.
+"""Keep the latest hours, up to a size, and whatever was frozen.
 
 Oldest first means lowest sequence first. The age of a segment of the present
 boot is measured on the monotonic clock, so that a wall clock that is set right
@@ -50,7 +50,7 @@ class Frozen:
 
     @property
     def automatic(self) -> bool:
-        """Whether the recorder froze it, not a person."""
+        """Return whether the recorder froze it, not a person."""
         return self.id.startswith(AUTOMATIC)
 
     def overlaps(self, from_ns: int, to_ns: int) -> bool:
@@ -81,7 +81,7 @@ class Sealed:
 
 
 def is_frozen(segment: Sealed | Description, ranges: Iterable[Frozen]) -> bool:
-    """Whether one of the ranges keeps the segment."""
+    """Return whether one of the ranges keeps the segment."""
     return any(each.overlaps(segment.wall_from_ns, segment.wall_to_ns) for each in ranges)
 
 

@@ -1,4 +1,4 @@
-"""What each observer of the node costs the recorder, as it last said."""
+"""The latest cost of each observer of the node."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is recorded, at what cost: read from the segments' descriptions, and one small table."""
+"""Summarise an archive from its segments' descriptions and one small table."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from nodescope.records.recorder_tables import Gap
 
 @dataclass(frozen=True, slots=True)
 class RecorderSummary:
-    """What recording cost. A ratio is of one core."""
+    """The cost of recording. A ratio is of one core."""
 
     cpu_ratio: float | None
     cpu_ns: int | None

@@ -146,7 +146,7 @@ class ArchiveWriter:
 
     @property
     def open_bytes(self) -> int:
-        """What the open segment takes on disk."""
+        """Return the bytes of the open segment on disk."""
         return self._streams.bytes if self._streams else 0
 
     @property
@@ -240,7 +240,7 @@ class ArchiveWriter:
         return thawed
 
     def has_room(self) -> bool:
-        """Whether the device has room for what is pending and to go on for a while."""
+        """Return whether the device has room for what is pending and to go on for a while."""
         with translated(self.root):
             status = os.statvfs(self.root)
         batches = (batch for pending in self._pending.values() for batch in pending)

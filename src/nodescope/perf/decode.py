@@ -161,7 +161,7 @@ class RecordBatch:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """What one ring held at one time, and the bytes at which its records start."""
+    """The content of one ring at one time, and the bytes at which its records start."""
 
     cpu: int
     data: bytes

@@ -40,7 +40,7 @@ _ATTRIBUTE_BYTES = 128  # PERF_ATTR_SIZE_VER7; older kernels accept it when the 
 
 @dataclass(frozen=True, slots=True)
 class Sampler:
-    """What one event per CPU samples, and what it records beside."""
+    """The settings of the sampling event: what it samples, and what it records beside."""
 
     frequency_hz: int = 97
     hardware_cycles: bool = False

@@ -42,7 +42,7 @@ class MappedCode:
 
 @dataclass(frozen=True, slots=True)
 class Mapped:
-    """What was found."""
+    """The mappings that were found."""
 
     files: list[MappedFile]
     code: list[MappedCode]  # the latest first: likeliest to live still

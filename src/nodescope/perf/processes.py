@@ -49,7 +49,7 @@ class Attribution:
 
 
 class Processes:
-    """What is known of the threads and address spaces of the node."""
+    """The threads and address spaces of the node, as far as they are known."""
 
     def __init__(self, proc: Path = Path("/proc")) -> None:
         self._proc = proc

@@ -26,7 +26,7 @@ class FrozenDetails(Details):
 
 
 class FoldingDetails(Details):
-    """What new stacks cost, and what they may cost."""
+    """The cost of new stacks, and the cost that is allowed."""
 
     frames_per_s: Annotated[int | None, detail("frames of new stacks per second, lately")] = None
     allowed_per_s: Annotated[int | None, detail("frames per second that the budget allows")] = None
