@@ -147,6 +147,8 @@ def _frames(browser: Browser, link: str, seconds: float) -> list[dict[str, Any]]
         const busy = document.querySelectorAll('.diagnosis[aria-busy=true], .loading.on')
         return busy.length === 0 && document.querySelector('.finding')
     }""")
+    # The page opens on the finding: out to the whole recording first.
+    _turn(page, "zoom out", 1.0, [{"x": 0, "y": 600}])
     rates = [
         _turn(page, "zoom of the whole recording", seconds, _ZOOM),
         _turn(page, "pan of the zoomed recording", seconds, [{"x": 0, "y": -60}] * 30 + _PAN),
