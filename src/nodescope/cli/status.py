@@ -72,7 +72,7 @@ def summary_to_json(path: Path, summary: Summary) -> dict[str, object]:
         "bytes": summary.bytes,
         "bytes_per_sample": summary.bytes_per_sample,
         "segments": summary.segments,
-        "tables": {name: asdict(extent) for name, extent in summary.tables.items()},
+        "tables": {name: extent._asdict() for name, extent in summary.tables.items()},
         "sources": [asdict(cost) for cost in summary.sources],
         "gaps": [_gap_to_json(gap) for gap in summary.gaps],
         "frozen": [frozen_to_json(frozen) for frozen in summary.frozen],
