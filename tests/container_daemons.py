@@ -21,6 +21,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+from tests.own_cgroups import join_cgroups, make_cgroups, remove_cgroups
 from tests.waiting import wait_for
 
 import nodescope
@@ -29,7 +30,6 @@ from nodescope.sources.places import Places
 Value = TypeVar("Value")
 
 _SCRIPT = Path(__file__).with_name("container_host.sh")
-_CGROUPS = Path("/sys/fs/cgroup")
 _START_S = 300.0
 _NUMBERS = itertools.count()
 
@@ -119,12 +119,12 @@ class ContainerHost:
 def container_host(folder: Path) -> Iterator[ContainerHost]:
     """Start it, wait until both daemons answer, and leave nothing of it behind."""
     name = f"nodescope-containers-{os.getpid()}-{next(_NUMBERS)}"
-    made = _make_cgroups(name)
+    made = make_cgroups(name)
     log = folder / "log"
     work = folder / "work"
     work.mkdir()
     try:
-        outer = start_host(work, log, "--cgroup", enter=lambda: _join(made))
+        outer = start_host(work, log, "--cgroup", enter=partial(join_cgroups, made))
         try:
             host = ContainerHost(wait_for_first_process(outer, log), f"/{name}", log, outer)
             _wait_until_ready(host)
@@ -133,8 +133,7 @@ def container_host(folder: Path) -> Iterator[ContainerHost]:
             outer.kill()
             outer.wait()
     finally:
-        for cgroup in made:
-            wait_for(partial(_remove_tree, cgroup), f"{cgroup} removed", _START_S)
+        wait_for(partial(remove_cgroups, made), "the host's cgroups are removed", _START_S)
 
 
 def start_host(
@@ -155,27 +154,6 @@ def _own_folders() -> list[Path]:
     """Return what our commands need inside: this checkout and its Python, outer folders first."""
     ours = (_SCRIPT.parents[1], nodescope.__path__[0], sys.prefix, sys.base_prefix)
     return sorted({Path(folder).resolve() for folder in ours})
-
-
-def _make_cgroups(name: str) -> list[Path]:
-    """One cgroup in every hierarchy there is, for all that happens in the host."""
-    roots = [_CGROUPS] if (_CGROUPS / "cgroup.controllers").exists() else sorted(_CGROUPS.iterdir())
-    made = []
-    for root in roots:
-        if root.is_symlink() or not (root / "cgroup.procs").exists():
-            continue
-        cgroup = root / name
-        cgroup.mkdir()
-        made.append(cgroup)
-        for key in ("cpuset.cpus", "cpuset.mems"):
-            if (root / key).exists() and (cgroup / key).exists():
-                (cgroup / key).write_text((root / key).read_text())
-    return made
-
-
-def _join(cgroups: list[Path]) -> None:
-    for cgroup in cgroups:
-        (cgroup / "cgroup.procs").write_text("0")
 
 
 def wait_for_first_process(outer: subprocess.Popen[bytes], log: Path) -> int:
@@ -201,15 +179,3 @@ def _wait_until_ready(host: ContainerHost) -> None:
     host.wait_for(ready, "dockerd answers", _START_S)
     image = host.places.inside("/opt/rootfs.tar").read_bytes()
     host.docker("POST", "/images/create?fromSrc=-&repo=looper", raw=image)
-
-
-def _remove_tree(cgroup: Path) -> bool:
-    """Remove a cgroup with all below it; False while something still lives in it."""
-    for directory, _, _ in os.walk(cgroup, topdown=False):
-        try:
-            os.rmdir(directory)
-        except FileNotFoundError:
-            pass  # gone already
-        except OSError:
-            return False
-    return True

@@ -12,10 +12,12 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
+from tests.own_cgroups import join_cgroups, make_cgroups, remove_cgroups
 from tests.waiting import wait_for
 
 Value = TypeVar("Value")
@@ -80,9 +82,7 @@ class Guest:
             _write(tree / relative, text)
         tree.mkdir(parents=True, exist_ok=True)
         self._log = folder / "log"
-        self._cgroups = [path.parent / self._name for path in _hierarchies()]
-        for path in self._cgroups:
-            path.mkdir()
+        self._cgroups = make_cgroups(self._name)
         with open(self._log, "wb") as log:
             self._outer = subprocess.Popen(
                 [
@@ -92,7 +92,8 @@ class Guest:
                 ],
                 stdout=log,
                 stderr=log,
-                preexec_fn=self._join,
+                start_new_session=True,
+                preexec_fn=partial(join_cgroups, self._cgroups),
             )
         try:
             self.pid = self.wait_for(self._leader, "systemd is PID 1 of the guest")
@@ -100,14 +101,6 @@ class Guest:
         except BaseException:
             self.stop()
             raise
-
-    def _join(self) -> None:
-        os.setsid()
-        for path in self._cgroups:
-            try:
-                (path / "cgroup.procs").write_text("0")
-            except OSError:
-                pass  # a cpuset without cores takes nobody: the others do
 
     def wait_for(
         self, condition: Callable[[], Value | None], what: str, seconds: float = 90.0
@@ -158,16 +151,7 @@ class Guest:
             # its pid namespace goes with its first process: nothing in it can stay
             self._outer.send_signal(signal.SIGKILL)
             self._outer.wait(60)
-        wait_for(self._is_gone, "the guest's cgroups are removed")
-
-    def _is_gone(self) -> bool:
-        for top in self._cgroups:
-            for folder, _, _ in os.walk(top, topdown=False):
-                try:
-                    os.rmdir(folder)
-                except OSError:
-                    continue  # its last tasks are still on their way out
-        return not any(path.exists() for path in self._cgroups)
+        wait_for(partial(remove_cgroups, self._cgroups), "the guest's cgroups are removed")
 
 
 def skip_without_namespaces() -> None:
@@ -179,13 +163,6 @@ def skip_without_namespaces() -> None:
     )
     if tried.returncode:
         pytest.skip(f"needs namespaces: {tried.stderr.decode('utf-8', 'replace').strip()}")
-
-
-def _hierarchies() -> list[Path]:
-    top = Path("/sys/fs/cgroup")
-    found = [top / "cgroup.procs"] if (top / "cgroup.procs").exists() else []
-    links = {path.parent.resolve() for path in top.glob("*/cgroup.procs")} if not found else set()
-    return found or [path / "cgroup.procs" for path in sorted(links)]
 
 
 def _write(path: Path, text: str) -> None:
