@@ -131,6 +131,9 @@ class HungTaskDetails(KernelLineDetails):
     blocked_s: Annotated[int | None, detail("minimum duration in seconds")] = None
     comm: Annotated[str | None, detail("name of the task")] = None
     pid: Annotated[int | None, detail("id of the task")] = None
+    waits_for: Annotated[str | None, detail("kind of lock that it waits for")] = None
+    holder: Annotated[str | None, detail("name of the task that likely holds the lock")] = None
+    holder_pid: Annotated[int | None, detail("id of that task")] = None
 
 
 class WorkItemDetails(KernelLineDetails):
@@ -162,6 +165,10 @@ class OomKillDetails(KernelLineDetails):
     score: Annotated[int | None, detail("badness score by which it was chosen")] = None
     virtual_bytes: Annotated[int | None, detail("virtual size of the task")] = None
     anonymous_bytes: Annotated[int | None, detail("anonymous memory of the task")] = None
+    asked_by: Annotated[str | None, detail("name of the task that asked for memory")] = None
+    usage_bytes: Annotated[int | None, detail("memory of the cgroup at its limit")] = None
+    limit_bytes: Annotated[int | None, detail("the limit of the cgroup")] = None
+    whole_group: Annotated[bool | None, detail("all tasks of the cgroup are killed")] = None
 
 
 # -- cores, memory cgroups, network devices -------------------------------------------

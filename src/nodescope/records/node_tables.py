@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from nodescope.records.table import Row, Table, Time, count, counter, gauge, key, label, time
+from nodescope.records.witness_tables import WITNESS_ROWS
 
 
 class MemoryCgroupsRow(
@@ -400,7 +401,7 @@ class KernelLogRow(
     text: Annotated[str, label("the message", type="string")]
 
 
-NODE_ROWS = (
+NODE_ROWS: tuple[type[Row], ...] = (
     MemoryCgroupsRow,
     DyingParentRow,
     CgroupChurnRow,
@@ -417,5 +418,6 @@ NODE_ROWS = (
     ContainerRow,
     SourceCostRow,
     KernelLogRow,
+    *WITNESS_ROWS,
 )
 NODE_TABLES: tuple[Table, ...] = tuple(row.table() for row in NODE_ROWS)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from nodescope.diagnosis.case import Case
 from nodescope.diagnosis.finding import Symptom
-from nodescope.diagnosis.symptoms.lags import JOB_EARLY_NS, explains
+from nodescope.diagnosis.symptoms.lags import JOB_EARLY_NS, LAGS, explains
 from nodescope.judgement.core_occupants import ALL_BUT_HOUSEKEEPING
 from nodescope.judgement.pegged_cores import PeggedCore
 from nodescope.quantities import SECOND_NS
@@ -70,7 +70,7 @@ def _start_ns(symptom: Symptom) -> int:
 
 def find_symptoms(case: Case, window: Window) -> list[Symptom]:
     """All of a window, in the order of time."""
-    wanted = [kind for kind in SYMPTOM_RANKS if kind != PEGGED_CORE]
+    wanted = [kind for kind in SYMPTOM_RANKS if kind in LAGS]
     found = [_from_event(event) for event in case.events_of(*wanted, within=window)]
     found += [held for each in case.pegged_cores(window) if (held := _from_held(case, each))]
     return sorted(found, key=lambda symptom: symptom.time_ns)
