@@ -47,4 +47,4 @@ def test_every_serious_kind_is_a_symptom_that_leads_somewhere_or_a_condition() -
             assert kind.condition or (kind.way is not None) != bool(kind.ends), kind.name
         else:
             assert not kind.condition, kind.name
-            assert kind.rank is kind.way is None, kind.name
+            assert (kind.rank, kind.way) == (None, None), kind.name
