@@ -51,6 +51,7 @@ from nodescope.errors import UsageError
 from nodescope.numbering import distinct
 from nodescope.quantities import MINUTE_NS
 from nodescope.recording.sample_columns import SampleColumns
+from nodescope.records.tables import NARROW
 
 Status = Literal["new", "grown", "shrunk", "gone"]
 Method = Literal["negative binomial", "exact conditional", "none"]
@@ -140,7 +141,8 @@ def compare(
     windows = lay_windows(span, against, segments, by_second=by_second)
     before = _count(baseline, chosen, windows, found[there >= least], threads, rolled=True)
     exposure = recorded / windows.width_ns  # of the window, in windows of the baseline
-    evidence = Evidence(blocks, before, windows, exposure)
+    diverse = any(part().has_trunk for part in (*window, *baseline))
+    evidence = Evidence(blocks, before, windows, exposure, diverse)
     return evidence.judge(listed, recorded / max(1, span[1] - span[0]))
 
 
@@ -186,6 +188,7 @@ class Evidence:
     baseline: list[Block]
     windows: Windows  # of the baseline
     exposure: float  # of the window, in windows of the baseline
+    diverse: bool = False  # a segment has so many stacks that narrow paths are not counted
 
     def judge(self, listed: int, recorded_ratio: float = 1.0) -> Comparison:
         """Test every feature; 0 `listed` are all."""
@@ -240,7 +243,7 @@ class Evidence:
             method,
             len(features),
             recorded_ratio,
-            _notes(method, count, recorded_ratio, samples),
+            _notes(method, count, recorded_ratio, samples, diverse=self.diverse),
         )
 
     def _describe(self, feature: int) -> tuple[Feature, float]:
@@ -306,7 +309,9 @@ def _status(there: int, before: int, moved: float) -> Status:
     return "grown" if moved > 0 else "shrunk"
 
 
-def _notes(method: Method, count: int, recorded_ratio: float, samples: int) -> list[str]:
+def _notes(
+    method: Method, count: int, recorded_ratio: float, samples: int, *, diverse: bool
+) -> list[str]:
     notes = []
     if not samples:
         notes.append("the window has no samples that match the filters")
@@ -324,6 +329,11 @@ def _notes(method: Method, count: int, recorded_ratio: float, samples: int) -> l
         )
     if samples and recorded_ratio < 0.99:
         notes.append(f"only {100 * recorded_ratio:.0f} % of the window was recorded")
+    if samples and diverse:
+        notes.append(
+            f"stacks are diverse: a function counts on paths with at least 1/{round(1 / NARROW)} "
+            "of its segment's samples, and where it is the innermost one"
+        )
     return notes
 
 
