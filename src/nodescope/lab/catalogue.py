@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 from nodescope.errors import UsageError
-from nodescope.lab import decoy_scenarios, starvation_scenarios, zombie_scenarios
+from nodescope.lab import (
+    decoy_scenarios,
+    limit_scenarios,
+    starvation_scenarios,
+    zombie_scenarios,
+)
 from nodescope.lab.scenario import Scenario
 
 SCENARIOS: dict[str, Scenario] = {
@@ -11,6 +16,7 @@ SCENARIOS: dict[str, Scenario] = {
     for each in (
         *zombie_scenarios.SCENARIOS,
         *starvation_scenarios.SCENARIOS,
+        *limit_scenarios.SCENARIOS,
         *decoy_scenarios.SCENARIOS,
     )
 }

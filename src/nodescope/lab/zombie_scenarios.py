@@ -11,7 +11,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -74,9 +74,10 @@ def last_cpu() -> int:
     return max(os.sched_getaffinity(0))
 
 
-def start_guest(run: ScenarioRun, units: dict[str, str]) -> Guest:
-    """A real systemd with these units, known to the recorder."""
-    started = Guest(run.ground, units)
+def start_guest(run: ScenarioRun, units: Mapping[str, str], shared: Iterable[Path] = ()) -> Guest:
+    """Start a real systemd with these units, known to the recorder; it sees `shared` folders."""
+    started = Guest(run.ground, units, shared)
+    run.guest = started
     run.lasting["the lab's systemd"] = started.process
     run.recorder += ["--systemd-bus", started.bus, "--journal", str(started.journal)]
     return started
