@@ -1,10 +1,10 @@
 """A scenario's changes to the machine, written down beforehand so that they can be undone.
 
 Every run has a ledger in `/run/nodescope-lab`: its owner, cgroups, mounts, frozen file
-systems, settings, folders and processes. `undo` takes it down in the right order; `clean` does the same for ledgers
-whose owner is gone, and for what bears our name without a ledger. A process can be
-written down only when it is there: until then, and for what it starts in its turn, the
-run's mark in its environment tells whose it is.
+systems, settings, folders and processes. `undo` takes it down in the right order; `clean`
+does the same for ledgers whose owner is gone, and for what bears our name without a
+ledger. A process can be written down only when it is there: until then, and for what it
+starts in its turn, the run's mark in its environment tells whose it is.
 """
 
 from __future__ import annotations

@@ -153,8 +153,8 @@ def _boot(root: Path, units: Path, name: str, folders: list[Path]) -> None:
     for folder, options in (("run", "mode=755"), ("tmp", "mode=1777")):
         _mount("-t", "tmpfs", "-o", options, folder, inside / folder)
     _hierarchies(inside)
-    for folder in folders:
-        _show(folder, inside)
+    for shared in folders:
+        _show(shared, inside)
     etc = inside / "etc/systemd/system"
     for wants in etc.glob("*.wants"):
         shutil.rmtree(wants)

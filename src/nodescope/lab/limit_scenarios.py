@@ -13,7 +13,7 @@ from pathlib import Path
 from nodescope.errors import UsageError
 from nodescope.lab import cgroups, guest
 from nodescope.lab.scenario import LastingTruth, Scenario, ScenarioRun, Truth
-from nodescope.lab.unit_stage import act_unit, get_guest, prepare_unit
+from nodescope.lab.unit_stage import act_unit, get_guest, get_silent, prepare_unit
 from nodescope.sources.kernel_files import read_text
 
 _TABLE = Path("/proc/sys/net/netfilter")
@@ -36,7 +36,7 @@ def _prepare_memory_loop(run: ScenarioRun) -> None:
 def _act_memory_loop(run: ScenarioRun) -> Truth:
     act_unit(run, run.strength)
     if run.healthy:
-        return _silent(run, "memory-limit-loop")
+        return get_silent(run, "memory-limit-loop")
     return _of_unit(run, "memory-limit-loop", "oom_kill", loops=True)
 
 
@@ -50,7 +50,7 @@ def _prepare_leak(run: ScenarioRun) -> None:
 def _act_leak(run: ScenarioRun) -> Truth:
     act_unit(run, run.strength)
     if run.healthy:
-        return _silent(run, "memory-leak")
+        return get_silent(run, "memory-leak")
     return _of_unit(run, "memory-leak", "oom_kill")
 
 
@@ -64,7 +64,7 @@ def _prepare_tasks(run: ScenarioRun) -> None:
 def _act_tasks(run: ScenarioRun) -> Truth:
     act_unit(run, run.strength)
     if run.healthy:
-        return _silent(run, "task-limit")
+        return get_silent(run, "task-limit")
     return _of_unit(run, "task-limit", "pids_limit")
 
 
@@ -87,9 +87,8 @@ def _prepare_table(run: ScenarioRun) -> None:
     pause = round(0.5 * run.strength / wanted, 4)
     inside = prepare_unit(run, "connect", wanted, pause)
     # A rule that asks for the state of connections has them tracked; this one does no more.
-    inside.enter(
-        *"iptables --wait --append OUTPUT --match conntrack --ctstate INVALID --jump ACCEPT".split()
-    )
+    rule = ("OUTPUT", "--match", "conntrack", "--ctstate", "INVALID", "--jump", "ACCEPT")
+    inside.enter("iptables", "--wait", "--append", *rule)
     # The node of this scenario is the guest: its network is the one that is recorded.
     run.recorder_in += ["nsenter", f"--net=/proc/{get_guest(run).pid}/ns/net"]
     run.ground.write(_TABLE / "nf_conntrack_max", str(most))
@@ -98,13 +97,8 @@ def _prepare_table(run: ScenarioRun) -> None:
 def _act_table(run: ScenarioRun) -> Truth:
     act_unit(run, run.strength)
     if run.healthy:
-        return _silent(run, "conntrack-full")
+        return get_silent(run, "conntrack-full")
     return _of_unit(run, "conntrack-full", "conntrack_full")
-
-
-def _silent(run: ScenarioRun, scenario: str) -> Truth:
-    """Return the truth about a healthy twin: no incident, no condition."""
-    return Truth(scenario, healthy=True, finding=False, never=(*run.innocent, run.names["unit"]))
 
 
 def _of_unit(run: ScenarioRun, scenario: str, symptom: str, *, loops: bool = False) -> Truth:

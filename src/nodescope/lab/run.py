@@ -87,7 +87,15 @@ def _end(number: int, _: FrameType | None) -> None:
 
 
 def _start_recorder(stage: ScenarioRun, archive: Path) -> subprocess.Popen[bytes]:
-    command = [*stage.recorder_in, sys.executable, "-m", "nodescope.cli.main", "record", "--archive", str(archive)]
+    command = [
+        *stage.recorder_in,
+        sys.executable,
+        "-m",
+        "nodescope.cli.main",
+        "record",
+        "--archive",
+        str(archive),
+    ]
     process = stage.ground.start([*command, "--flush", "1s", "--quiet", *stage.recorder])
     wait_until_ready(
         process,

@@ -130,8 +130,11 @@ def fill(path: str, mib: str, pause_s: str) -> None:
     time.sleep(3600)
 
 
-def append(path: str, pause_s: str) -> None:
-    """Append to a file past the page cache: each write waits for its file system."""
+def append(path: str, pause_s: str, writers: str) -> None:
+    """Append to a file past the page cache: each write of each writer waits for its disk."""
+    for _ in range(int(writers) - 1):
+        if os.fork() == 0:
+            break
     file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_DIRECT)
     block = mmap.mmap(-1, _DIRECT_BYTES)  # aligned as the device wants it
     while True:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from nodescope.lab.guest import Guest
 from nodescope.lab.processes import sleep_beside
-from nodescope.lab.scenario import ScenarioRun
+from nodescope.lab.scenario import ScenarioRun, Truth
 from nodescope.lab.unit_files import make_neighbours, unit_file
 from nodescope.lab.unit_programs import command
 from nodescope.lab.zombie_scenarios import start_guest
@@ -43,3 +43,8 @@ def get_guest(run: ScenarioRun) -> Guest:
     """Return the systemd that preparing has started."""
     assert run.guest is not None
     return run.guest
+
+
+def get_silent(run: ScenarioRun, scenario: str) -> Truth:
+    """Return the truth about a healthy twin: no incident, no condition."""
+    return Truth(scenario, healthy=True, finding=False, never=(*run.innocent, run.names["unit"]))

@@ -22,7 +22,7 @@ class Variation:
 
     def __init__(self, seed: int) -> None:
         self.seed = seed
-        self._random = random.Random(seed)  # noqa: S311 no secret
+        self._random = random.Random(seed)
         self._taken: set[str] = set()
 
     def name(self) -> str:
