@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-import subprocess
 import time
 from pathlib import Path
 
@@ -20,12 +19,10 @@ from nodescope.lab.processes import sleep_beside
 from nodescope.lab.scenario import ZOMBIE_WALKS, Scenario, ScenarioRun, Truth
 from nodescope.lab.simulated import GIVEN_UP_S, reset_lines, write_kmsg
 from nodescope.lab.starvation_scenarios import away_from, start_traffic
-from nodescope.lab.steered_traffic import render_mask
-from nodescope.lab.unit_stage import act_unit, get_silent, prepare_unit
+from nodescope.lab.unit_stage import act_unit, get_silent, prepare_unit, read_used_s
 from nodescope.lab.zombie_scenarios import LINES, last_cpu
 
 _QUEUE = 1
-_STEERING = "/sys/class/net/lo/queues/rx-0/rps_cpus"
 _QUIET_PACKETS = 1000  # a second
 
 
@@ -57,23 +54,28 @@ def _allow_realtime(inside: Guest) -> None:
 def _act_realtime(run: ScenarioRun) -> Truth:
     cpu = last_cpu()
     with away_from(cpu):
-        _starve(run, cpu)
+        held = _starve(run, cpu)
     if run.healthy:
         return get_silent(run, "realtime-hog")
     return Truth(
         "realtime-hog", healthy=False, finding=True, roots=(run.names["unit"],),
         root_kinds=("unit",), symptoms=("nic_tx_timeout", "nic_reset"), cpu=cpu,
-        simulated=(LINES,), never=(*run.innocent, *ZOMBIE_WALKS), facts={"comm": run.names["comm"]},
+        simulated=(LINES,), never=(*run.innocent, *ZOMBIE_WALKS), held=held,
     )  # fmt: skip
 
 
-def _starve(run: ScenarioRun, cpu: int) -> None:
-    """Let the unit have the core; after five seconds of it the driver gives its queue up."""
+def _starve(run: ScenarioRun, cpu: int) -> float:
+    """Let the unit have the core; after five seconds of it the driver gives its queue up.
+
+    Returns the share of that time that the unit had the core.
+    """
     begun = time.monotonic()
     act_unit(run, GIVEN_UP_S)
+    held = read_used_s(run) / (time.monotonic() - begun)
     if not run.healthy:
         write_kmsg(reset_lines(_QUEUE, cpu, time.monotonic() - begun))
     sleep_beside(run.lasting, max(0.0, begun + run.strength - time.monotonic()))
+    return held
 
 
 def _require_flood() -> None:
@@ -84,29 +86,25 @@ def _require_flood() -> None:
 
 
 def _prepare_flood(run: ScenarioRun) -> None:
-    """Steer the guest's packets to one core, where each goes through many rules."""
-    cpu = last_cpu()
+    """Have each packet of the guest go through many rules, on the core that sends it."""
     rate = _QUIET_PACKETS if run.healthy else 0
-    inside = prepare_unit(run, "flood", rate, run.strength, settings=("CPUAffinity=0",))
-    inside.enter("ip", "link", "set", "lo", "up")
-    steer = f"mount -t sysfs sysfs /sys && echo {render_mask(cpu)} > {_STEERING}"
-    inside.enter("unshare", "--mount", "sh", "-c", steer)
+    settings = (f"CPUAffinity={last_cpu()}", "Nice=-20")
+    inside = prepare_unit(run, "flood", rate, run.strength, settings=settings)
     count = run.variation.between(1500, 4000)
     rules = "".join(f"-A INPUT -s 10.{n >> 8}.{n & 255}.1/32 -j DROP\n" for n in range(count))
-    restore = ["nsenter", f"--net=/proc/{inside.pid}/ns/net", "iptables-restore"]
-    subprocess.run(restore, input=f"*filter\n{rules}COMMIT\n".encode(), check=True)
+    inside.enter("iptables-restore", text=f"*filter\n{rules}COMMIT\n")
 
 
 def _act_flood(run: ScenarioRun) -> Truth:
     cpu = last_cpu()
-    _starve(run, cpu)
+    held = _starve(run, cpu)
     if run.healthy:
         return get_silent(run, "softirq-flood")
     return Truth(
         "softirq-flood", healthy=False, finding=True,
-        roots=(run.names["unit"], run.names["comm"], f"ksoftirqd/{cpu}"),
+        roots=(run.names["unit"],), root_kinds=("unit",),
         mechanisms=("softirq_storm", "netfilter_rules"), cpu=cpu, simulated=(LINES,),
-        symptoms=("nic_tx_timeout", "nic_reset"), never=(*run.innocent, *ZOMBIE_WALKS),
+        symptoms=("nic_tx_timeout", "nic_reset"), never=(*run.innocent, *ZOMBIE_WALKS), held=held,
     )  # fmt: skip
 
 
@@ -135,5 +133,5 @@ SCENARIOS = (
     Scenario("softirq-flood", "packets and their rules take a core in soft interrupts", 8, 20,
              "seconds", _prepare_flood, _act_flood, require=_require_flood, least=7),
     Scenario("periodic-scanner", "a unit reads all of /proc once in a while, for seconds", 26, 60,
-             "seconds", _prepare_scanner, _act_scanner, require=_require, least=15),
+             "seconds", _prepare_scanner, _act_scanner, require=_require, least=15, slow=True),
 )  # fmt: skip

@@ -28,11 +28,7 @@ _LINKS = ("sh", "sleep", "true", "false")
 _SETTINGS = ("Delegate=yes", "KillMode=process", "Environment=PATH=/usr/sbin:/usr/bin:/sbin:/bin")
 UNITS = {
     "containerd.service": unit_file(
-        f"/usr/bin/env containerd --config {_STATE}/config.toml --root {_STATE}/containerd",
-        f"ExecStartPre=/bin/mkdir -p {_STATE}",
-        f"ExecStartPre=/bin/sh -c 'echo version = 2 > {_STATE}/config.toml'",
-        f"ExecStartPre=/bin/sh -c 'echo disabled_plugins = [\\'io.containerd.grpc.v1.cri\\'] >> "
-        f"{_STATE}/config.toml'",
+        f"/usr/bin/env containerd --config /dev/null --root {_STATE}/containerd",
         *_SETTINGS,
     ),
     "docker.service": unit_file(
@@ -58,7 +54,7 @@ class DockerGuest:
     """The daemon in a guest, once it answers."""
 
     def __init__(self, inside: Guest) -> None:
-        self._path = Path(f"/proc/{inside.pid}/root/{_SOCKET}")
+        self.path = Path(f"/proc/{inside.pid}/root/{_SOCKET}")
         wait_until_ready(inside.process, "dockerd", self._answers)
         self.ask("POST", f"/images/create?fromSrc=-&repo={IMAGE}", raw=_pack_image())
 
@@ -70,7 +66,7 @@ class DockerGuest:
 
     def ask(self, method: str, path: str, body: Json = None, raw: bytes = b"") -> Json:
         """Make one request; refuse when dockerd does."""
-        connection = _UnixConnection(self._path)
+        connection = _UnixConnection(self.path)
         try:
             kind = "application/x-tar" if raw else "application/json"
             connection.request(method, path, raw or json.dumps(body), {"Content-Type": kind})

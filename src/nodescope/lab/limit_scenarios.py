@@ -119,11 +119,12 @@ def _require(*controllers: str) -> None:
 SCENARIOS = (
     Scenario("memory-limit-loop", "a unit is killed at its memory limit and restarted, for ever",
              20, 120, "seconds", _prepare_memory_loop, _act_memory_loop, require=guest.require,
-             least=10),
+             least=10, slow=True),
     Scenario("memory-leak", "a unit grows steadily until its memory limit kills it", 30, 600,
-             "seconds", _prepare_leak, _act_leak, require=guest.require, least=15),
+             "seconds", _prepare_leak, _act_leak, require=guest.require, least=15, slow=True),
     Scenario("task-limit", "a unit forks until its limit of tasks", 15, 120, "seconds",
-             _prepare_tasks, _act_tasks, require=partial(_require, "pids"), least=8),
+             _prepare_tasks, _act_tasks, require=partial(_require, "pids"), least=8, slow=True),
     Scenario("conntrack-full", "a unit opens connections until the kernel's table is full", 20,
-             60, "seconds", _prepare_table, _act_table, require=_require_table, least=15),
+             60, "seconds", _prepare_table, _act_table, require=_require_table, least=15,
+             slow=True),
 )  # fmt: skip

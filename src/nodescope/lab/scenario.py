@@ -89,3 +89,4 @@ class Scenario:
     decoy: bool = False
     least: int = 1  # a strength below this would not be the scenario
     before_s: float = 0.0  # it must be recorded for so long before it acts
+    slow: bool = False  # a run takes half a minute or more

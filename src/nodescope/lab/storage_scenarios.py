@@ -128,9 +128,10 @@ def _of_disk(
 
 SCENARIOS = (
     Scenario("disk-full", "a unit fills its file system", 25, 120, "seconds",
-             _prepare_full, _act_full, require=_require, least=15),
+             _prepare_full, _act_full, require=_require, least=15, slow=True),
     Scenario("io-error", "a unit's device reports errors: its own file has no room", 12, 60,
-             "seconds", _prepare_errors, _act_errors, require=_require, least=8),
+             "seconds", _prepare_errors, _act_errors, require=_require, least=8, slow=True),
     Scenario("blocked-writers", "a unit writes to a file system that does not answer", 22, 60,
-             "seconds", _prepare_blocked, _act_blocked, require=_require_watch, least=18),
+             "seconds", _prepare_blocked, _act_blocked, require=_require_watch, least=18,
+             slow=True),
 )  # fmt: skip

@@ -6,6 +6,8 @@ the same unit, which wants less or is allowed more.
 
 from __future__ import annotations
 
+import contextlib
+import os
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -37,6 +39,17 @@ def act_unit(run: ScenarioRun, seconds: float) -> None:
     """Start the unit, and let it run for so long."""
     get_guest(run).start(run.names["unit"])
     sleep_beside(run.lasting, seconds)
+
+
+def read_used_s(run: ScenarioRun) -> float:
+    """Return the CPU time of the unit's process so far; none before it has started."""
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):  # it is gone
+            head, _, rest = stat.read_text().rpartition(") ")
+            if head.partition("(")[2] == run.names["comm"]:
+                user, system = rest.split()[11:13]
+                return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+    return 0.0
 
 
 def get_guest(run: ScenarioRun) -> Guest:

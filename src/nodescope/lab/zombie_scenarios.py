@@ -19,7 +19,7 @@ from nodescope.lab import cgroups, guest
 from nodescope.lab.ground import Ground
 from nodescope.lab.guest import Guest
 from nodescope.lab.processes import sleep_beside, wait_for_success, wait_until_ready
-from nodescope.lab.scenario import ZOMBIE_WALKS, Scenario, ScenarioRun, Truth
+from nodescope.lab.scenario import ZOMBIE_WALKS, LastingTruth, Scenario, ScenarioRun, Truth
 from nodescope.lab.simulated import job_failed, reset_lines, write_kmsg
 
 HELD_S = 6.0
@@ -186,8 +186,11 @@ def _prepare_no_leak(run: ScenarioRun) -> None:
 
 def _act_no_leak(run: ScenarioRun) -> Truth:
     sleep_beside(run.lasting, run.strength)
-    never = ("loops.service", *ZOMBIE_WALKS)
-    return Truth("loop-without-leak", healthy=run.healthy, finding=False, never=never)
+    unit = "loops.service"
+    return Truth(
+        "loop-without-leak", healthy=run.healthy, finding=False, never=(unit, *ZOMBIE_WALKS),
+        conditions=() if run.healthy else (LastingTruth(("unit_loop",), "unit", unit),),
+    )  # fmt: skip
 
 
 def _prepare_pile(run: ScenarioRun) -> None:
@@ -209,7 +212,7 @@ SCENARIOS = (
              6000, 50_000, "zombies",
              partial(_prepare_zombies, beside={_INNOCENT: _NO_LEAK.format(every="400ms")}),
              partial(_act_zombies, scenario="loop-beside-leak", never=(_INNOCENT,)),
-             require=guest.require, before_s=TOLD_S),
+             require=guest.require, before_s=TOLD_S, slow=True),
     Scenario("loop-without-leak", "a unit loops, and leaves nothing behind", 6, 600,
              "seconds", _prepare_no_leak, _act_no_leak, require=guest.require, decoy=True),
     Scenario("unwalked-zombies", "a pile of zombies that nobody walks", 3000, 50_000,
