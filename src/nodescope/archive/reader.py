@@ -257,10 +257,11 @@ class OpenSegment(Segment):
 
 def _open_parquet(source: Any, texts: list[str], former: Mapping[str, str]) -> ParquetTable:
     """Open a table, with those columns as dictionaries; an older version may lack some."""
-    for names in (texts, [former.get(name, name) for name in texts], []):
-        with contextlib.suppress(KeyError):
-            return ParquetTable(source, names)
-    raise KeyError("no such columns")
+    with contextlib.suppress(KeyError):
+        return ParquetTable(source, texts)
+    known = ParquetTable(source, []).columns
+    named = (name if name in known else former.get(name) for name in texts)
+    return ParquetTable(source, [name for name in named if name in known])
 
 
 def check_file(path: str, extent: TableExtent) -> None:
