@@ -24,10 +24,7 @@ def find_owner(case: Case, story: Story) -> tuple[list[Link], Root] | None:
     if main is None:
         return None
     path, _, share = main
-    row = _named(case, path, held.to_ns)
-    if row is None:
-        return None
-    root = _root(row)
+    root = find_root(case, path, held.to_ns)
     if root is None:
         return None
     link = Link(
@@ -44,6 +41,12 @@ def find_owner(case: Case, story: Story) -> tuple[list[Link], Root] | None:
         if unit is not None:
             links.append(why_link(unit, units, held.to_ns))
     return links, root
+
+
+def find_root(case: Case, cgroup: str, at_ns: int) -> Root | None:
+    """Return the unit, container or pod that a cgroup is of; None if it is nobody's."""
+    row = _named(case, cgroup, at_ns)
+    return None if row is None else _root(row)
 
 
 def _named(case: Case, path: str, at_ns: int) -> CgroupNameRow | None:
