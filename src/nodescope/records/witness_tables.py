@@ -123,4 +123,10 @@ class CallTraceRow(
 
 
 # Those that an observer fills.
-WITNESS_ROWS: tuple[type[Row], ...] = ()
+WITNESS_ROWS: tuple[type[Row], ...] = (
+    LimitRow,
+    TroubleCountRow,
+    BlockedTaskRow,
+    CoreOwnerRow,
+    CallTraceRow,
+)
