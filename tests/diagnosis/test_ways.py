@@ -7,6 +7,7 @@ from tests.diagnosis.told import at, event, first, lines, memory, said, solve_to
 
 from nodescope.diagnosis.finding import Diagnosis
 from nodescope.quantities import SECOND_NS
+from nodescope.records.event import Event
 from nodescope.records.event_kinds import EVENT_KINDS, SYMPTOM_RANKS
 from nodescope.records.node_tables import CgroupNameRow, CgroupRow, NicQueueRow, UnitRow
 from nodescope.records.recorder_tables import CoreRow
@@ -27,7 +28,7 @@ POD = (
 )
 
 
-def oom(second: float, cgroup: str, **more: object) -> object:
+def oom(second: float, cgroup: str, **more: object) -> Event:
     details = {
         "constraint": "CONSTRAINT_MEMCG", "memcg": cgroup, "task_memcg": cgroup, "comm": "python3",
         "pid": 700, "anonymous_bytes": 90 * MIB, **more,
@@ -130,7 +131,7 @@ def test_a_kill_and_an_error_of_a_disk_in_one_second_are_two() -> None:
 FROZEN = "entry_SYSCALL_64;do_syscall_64;ksys_write;vfs_write;__percpu_down_read;percpu_rwsem_wait"
 
 
-def hung(second: float = 100, comm: str = "dd", pid: int = 321, **more: object) -> object:
+def hung(second: float = 100, comm: str = "dd", pid: int = 321, **more: object) -> Event:
     text = f"INFO: task {comm}:{pid} blocked for more than 20 seconds."
     return event(second, "hung_task", comm, text, comm=comm, pid=pid, blocked_s=20, **more)
 
