@@ -52,7 +52,7 @@ def _act_full(run: ScenarioRun) -> Truth:
     act_unit(run, run.strength)
     if run.healthy:
         return get_silent(run, "disk-full")
-    return _of_disk(run, "disk-full", ("fs_full",), (run.names["unit"], str(run.paths["disk"])))
+    return _of_disk(run, "disk-full", ("fs_full",), (run.names["unit"],))
 
 
 def _prepare_errors(run: ScenarioRun) -> None:
