@@ -46,8 +46,6 @@ def find_damage(description: Description, check: Callable[[str, TableExtent], No
             check(table, extent)
         except CorruptSegment as error:
             damage.append((table, error))
-    if damage and len(damage) == len(description.tables):
-        raise damage[0][1]  # nothing of it is left
     return tuple(damage)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -139,6 +139,17 @@ class Segment:
         """Return where a table is kept, for messages."""
         return f"{self.directory}/{table}.parquet"
 
+    def find_damage(self) -> Damage:
+        """Return the tables whose file is missing or not as long as it was sealed."""
+        folder = str(self.directory)  # joining Paths would be half the time of a listing
+        return find_damage(
+            self.description, lambda table, extent: check_file(f"{folder}/{table}.parquet", extent)
+        )
+
+    def without(self, damage: Damage) -> Segment:
+        """Return the segment without these tables."""
+        return Segment(self.directory, self.description, damage)
+
     def _open(self, table: str, extent: TableExtent) -> Any:
         """What Parquet reads the table from: a path, or bytes."""
         path = self.where(table)
@@ -177,6 +188,8 @@ class BundledSegment(Segment):
         self._bundle = bundle
         self._folder = folder
         damage = find_damage(description, self._check)
+        if damage and len(damage) == len(description.tables):
+            raise damage[0][1]  # nothing of it is left
         super().__init__(Path(bundle.where(folder)), description, damage)
 
     def _check(self, table: str, extent: TableExtent) -> None:
@@ -196,6 +209,9 @@ class BundledSegment(Segment):
     def _open(self, table: str, extent: TableExtent) -> Any:
         self._check(table, extent)
         return pa.BufferReader(self._bundle.read(self._member(table)))
+
+    def find_damage(self) -> Damage:
+        return ()  # the list of a bundle's members was checked when it was opened
 
     def read_files(self) -> dict[str, bytes]:
         return {table: self._bundle.read(self._member(table)) for table in self.description.tables}
@@ -231,7 +247,9 @@ class OpenSegment(Segment):
         }
         return describe(self._start, tables, extents), tables
 
-    @property
+    def find_damage(self) -> Damage:
+        return ()  # its streams are read as far as they are whole
+
     def description(self) -> Description:
         content = self._content
         return content.description if isinstance(content, Segment) else content[0]
@@ -266,6 +284,24 @@ class Listing:
         more = f", and {len(self.damaged) - 1} more" if len(self.damaged) > 1 else ""
         return f"what is recorded in it cannot be read: {self.damaged[0]}{more}"
 
+    def checked(self, segments: Iterable[Segment]) -> Listing:
+        """Return it without those tables of `segments` whose files are missing or cut."""
+        found: dict[str, Damage] = {}
+        for segment in segments:
+            if damage := segment.find_damage():
+                found[segment.name] = damage
+        if not found:
+            return self
+        kept, damaged = [], list(self.damaged)
+        for segment in self.segments:
+            damage = found.get(segment.name, ())
+            if damage and not segment.directory.is_dir():
+                continue  # retention removed it just now
+            damaged += [error for _, error in damage]
+            if len(damage) < len(segment.description.tables) or not damage:
+                kept.append(segment.without(damage) if damage else segment)
+        return Listing(kept, damaged)
+
 
 class Archive:
     """A recording, for reading."""
@@ -297,6 +333,11 @@ class Archive:
         `known` are sealed ones of an earlier listing, by name: sealed means for ever,
         so they are not looked at again.
         """
+        listing = self.described(known)
+        return listing.checked([s for s in listing.segments if s.name not in (known or {})])
+
+    def described(self, known: Mapping[str, Segment] | None = None) -> Listing:
+        """All segments by their descriptions alone: files of theirs may be missing or cut."""
         if self.bundle is not None:
             return _list_bundle(self.bundle)
         sealed, opened = self.root / SEALED_DIRECTORY, self.root / OPEN_DIRECTORY
@@ -307,13 +348,14 @@ class Archive:
         for name in sealed_names:
             if known is not None and name in known:
                 listing.segments.append(known[name])
+                listing.damaged.extend(error for _, error in known[name].damage)
             else:
-                self._add(listing, sealed / name, _load_sealed)
+                self._add(listing, sealed / name, _describe_sealed)
         for name in open_names:
             if name not in sealed_names and has_streams(opened / name):
                 self._add(listing, opened / name, self._load_open)
         listing.segments.sort(key=lambda segment: parse_sequence(segment.name) or 0)
-        return _with_damaged_tables(listing)
+        return listing
 
     def _load_open(self, directory: Path) -> Segment:
         target = self.root / SEALED_DIRECTORY / directory.name
@@ -321,7 +363,7 @@ class Archive:
             return OpenSegment(directory, read_start(directory), target)
         except CorruptSegment:
             if target.is_dir():  # sealed since we listed it
-                return _load_sealed(target)
+                return _describe_sealed(target)
             raise
 
     def _add(self, listing: Listing, directory: Path, load: Callable[[Path], Segment]) -> None:
@@ -336,24 +378,13 @@ def _list_bundle(bundle: Bundle) -> Listing:
     listing = Listing([], [])
     for name in bundle.segment_names:
         try:
-            listing.segments.append(BundledSegment(bundle, name))
+            segment = BundledSegment(bundle, name)
+            listing.segments.append(segment)
+            listing.damaged.extend(error for _, error in segment.damage)
         except (CorruptSegment, NewerFormat) as error:
             listing.damaged.append(error)
-    return _with_damaged_tables(listing)
-
-
-def _with_damaged_tables(listing: Listing) -> Listing:
-    for segment in listing.segments:
-        listing.damaged.extend(error for _, error in segment.damage)
     return listing
 
 
-def _load_sealed(directory: Path) -> Segment:
-    description = read_description(directory)
-    folder = str(directory)  # joining Paths would be half the time of a listing
-    damage = find_damage(
-        description, lambda table, extent: check_file(f"{folder}/{table}.parquet", extent)
-    )
-    if damage and not directory.is_dir():  # retention takes it just now
-        raise damage[0][1]
-    return Segment(directory, description, damage)
+def _describe_sealed(directory: Path) -> Segment:
+    return Segment(directory, read_description(directory))
