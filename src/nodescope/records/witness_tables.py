@@ -129,4 +129,10 @@ class CallTraceRow(
 
 
 # Those that an observer fills.
-WITNESS_ROWS: tuple[type[Row], ...] = (LimitRow, TroubleCountRow)
+WITNESS_ROWS: tuple[type[Row], ...] = (
+    LimitRow,
+    TroubleCountRow,
+    BlockedTaskRow,
+    CoreOwnerRow,
+    CallTraceRow,
+)
