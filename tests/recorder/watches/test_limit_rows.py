@@ -5,7 +5,7 @@ import pytest
 from nodescope.ingest.observation import Observation
 from nodescope.recorder.watches.limit_rows import LimitRows
 from nodescope.records.witness_tables import LimitRow, TroubleCountRow
-from nodescope.sources.limits.reading import Count, Limit
+from nodescope.sources.limits.reading import Limit, TroubleCount
 
 
 @pytest.mark.parametrize(
@@ -30,11 +30,11 @@ def test_a_changed_limit_is_noticed_and_a_segment_has_all() -> None:
     rows, said = LimitRows(), Observation()
     rows.add_limit(said, 1, Limit("conntrack", "node", 5, 1000))
     rows.add_limit(said, 2, Limit("conntrack", "node", 5, 20))
-    rows.add_count(said, 2, Count("oops_count", "", 1))
-    rows.add_count(said, 3, Count("oops_count", "", 1))
+    rows.add_count(said, 2, TroubleCount("oops_count", "", 1))
+    rows.add_count(said, 3, TroubleCount("oops_count", "", 1))
     rows.begin_segment()
     rows.add_limit(said, 4, Limit("conntrack", "node", 5, 20))
-    rows.add_count(said, 4, Count("oops_count", "", 1))
+    rows.add_count(said, 4, TroubleCount("oops_count", "", 1))
     assert [(row.time_ns, row.most) for row in said.rows_of(LimitRow)] == [
         (1, 1000),
         (2, 20),

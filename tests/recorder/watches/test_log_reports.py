@@ -21,11 +21,9 @@ def test_a_report_without_a_name_is_of_any() -> None:
 
 def test_a_log_is_whole_if_it_was_read_and_nothing_was_lost() -> None:
     reports = LogReports()
-    assert not reports.is_read
-    assert not reports.is_whole(0)
+    assert (reports.is_read, reports.is_whole(0)) == (False, False)
     reports.note_read(10)
-    assert reports.is_read
-    assert reports.is_whole(0)
+    assert (reports.is_read, reports.is_whole(0)) == (True, True)
     reports.note_lost(20)
     assert not reports.is_whole(20)
     assert reports.is_whole(21)

@@ -10,7 +10,7 @@ from nodescope.sources.limits.file_systems import (
     read_ext4_function,
     read_space,
 )
-from nodescope.sources.limits.reading import Count
+from nodescope.sources.limits.reading import TroubleCount
 
 
 def test_space_is_as_df_has_it(tmp_path: Path) -> None:
@@ -29,8 +29,8 @@ def test_what_ext4_counts_of_each_device(tmp_path: Path) -> None:
     write(tmp_path / "fs/ext4/sda1", counts)
     write(tmp_path / "fs/ext4/features", {"lazy_itable_init": "supported\n"})
     assert read_ext4_counts(tmp_path) == [
-        Count("ext4_errors", "sda1", 3),
-        Count("ext4_warnings", "sda1", 0),
+        TroubleCount("ext4_errors", "sda1", 3),
+        TroubleCount("ext4_warnings", "sda1", 0),
     ]
     assert read_ext4_function(tmp_path, "sda1") == "ext4_find"
     assert read_ext4_function(tmp_path, "sdb1") is None

@@ -5,14 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from nodescope.errors import MalformedSource
-from nodescope.sources.limits.mounts import (
-    Mount,
-    choose_local,
-    parse_mountinfo,
-    place_mounts,
-    read_device_name,
-)
+from nodescope.sources.limits.mounts import choose_local, place_mounts, read_device_name
+from nodescope.sources.node.mount_table import Mount, parse_mountinfo
 
 TABLE = rb"""22 27 0:21 / /proc rw,relatime - proc proc rw
 27 1 259:1 / / rw,relatime shared:1 master:2 - ext4 /dev/root rw,discard
@@ -50,11 +44,6 @@ def test_the_options_of_the_file_system_say_whether_writes_end(mounts: dict[str,
     assert ends["/bind"] is None  # the mount is read-only, its file system is not
     assert mounts["/mnt/s3"].in_user_space
     assert not mounts["/"].may_hang
-
-
-def test_a_broken_line_says_so() -> None:
-    with pytest.raises(MalformedSource, match="line 2"):
-        parse_mountinfo(TABLE.split(b"\n")[0] + b"\nnot a mount\n")
 
 
 def test_a_host_below_our_root_is_all_that_counts() -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from nodescope.sources.network.namespaces import NetworkNamespaces, parse_cgroup_path
+from nodescope.sources.network.namespaces import NetworkNamespaces
 
 
 def _process(proc: Path, pid: str, namespace: int) -> None:
@@ -23,10 +23,3 @@ def test_the_oldest_process_stands_for_a_namespace(tmp_path: Path) -> None:
     (tmp_path / "40/ns").rmdir()
     (tmp_path / "40").rmdir()
     assert namespaces.find() == {"net:[2]": 50, "net:[3]": 60}
-
-
-def test_the_cgroup_is_that_of_the_cpu_time() -> None:
-    v1 = b"5:memory:/m\n4:cpu,cpuacct:/pods/a\n1:name=systemd:/s\n0::/\n"
-    assert parse_cgroup_path(v1) == "/pods/a"
-    assert parse_cgroup_path(b"0::/system.slice/a.service\n") == "/system.slice/a.service"
-    assert parse_cgroup_path(b"") is None

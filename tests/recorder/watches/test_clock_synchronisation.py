@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from nodescope.quantities import SECOND_NS
-from nodescope.recorder.watches.clock_watch import ClockWatch
+from nodescope.recorder.watches.clock_synchronisation import SynchronisationWatch
 from nodescope.sources.limits.clock_state import ClockState
 from nodescope.sources.places import Places
 
@@ -12,7 +12,7 @@ GOOD, BAD = ClockState(True, 500), ClockState(False, 16_000_000)
 
 def _look(root: Path, states: list[ClockState]) -> list[tuple[int, str]]:
     """Look every minute."""
-    watch = ClockWatch(Places(root))
+    watch = SynchronisationWatch(Places(root))
     answers = [watch.look(at * 60 * SECOND_NS, state) for at, state in enumerate(states)]
     return [(at, reason) for at, reason in enumerate(answers) if reason is not None]
 
