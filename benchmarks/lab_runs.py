@@ -39,7 +39,9 @@ def record_scenario(folder: Path, name: str, number: int, *, healthy: bool) -> R
     made = archive.with_name(f"{archive.name}.made.json")  # written last: the run is whole
     if not made.exists():
         shutil.rmtree(archive, ignore_errors=True)  # of a run that was interrupted
-        _, attempts = run_until_it_happens(name, archive, healthy=healthy, say=_say)
+        _, attempts = run_until_it_happens(
+            name, archive, healthy=healthy, seed=number + 1, say=_say
+        )
         ended = time.strftime("%Y-%m-%d %H:%M", time.gmtime())
         how = {"attempts": attempts, "commit": read_commit(), "ended": ended}
         made.write_text(json.dumps(how))

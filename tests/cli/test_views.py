@@ -357,3 +357,35 @@ def test_views_import_nothing_heavy(command: str) -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
     )
     assert done.stdout.endswith("\n[]\n")
+
+
+def _cut(archive: Path, number: int) -> None:
+    """Cut the samples of a segment short."""
+    folder = sorted((archive / "segments").iterdir())[number]
+    (folder / "samples.parquet").write_bytes(b"PAR1")
+
+
+@pytest.mark.parametrize("view", ["flame", "top", "heatmap", "cores"])
+def test_a_damaged_segment_is_reported_by_views_of_its_time_only(
+    tmp_path: Path, nodescope: Nodescope, view: str
+) -> None:
+    archive = write_archive(tmp_path / "archive", [SAMPLES] * 4).root
+    _cut(archive, 1)
+    first = nodescope(view, "--archive", archive, "--from", "+0s", "--to", "+5s", "--json")
+    assert (first.code, first.err) == (0, "")
+    whole = nodescope(view, "--archive", archive, "--json")
+    assert whole.err.count("left out") == 1
+    assert "samples.parquet" in whole.err
+
+
+def test_a_core_that_only_another_time_has_is_no_mistake(
+    tmp_path: Path, nodescope: Nodescope
+) -> None:
+    there, later = [each for each in SAMPLES if each.cpu == 0], SAMPLES
+    assert any(each.cpu == 1 for each in later)
+    archive = write_archive(tmp_path / "archive", [there, later]).root
+    asked = ("flame", "--archive", archive, "--from", "+0s", "--to", "+5s", "--json")
+    assert nodescope(*asked, "--cpu", "1").code == 0
+    refused = nodescope(*asked, "--cpu", "77")
+    assert refused.code == 2
+    assert "the recording has no core 77" in refused.err

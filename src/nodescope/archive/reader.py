@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -137,6 +137,12 @@ class Segment:
         """Return where a table is kept, for messages."""
         return f"{self.directory}/{table}.parquet"
 
+    def check_files(self) -> None:
+        """Raise `CorruptSegment` if a table's file is missing or not as long as it was sealed."""
+        folder = str(self.directory)  # joining Paths would be half the time of a listing
+        for table, extent in self.description.tables.items():
+            check_file(f"{folder}/{table}.parquet", extent)
+
     def _open(self, table: str, extent: TableExtent) -> Any:
         """What Parquet reads the table from: a path, or bytes."""
         path = self.where(table)
@@ -193,6 +199,9 @@ class BundledSegment(Segment):
         self._check(table, extent)
         return pa.BufferReader(self._bundle.read(f"{self._folder}/{table}.parquet"))
 
+    def check_files(self) -> None:
+        """Do nothing: the list of a bundle's members was checked when it was opened."""
+
     def read_files(self) -> dict[str, bytes]:
         return {
             table: self._bundle.read(f"{self._folder}/{table}.parquet")
@@ -230,6 +239,9 @@ class OpenSegment(Segment):
             if len(table)
         }
         return describe(self._start, tables, extents), tables
+
+    def check_files(self) -> None:
+        """Do nothing: the end of a stream that is being written is found by reading it."""
 
     @property
     def description(self) -> Description:
@@ -271,6 +283,22 @@ class Listing:
     segments: list[Segment]
     damaged: list[ArchiveError]
 
+    def checked(self, segments: Iterable[Segment]) -> Listing:
+        """Return it without those of `segments` whose files are missing or cut."""
+        broken: dict[str, CorruptSegment] = {}
+        for segment in segments:
+            try:
+                segment.check_files()
+            except CorruptSegment as error:
+                broken[segment.name] = error
+        if not broken:
+            return self
+        lost = [segment for segment in self.segments if segment.name in broken]
+        # One whose directory is gone was removed by retention just now.
+        damaged = [broken[segment.name] for segment in lost if segment.directory.is_dir()]
+        kept = [segment for segment in self.segments if segment.name not in broken]
+        return Listing(kept, [*self.damaged, *damaged])
+
 
 class Archive:
     """A recording, for reading."""
@@ -302,6 +330,11 @@ class Archive:
         `known` are sealed ones of an earlier listing, by name: sealed means for ever,
         so they are not looked at again.
         """
+        listing = self.described(known)
+        return listing.checked([s for s in listing.segments if s.name not in (known or {})])
+
+    def described(self, known: Mapping[str, Segment] | None = None) -> Listing:
+        """All segments by their descriptions alone: files of theirs may be missing or cut."""
         if self.bundle is not None:
             return _list_bundle(self.bundle)
         sealed, opened = self.root / SEALED_DIRECTORY, self.root / OPEN_DIRECTORY
@@ -313,7 +346,7 @@ class Archive:
             if known is not None and name in known:
                 listing.segments.append(known[name])
             else:
-                self._add(listing, sealed / name, _load_sealed)
+                self._add(listing, sealed / name, _describe_sealed)
         for name in open_names:
             if name not in sealed_names:
                 self._add(listing, opened / name, self._load_open)
@@ -326,7 +359,7 @@ class Archive:
             return OpenSegment(directory, read_start(directory), target)
         except CorruptSegment:
             if target.is_dir():  # sealed since we listed it
-                return _load_sealed(target)
+                return _describe_sealed(target)
             raise
 
     def _add(self, listing: Listing, directory: Path, load: Callable[[Path], Segment]) -> None:
@@ -347,9 +380,5 @@ def _list_bundle(bundle: Bundle) -> Listing:
     return listing
 
 
-def _load_sealed(directory: Path) -> Segment:
-    description = read_description(directory)
-    folder = str(directory)  # joining Paths would be half the time of a listing
-    for table, extent in description.tables.items():
-        check_file(f"{folder}/{table}.parquet", extent)
-    return Segment(directory, description)
+def _describe_sealed(directory: Path) -> Segment:
+    return Segment(directory, read_description(directory))

@@ -52,8 +52,9 @@ def run(args: argparse.Namespace) -> int:
     from nodescope.analysis.cores import derive_shares, keep_cores
     from nodescope.judgement.pegged_cores import PeggedRun, collect_runs, judge_runs
     from nodescope.pictures import cores, documents
+    from nodescope.recording.core_readings import NEIGHBOUR_NS
 
-    view, chosen = window.open_view(args), window.given_filter(args).cpus
+    view, chosen = window.open_view(args, near_ns=NEIGHBOUR_NS), window.given_filter(args).cpus
     known = view.recording.count_cores(view.window) if chosen is None else len(chosen)
     interval_ns = documents.choose_interval(
         view.window.length_ns, known, args.interval, for_json=args.json

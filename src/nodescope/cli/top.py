@@ -48,8 +48,9 @@ def run(args: argparse.Namespace) -> int:
     from nodescope.analysis.sampled_time import derive_sample_seconds
     from nodescope.analysis.top import rank
     from nodescope.pictures import documents, tables
+    from nodescope.recording.core_readings import NEIGHBOUR_NS
 
-    chosen, view = window.build_filter(args), window.open_view(args)
+    chosen, view = window.build_filter(args), window.open_view(args, near_ns=NEIGHBOUR_NS)
     entries = rank(view.parts(), chosen, args.by)
     limit = (0 if args.json else _LINES) if args.limit is None else args.limit
     shown = entries[: limit or None]

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from nodescope.analysis.compare import Change, Comparison
 from nodescope.diagnosis.case import Case
+from nodescope.diagnosis.ending import Ending
 from nodescope.diagnosis.evidence_views import view_cores, view_flame, view_top
 from nodescope.diagnosis.finding import Chain, Link, Root, RuledOut, exclude_each_other
 from nodescope.diagnosis.links.baseline import change_of, compare_before, describe_change, rose
@@ -26,6 +27,7 @@ from nodescope.diagnosis.rules.suspects import ZOMBIES
 from nodescope.diagnosis.story import Story
 from nodescope.diagnosis.symptoms.incidents import Incident
 from nodescope.diagnosis.symptoms.moments import Standing
+from nodescope.diagnosis.ways import choose_lead, follow_way, is_of_core
 from nodescope.judgement.core_occupants import MOST_OF_IT
 from nodescope.judgement.pegged_cores import PeggedCore
 from nodescope.judgement.zombie_reading import ZombieReading, read_zombies
@@ -41,12 +43,25 @@ def build(case: Case, incident: Incident, *, with_baseline: bool) -> tuple[list[
     """The chains of an incident, the likeliest first."""
     story = Story(compared=with_baseline)
     report = add_report(story, incident)
+    if (lead := choose_lead(case, incident)) is not None:
+        ending = follow_way(case, story, incident, lead)
+        if ending is not None:
+            return [_end_chain(story, ending)], story
+    if not any(is_of_core(each) for each in incident.symptoms):
+        return _chain(case, story), story
     if not add_core(case, story, incident, report):
         return _chain(case, story), story
     held = story.held
     assert held is not None
     found = compare_before(case, Window(held.from_ns, held.to_ns)) if with_baseline else None
     return _follow(case, story, found), story
+
+
+def _end_chain(story: Story, ending: Ending) -> Chain:
+    return Chain(
+        tuple(story.links), ending.root, ending.mechanism, meaning=ending.meaning,
+        steps=ending.steps,
+    )  # fmt: skip
 
 
 def build_moment(case: Case, story: Story, standing: Standing) -> list[Chain]:

@@ -174,7 +174,7 @@ class KernelSeconds:
 
     def add(self, part: CoreReadings) -> None:
         """Add the readings of a part."""
-        same = _followed(part)
+        same = find_followed(part)
         kernel, own, _ = _judge_readings(part.ticks[same + 1] - part.ticks[same])
         ratio = np.divide(kernel, own, out=np.zeros(len(same)), where=own > 0)
         second = (part.time_ns[same + 1] - self._from_ns) // SECOND_NS
@@ -199,7 +199,7 @@ class KernelSeconds:
 
 def _find_runs(readings: Iterable[CoreReadings]) -> Iterator[PeggedRun]:
     for part in readings:
-        same = _followed(part)
+        same = find_followed(part)
         kernel, own, is_high = _judge_readings(part.ticks[same + 1] - part.ticks[same])
         high = np.flatnonzero(is_high)
         if not len(high):
@@ -226,7 +226,7 @@ def _join(runs: Sequence[PeggedRun]) -> list[PeggedRun]:
     return joined
 
 
-def _followed(part: CoreReadings) -> I64:
+def find_followed(part: CoreReadings) -> I64:
     """Return the rows that have a next one of the same core."""
     return np.flatnonzero((np.diff(part.cpu) == 0) & (np.diff(part.time_ns) > 0))
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Protocol
 
 from nodescope.ingest.observation import Observation
-from nodescope.recorder.watches.nic_reports import NicReports
+from nodescope.recorder.watches.log_reports import LogReports
 from nodescope.sources.places import Places
 
 
@@ -22,7 +22,7 @@ class Setting:
 
     places: Places
     archive: Path  # what earlier runs of the recorder left may be read from it
-    nic_reports: NicReports = field(default_factory=NicReports)
+    log_reports: LogReports = field(default_factory=LogReports)
 
 
 class Observer(Protocol):

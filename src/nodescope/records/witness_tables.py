@@ -13,7 +13,7 @@ class LimitRow(
     help="How much of each limited thing is used; a row where that changed noticeably.",
     sorted_by=("name", "scope", "time_ns"),
     subject=("name", "scope"),
-    observers=("limits",),
+    observers=("limits", "file_systems", "cgroups"),
 ):
     """Row of `limits`."""
 
@@ -33,10 +33,11 @@ class LimitRow(
 class TroubleCountRow(
     Row,
     table="trouble_counts",
-    help="Counters that only trouble raises; a row where one changed.",
+    help="Counters that only trouble raises; a row where one changed. Of cgroups and hardware, "
+    "one that is zero has no row.",
     sorted_by=("name", "subject", "time_ns"),
     subject=("name", "subject"),
-    observers=("limits",),
+    observers=("limits", "file_systems", "hardware", "cgroups"),
 ):
     """Row of `trouble_counts`."""
 
@@ -123,4 +124,4 @@ class CallTraceRow(
 
 
 # Those that an observer fills.
-WITNESS_ROWS: tuple[type[Row], ...] = ()
+WITNESS_ROWS: tuple[type[Row], ...] = (LimitRow, TroubleCountRow)

@@ -11,10 +11,11 @@ export type Track = { id: string; title: string; lines: LineInfo[] }
 const OWN: Track[] = [
   { id: 'cores', title: 'Cores', lines: [] },
   { id: 'average', title: 'Node average', lines: [] },
+  { id: 'processes', title: 'Processes', lines: [] },
   { id: 'events', title: 'Events', lines: [] },
 ]
 
-const FIRST_SHOWN = ['cores', 'average', 'events', 'zombies', 'pressure']
+const FIRST_SHOWN = ['cores', 'average', 'processes', 'events', 'zombies', 'pressure']
 
 /** The lines of this recording; filled once the server told. */
 export const lineInfos: Signal<LineInfo[]> = signal([])
