@@ -17,8 +17,7 @@ from nodescope.judgement.zombie_conditions import find_zombie_conditions
 from nodescope.quantities import HOUR_NS
 from nodescope.recording.recording import Recording
 from nodescope.recording.window import Window
-from nodescope.records.node_tables import CgroupNameRow
-from nodescope.records.tables import TABLES
+from nodescope.records.node_tables import CgroupNameRow, ContainerRow
 
 # What each table is needed for, in words.
 _WITNESSES = {
@@ -34,9 +33,11 @@ _WITNESSES = {
 def find_conditions(recording: Recording, window: Window) -> list[Condition]:
     """Return what lasts at the end of a window, the worst first; none if nothing does."""
     at_ns = min(window.to_ns, recording.extent.to_ns) - 1
-    owners = CgroupOwners(recording.state(CgroupNameRow, at_ns))
+    owners = CgroupOwners(
+        recording.state(CgroupNameRow, at_ns), recording.state(ContainerRow, at_ns)
+    )
     found = [
-        *find_zombie_conditions(recording, at_ns),
+        *find_zombie_conditions(recording, at_ns, owners),
         *find_limit_conditions(recording, at_ns, owners),
         *find_service_conditions(recording, at_ns),
         *find_pressure_conditions(recording, at_ns, owners),
@@ -49,8 +50,4 @@ def unobserved(recording: Recording, window: Window) -> list[str]:
     """Return the conditions that could not be seen at the end of a window, in words."""
     at_ns = min(window.to_ns, recording.extent.to_ns)
     hour = Window(max(at_ns - HOUR_NS, recording.extent.from_ns), at_ns)
-    return [
-        words
-        for table, words in _WITNESSES.items()
-        if table not in TABLES or not recording.coverage(table, hour)
-    ]
+    return [words for table, words in _WITNESSES.items() if not recording.coverage(table, hour)]

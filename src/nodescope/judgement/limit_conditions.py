@@ -28,6 +28,7 @@ SOON_RATIO = 0.70  # of a limit: less is too far off for a forecast to say much
 SOON_NS = HOUR_NS
 LEAST_OVER_NS = 5 * MINUTE_NS  # of what a forecast rests on
 OLD_NS = 10 * MINUTE_NS  # a cgroup that was not read for so long is gone
+_BY_DESIGN = ("/boot", "/efi")  # file systems that are filled once, nearly to the top
 _SHOWN_BEFORE_NS = 10 * MINUTE_NS
 
 
@@ -94,15 +95,14 @@ def find_limit_conditions(
 ) -> list[Condition]:
     """Return the limits that are nearly reached at a moment."""
     hour = Window(at_ns - HOUR_NS, at_ns + 1)
-    rows: dict[tuple[str, str], list[LimitRow]] = defaultdict(list)
-    if recording.has("limits", hour):
-        for row in recording.rows(LimitRow, hour):
+    now = {(row.name, row.scope): row for row in recording.state(LimitRow, at_ns)}
+    rows: dict[tuple[str, str], list[LimitRow]] = {key: [] for key in now}
+    for row in recording.rows(LimitRow, hour) if now else ():
+        if (row.name, row.scope) in rows:  # the others are gone: unmounted, or removed
             rows[row.name, row.scope].append(row)
-        for row in recording.state(LimitRow, at_ns):
-            rows.setdefault((row.name, row.scope), [row])
     found = []
-    for listed in rows.values():
-        use = _use_of(sorted(listed, key=lambda row: row.time_ns))
+    for key, listed in rows.items():
+        use = _use_of(sorted(listed, key=lambda row: row.time_ns) or [now[key]])
         severity = None if use is None else _severity(use)
         if use is not None and severity is not None:
             found.append(_limit_condition(use, severity, at_ns, owners, recording.node_name))
@@ -111,7 +111,7 @@ def find_limit_conditions(
 
 def _use_of(rows: Sequence[LimitRow]) -> _Use | None:
     last = rows[-1]
-    if last.used is None or not last.most:
+    if last.used is None or not last.most or last.scope.startswith(_BY_DESIGN):
         return None
     known = [(row.time_ns, row.used) for row in rows if row.used is not None]
     below = [row.time_ns for row in rows

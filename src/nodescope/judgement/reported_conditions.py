@@ -15,12 +15,13 @@ from nodescope.recording.recording import Recording
 from nodescope.recording.window import Window
 from nodescope.records.action import Action, Target
 from nodescope.records.event import Event
+from nodescope.records.event_details import CounterDetails
 from nodescope.records.event_kinds import EVENT_KINDS
-from nodescope.records.trouble_details import CounterDetails, HardwareDetails, ReapingDetails
+from nodescope.records.trouble_details import HardwareDetails, ReapingDetails
 from nodescope.records.view import Span, View
 
 WITHIN_NS = HOUR_NS
-OVER_AFTER_NS = 30 * MINUTE_NS  # a report that was not repeated for so long is over
+OVER_AFTER_NS = 30 * MINUTE_NS  # what is reported each time, and was not for so long, is over
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,8 @@ def find_reported_conditions(
     return [
         _condition(kind, listed, at_ns, owners, recording.node_name)
         for (kind, _), listed in events.items()
-        if len(listed) >= _RULES[kind].least and at_ns - listed[-1].time_ns <= OVER_AFTER_NS
+        if len(listed) >= _RULES[kind].least
+        and (_RULES[kind].least == 1 or at_ns - listed[-1].time_ns <= OVER_AFTER_NS)
     ]
 
 

@@ -11,13 +11,14 @@ from nodescope.quantities import DAY_NS, HOUR_NS, format_duration
 from nodescope.recording.recording import Recording
 from nodescope.recording.window import Window
 from nodescope.records.action import Action, Target
-from nodescope.records.node_tables import CgroupNameRow
 from nodescope.records.view import Moment, View
 
 _MAIN = 0.5  # of all zombies: the parent of so many names the owner
 
 
-def find_zombie_conditions(recording: Recording, at_ns: int) -> list[Condition]:
+def find_zombie_conditions(
+    recording: Recording, at_ns: int, owners: CgroupOwners
+) -> list[Condition]:
     """Return the condition of zombies at a moment, if there are many, or soon will be."""
     report = assess_recorded(recording, at_ns)
     if not isinstance(report, Report) or report.reading.dying is None:
@@ -27,7 +28,7 @@ def find_zombie_conditions(recording: Recording, at_ns: int) -> list[Condition]:
     severity = _severity(report, growth)
     if severity is None:
         return []
-    owner = _owner(recording, report, at_ns)
+    owner = _owner(report, owners, recording.node_name)
     look = View("zombies", Moment(at_ns))
     return [
         Condition(
@@ -96,13 +97,13 @@ def _since_ns(counted: list[tuple[int, int]], warn_at: int) -> int | None:
     return next((time_ns for time_ns, _ in counted if time_ns > below[-1]), None)
 
 
-def _owner(recording: Recording, report: Report, at_ns: int) -> ConditionOwner:
+def _owner(report: Report, owners: CgroupOwners, name: str) -> ConditionOwner:
     """Return whose cgroup most of them lie below; the node, if it is nobody's."""
     parents = report.reading.parents
     total = sum(each.dying or 0 for each in parents)
     main = max(parents, key=lambda each: each.dying or 0, default=None)
-    node = ConditionOwner("node", recording.node_name)
+    node = ConditionOwner("node", name)
     if main is None or not total or (main.dying or 0) < _MAIN * total:
         return node
-    found = CgroupOwners(recording.state(CgroupNameRow, at_ns)).find(main.path)
+    found = owners.find(main.path)
     return node if found.kind in ("node", "cgroup") else found

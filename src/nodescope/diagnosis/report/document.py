@@ -127,7 +127,6 @@ class ConditionDocument(TypedDict):
     steps: list[StepDocument]
     show: str
     look: NotRequired[Data]
-    address: NotRequired[str]
 
 
 DiagnosisDocument = TypedDict(

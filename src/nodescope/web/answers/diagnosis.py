@@ -45,8 +45,9 @@ def _document(found: Diagnosis) -> DiagnosisDocument:
     for finding, told in zip(found.findings, document["findings"], strict=True):
         _place(finding, told)
     for condition, lasting in zip(found.conditions, document["conditions"], strict=True):
-        lasting["look"] = page_place(condition.show, found.to_ns)
-        lasting["address"] = page_address(condition.show, found.to_ns)
+        place = page_place(condition.show, found.to_ns)
+        row = {"row": condition.owner.name} if place["view"] == "facts" else {}
+        lasting["look"] = {**place, **row}
     return document
 
 
