@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from nodescope.quantities import HOUR_NS, format_duration
+from nodescope.quantities import HOUR_NS, MINUTE_NS, SECOND_NS, format_duration
 
 PARTS = 4
 _REACH = 10  # times the observed span
@@ -74,6 +74,10 @@ def describe_left(least_ns: int, longest_ns: int | None) -> str:
 
 
 def _rounded(nanoseconds: int) -> int:
-    """Return a forecast without digits that it does not have: two that matter."""
-    digits = len(str(abs(nanoseconds)))
-    return round(nanoseconds, 2 - digits)
+    """Return a forecast without digits that it does not have."""
+    digit_ns = next((each for longest, each in _DIGITS if nanoseconds < longest), HOUR_NS)
+    return round(nanoseconds / digit_ns) * digit_ns
+
+
+# Up to which time a forecast is said to the second, and to the minute.
+_DIGITS = ((10 * MINUTE_NS, SECOND_NS), (10 * HOUR_NS, MINUTE_NS))

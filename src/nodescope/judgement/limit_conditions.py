@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from nodescope.judgement.cgroup_owners import CgroupOwners
 from nodescope.judgement.condition import Condition, ConditionOwner, Severity
 from nodescope.judgement.growth import Growth, describe_left, find_growth
-from nodescope.quantities import HOUR_NS, MINUTE_NS, format_bytes, format_duration
+from nodescope.quantities import HOUR_NS, MINUTE_NS, SECOND_NS, format_bytes, format_duration
 from nodescope.recording.recording import Recording
 from nodescope.recording.window import Window
 from nodescope.records.action import Action, Target
@@ -28,6 +28,7 @@ SOON_RATIO = 0.70  # of a limit: less is too far off for a forecast to say much
 SOON_NS = HOUR_NS
 LEAST_OVER_NS = 5 * MINUTE_NS  # of what a forecast rests on
 OLD_NS = 10 * MINUTE_NS  # a cgroup that was not read for so long is gone
+RESTATED_NS = 150 * SECOND_NS  # every limit is written again with each segment of two minutes
 _BY_DESIGN = ("/boot", "/efi")  # file systems that are filled once, nearly to the top
 _SHOWN_BEFORE_NS = 10 * MINUTE_NS
 
@@ -95,14 +96,16 @@ def find_limit_conditions(
 ) -> list[Condition]:
     """Return the limits that are nearly reached at a moment."""
     hour = Window(at_ns - HOUR_NS, at_ns + 1)
-    now = {(row.name, row.scope): row for row in recording.state(LimitRow, at_ns)}
-    rows: dict[tuple[str, str], list[LimitRow]] = {key: [] for key in now}
-    for row in recording.rows(LimitRow, hour) if now else ():
-        if (row.name, row.scope) in rows:  # the others are gone: unmounted, or removed
-            rows[row.name, row.scope].append(row)
+    listed: dict[tuple[str, str], list[LimitRow]] = defaultdict(list)
+    for row in recording.rows(LimitRow, hour) + recording.state(LimitRow, at_ns):
+        listed[row.name, row.scope].append(row)
+    current = {(row.name, row.scope) for row in recording.state(LimitRow, at_ns)}
     found = []
-    for key, listed in rows.items():
-        use = _use_of(sorted(listed, key=lambda row: row.time_ns) or [now[key]])
+    for key, rows in listed.items():
+        rows.sort(key=lambda row: row.time_ns)
+        if key not in current and at_ns - rows[-1].time_ns > RESTATED_NS:
+            continue  # unmounted, or removed
+        use = _use_of(rows)
         severity = None if use is None else _severity(use)
         if use is not None and severity is not None:
             found.append(_limit_condition(use, severity, at_ns, owners, recording.node_name))

@@ -60,14 +60,15 @@ def audit_recording(recording: Recording, at_ns: int) -> RecordedAudit | NotObse
     units = recording.state(UnitRow, at_ns)
     if not units:
         units = _named_by(happened)
+    happenings = read_happenings(recording, at_ns)
     seen = {table: bool(recording.coverage(table, lately)) for table in ("units", "containers")}
+    seen["containers"] = seen["containers"] or bool(happenings)
     if not units and not any(seen.values()):
         return NotObserved("units and containers", Window(at_ns, at_ns + 1))
     findings: list[AuditVerdict] = []
     findings += _audit_units(recording, units, happened, at_ns)
     rows = recording.state(ContainerRow, at_ns)
     containers = [container_of(row) for row in rows if row.state != "removed"]
-    happenings = read_happenings(recording, at_ns)
     findings += audit_containers(containers, happenings, at_ns)
     states = (UNIT_STATES,) if units and not _has_states(units, happened) else ()
     asked = {row.source for row in recording.state(SourceCostRow, at_ns)}
