@@ -85,9 +85,8 @@ def add_parser(commands: options.Commands) -> None:
     archive.add_argument(
         "--segment",
         type=options.duration,
-        default="2m",
         metavar="TIME",
-        help="length of a segment (default: 2m)",
+        help="length of a segment (default: 2m, up to 10m while it holds less than 3 MiB)",
     )
     archive.add_argument(
         "--flush",

@@ -15,6 +15,7 @@ from nodescope.recorder.observer import Setting
 from nodescope.recorder.observers.catalogue import make_observers
 from nodescope.recorder.options import MAX_FREQUENCY_HZ, RecorderOptions
 from nodescope.recorder.recorder import Progress, Recorder
+from nodescope.recorder.segment_length import SegmentLength
 from nodescope.sources.node.identity import read_node, read_online_cpus
 
 
@@ -64,7 +65,8 @@ def check(options: RecorderOptions) -> None:
         raise UsageError(f"--ring-size {ring}", hint="a power of two, 8KiB or more")
     if options.core_interval_ns < 10_000_000:
         raise UsageError("--core-interval is too short", hint="the kernel counts in 10 ms ticks")
-    if options.flush_ns < 100_000_000 or options.segment_ns < options.flush_ns:
+    segment_ns = SegmentLength(options.segment_ns).interval_ns
+    if options.flush_ns < 100_000_000 or segment_ns < options.flush_ns:
         raise UsageError("--flush and --segment", hint="100ms <= --flush <= --segment")
     if options.cpus is not None:
         online = read_online_cpus(options.places.sys)
