@@ -183,6 +183,7 @@ def follow_fault(case: Case, story: Story, symptom: Symptom) -> Ending | None:
         )
         return Ending(Root("module", told.module), "kernel_fault", _FAULT, steps)
     if told.comm is None:
+        story.lacks("the module at fault", "the message names neither a module nor a task")
         return None
     place = find_place(case, symptom.time_ns, told.comm, told.pid)
     root = None if place is None else owner_of_cgroup(case, place.cgroup, symptom.time_ns)
