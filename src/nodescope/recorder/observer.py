@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Protocol
 
 from nodescope.ingest.observation import Observation
+from nodescope.recorder.watches.core_owners import CoreOwners
 from nodescope.recorder.watches.nic_reports import NicReports
 from nodescope.sources.places import Places
 
@@ -23,6 +24,7 @@ class Setting:
     places: Places
     archive: Path  # what earlier runs of the recorder left may be read from it
     nic_reports: NicReports = field(default_factory=NicReports)
+    core_owners: CoreOwners = field(default_factory=CoreOwners)  # filled by the recorder
 
 
 class Observer(Protocol):

@@ -69,6 +69,9 @@ class BlockedTaskRow(
         str | None,
         label("functions of the kernel, outermost first, separated by `;`; null if not readable"),
     ] = None
+    frozen: Annotated[
+        bool | None, gauge("its cgroup is frozen (`cgroup.freeze`, `freezer.state`)")
+    ] = None
 
 
 class CoreOwnerRow(
@@ -123,4 +126,4 @@ class CallTraceRow(
 
 
 # Those that an observer fills.
-WITNESS_ROWS: tuple[type[Row], ...] = ()
+WITNESS_ROWS: tuple[type[Row], ...] = (BlockedTaskRow, CoreOwnerRow)
