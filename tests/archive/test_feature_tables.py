@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -169,3 +170,14 @@ def test_the_window_that_a_time_is_in() -> None:
         -1, 0, 0, -1, 2, 2, -1,
     ]  # fmt: skip
     assert Windows(0, 5, np.ones(2, bool)).find(np.array([4, 5])).tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("large", [False, True])
+def test_a_comparison_notes_where_narrow_paths_do_not_count(tmp_path: Path, large: bool) -> None:
+    segment = seal(tmp_path / "a", make_samples(MANY, 3), large=large)
+    middle, end = (segment.wall_from_ns + segment.wall_to_ns) // 2, segment.wall_to_ns
+    one, other = (middle, end), (segment.wall_from_ns, middle)
+    now, before = ([partial(SampleColumns, segment, *span)] for span in (one, other))
+    found = compare(now, before, one, other, Filter())
+    said = [note for note in found.notes if "1/8000 of its segment's samples" in note]
+    assert len(said) == large

@@ -138,6 +138,33 @@ def test_a_pegged_core_has_one_span_and_one_figure_everywhere(
     assert symptom["time_ns"] - symptom["from_ns"] == 5 * SECOND_NS
 
 
+def test_cores_names_who_kept_a_core_in_user_mode(tmp_path: Path, nodescope: Nodescope) -> None:
+    """A program at 100 % was only `100.0 % total`, without its name."""
+    seconds = list(range(20))
+    none = [0] * len(seconds)
+    spent = dict.fromkeys(STATES, none)
+    spent["user"] = [100 * min(max(second - 4, 0), 8) for second in seconds]
+    spent["idle"] = [
+        100 * second - user for second, user in zip(seconds, spent["user"], strict=True)
+    ]
+    times = [(1_000 + second) * SECOND_NS for second in seconds]
+    rows = {"cpu": none, "time_ns": times, **spent, "guest": none, "guest_nice": none}
+    spinning = [Sample(4 + number / 10, 0, 7, "spin", "main;loop") for number in range(80)]
+    path = write_archive(tmp_path / "a", [spinning], {"cores": rows}).root
+    span = "2023-11-14T22:13:24.000Z to 22:13:32.000Z"
+    said = f"  kept     {span}: 100% in user mode for 8 s, by spin\n"
+    assert said in nodescope("cores", "--archive", path).out
+
+
+def test_top_says_that_idle_cores_were_sampled(tmp_path: Path, nodescope: Nodescope) -> None:
+    """A capture of perf has samples of idle cores; they are no busy time."""
+    idle = [Sample(number / 10, 1, 0, "swapper/1", "do_idle_[k]") for number in range(80)]
+    busy = [Sample(number / 10, 0, 7, "work", "main") for number in range(20)]
+    path = write_archive(tmp_path / "a", [idle + busy]).root
+    lines = nodescope("top", "--archive", path).out.splitlines()
+    assert lines[1] == "shares are of all samples; 80.0 % of them are of idle cores (swapper)"
+
+
 def test_top_says_what_its_shares_are_of_and_names_processes(nodescope: Nodescope) -> None:
     """Issue 13, point 12: no window, no node, no CPU time, and pids without names."""
     bundle = ("--archive", Path("tests/diagnosis/bundles/busy.bundle"))
@@ -357,3 +384,35 @@ def test_views_import_nothing_heavy(command: str) -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
     )
     assert done.stdout.endswith("\n[]\n")
+
+
+def _cut(archive: Path, number: int) -> None:
+    """Cut the samples of a segment short."""
+    folder = sorted((archive / "segments").iterdir())[number]
+    (folder / "samples.parquet").write_bytes(b"PAR1")
+
+
+@pytest.mark.parametrize("view", ["flame", "top", "heatmap", "cores"])
+def test_a_damaged_segment_is_reported_by_views_of_its_time_only(
+    tmp_path: Path, nodescope: Nodescope, view: str
+) -> None:
+    archive = write_archive(tmp_path / "archive", [SAMPLES] * 4).root
+    _cut(archive, 1)
+    first = nodescope(view, "--archive", archive, "--from", "+0s", "--to", "+5s", "--json")
+    assert (first.code, first.err) == (0, "")
+    whole = nodescope(view, "--archive", archive, "--json")
+    assert whole.err.count("left out") == 1
+    assert "samples.parquet" in whole.err
+
+
+def test_a_core_that_only_another_time_has_is_no_mistake(
+    tmp_path: Path, nodescope: Nodescope
+) -> None:
+    there, later = [each for each in SAMPLES if each.cpu == 0], SAMPLES
+    assert any(each.cpu == 1 for each in later)
+    archive = write_archive(tmp_path / "archive", [there, later]).root
+    asked = ("flame", "--archive", archive, "--from", "+0s", "--to", "+5s", "--json")
+    assert nodescope(*asked, "--cpu", "1").code == 0
+    refused = nodescope(*asked, "--cpu", "77")
+    assert refused.code == 2
+    assert "the recording has no core 77" in refused.err

@@ -196,9 +196,8 @@ def test_makers_of_one_name_in_several_cgroups_are_told_apart() -> None:
 def test_beyond_a_bound_the_cgroup_of_a_maker_is_not_told() -> None:
     ledger = ChurnLedger()
     for number in range(600):
-        inside = f"/run-{number}.scope"
-        path = f"/slice/job-{number}"
-        ledger.take([ChurnEvent(0, "made", path, "memory", number, 5, "mkdir", inside)])
+        job, scope = f"/slice/job-{number}", f"/run-{number}.scope"
+        ledger.take([ChurnEvent(0, "made", job, "memory", number, 5, "mkdir", scope)])
     told = ledger.tell(1)
     assert sum(each.made for each in told) == 600
     assert next(each.made for each in told if each.maker_cgroup is None) == 100

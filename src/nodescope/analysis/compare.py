@@ -47,9 +47,11 @@ from nodescope.analysis.statistics import (
 )
 from nodescope.archive.feature_counts import Kind
 from nodescope.arrays import F64, I64, U64, Bool
+from nodescope.errors import UsageError
 from nodescope.numbering import distinct
 from nodescope.quantities import MINUTE_NS
 from nodescope.recording.sample_columns import SampleColumns
+from nodescope.records.tables import NARROW
 
 Status = Literal["new", "grown", "shrunk", "gone"]
 Method = Literal["negative binomial", "exact conditional", "none"]
@@ -86,8 +88,13 @@ class Change:
 
     @property
     def ratio(self) -> float | None:
-        """How many times the baseline; None where that was nothing."""
+        """How many times the baseline's samples; None where those were none."""
         return self.window / self.baseline if self.baseline else None
+
+    @property
+    def share_ratio(self) -> float | None:
+        """How many times the baseline's share; None where that was nothing."""
+        return self.window_share / self.baseline_share if self.baseline_share else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +123,11 @@ def compare(
     threads: int = THREADS,
 ) -> Comparison:
     """Compare the samples of `span` with those of `against`; 0 `listed` are all."""
+    if span[0] < against[1] and against[0] < span[1]:
+        raise UsageError(
+            "the window overlaps the one it is compared with",
+            hint="what is in both would hide what changed: let one end before the other starts",
+        )
     recorded = measure_recorded([part().segment for part in window], span)
     whole = Windows(span[0], max(1, span[1] - span[0]), np.ones(1, bool))
     blocks = _count(window, chosen, whole, np.empty(0, np.uint64), threads)
@@ -129,7 +141,8 @@ def compare(
     windows = lay_windows(span, against, segments, by_second=by_second)
     before = _count(baseline, chosen, windows, found[there >= least], threads, rolled=True)
     exposure = recorded / windows.width_ns  # of the window, in windows of the baseline
-    evidence = Evidence(blocks, before, windows, exposure)
+    diverse = any(part().has_trunk for part in (*window, *baseline))
+    evidence = Evidence(blocks, before, windows, exposure, diverse)
     return evidence.judge(listed, recorded / max(1, span[1] - span[0]))
 
 
@@ -175,6 +188,7 @@ class Evidence:
     baseline: list[Block]
     windows: Windows  # of the baseline
     exposure: float  # of the window, in windows of the baseline
+    diverse: bool = False  # a segment has so many stacks that narrow paths are not counted
 
     def judge(self, listed: int, recorded_ratio: float = 1.0) -> Comparison:
         """Test every feature; 0 `listed` are all."""
@@ -214,7 +228,7 @@ class Evidence:
                     None if p is None else float(p[at]),
                     None if q is None else float(q[at]),
                     int(extreme[at]),
-                    _status(int(there[number]), int(before[number]), float(expected[number])),
+                    _status(int(there[number]), int(before[number]), float(moved[number])),
                     sure,
                     depth,
                 )
@@ -229,7 +243,7 @@ class Evidence:
             method,
             len(features),
             recorded_ratio,
-            _notes(method, count, recorded_ratio, samples),
+            _notes(method, count, recorded_ratio, samples, diverse=self.diverse),
         )
 
     def _describe(self, feature: int) -> tuple[Feature, float]:
@@ -276,22 +290,28 @@ def _choose_method(samples: int, before_samples: int, windows: int) -> Method:
 
 
 def _passes(there: I64, expected: F64, share: F64, before: F64) -> Bool:
-    """The gate: a point of share, a factor of two, ten samples."""
+    """The gate: a point of share, a factor of two, ten samples, and more (fewer) of them.
+
+    Where the rest of the node grew idle, the share of what went on as before rose, too.
+    """
     rose = (share - before >= SHARE_POINT) & (share >= FACTOR * before) & (there >= LEAST_COUNT)
     fell = (before - share >= SHARE_POINT) & (before >= FACTOR * share)
-    passing: Bool = rose | (fell & (expected >= LEAST_COUNT))
+    more, fewer = there > expected, there < expected
+    passing: Bool = (rose & more) | (fell & fewer & (expected >= LEAST_COUNT))
     return passing
 
 
-def _status(there: int, before: int, expected: float) -> Status:
+def _status(there: int, before: int, moved: float) -> Status:
     if not before:
         return "new"
     if not there:
         return "gone"
-    return "grown" if there > expected else "shrunk"
+    return "grown" if moved > 0 else "shrunk"
 
 
-def _notes(method: Method, count: int, recorded_ratio: float, samples: int) -> list[str]:
+def _notes(
+    method: Method, count: int, recorded_ratio: float, samples: int, *, diverse: bool
+) -> list[str]:
     notes = []
     if not samples:
         notes.append("the window has no samples that match the filters")
@@ -309,6 +329,11 @@ def _notes(method: Method, count: int, recorded_ratio: float, samples: int) -> l
         )
     if samples and recorded_ratio < 0.99:
         notes.append(f"only {100 * recorded_ratio:.0f} % of the window was recorded")
+    if samples and diverse:
+        notes.append(
+            f"stacks are diverse: a function counts on paths with at least 1/{round(1 / NARROW)} "
+            "of its segment's samples, and where it is the innermost one"
+        )
     return notes
 
 

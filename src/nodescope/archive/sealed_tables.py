@@ -293,13 +293,13 @@ def _roll_up_seconds(samples: dict[str, Array], kernel: Array, folded: Array, ti
         return empty_table("seconds")
     second = samples["tick"] * tick_ns // SECOND_NS
     starts = np.flatnonzero(np.r_[True, (cpu[1:] != cpu[:-1]) | (second[1:] != second[:-1])])
-    in_kernel = np.add.reduceat(kernel.astype(np.int32), starts)
+    in_kernel = np.add.reduceat(kernel, starts, dtype=np.int32)
     total = np.diff(np.r_[starts, len(cpu)])
     columns = [
         cpu[starts],
         second[starts],
         (total - in_kernel).astype(np.int32),
-        in_kernel.astype(np.int32),
-        np.add.reduceat(folded.astype(np.int32), starts),
+        in_kernel,
+        np.add.reduceat(folded, starts, dtype=np.int32),
     ]
     return _make("seconds", columns)

@@ -34,7 +34,7 @@ def add_parser(commands: options.Commands) -> None:
             ("nodescope diagnose --json", "for scripts"),
         ],
     )
-    window.add_window(parser)
+    window.add_window(parser, around="2m")
     parser.add_argument(
         "--output",
         type=_report_path,

@@ -51,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
     from nodescope.analysis.flame_rows import FlameNames, widest
     from nodescope.pictures import documents, flame
 
-    chosen, view = window.build_filter(args), window.open_view(args)
+    chosen, view = window.build_filter(args), window.open_view(args, near_ns=0)
     names = FlameNames()
     rows = flame_of(
         view.parts(),

@@ -64,10 +64,10 @@ def run(args: argparse.Namespace) -> int:
     if is_perf_data(path):
         return _show(args, *window.open_glance(args, path))
     if is_recording(path):
-        return _show(args, window.open_view(args), None)
+        return _show(args, window.open_view(args, near_ns=0), None)
     with import_aside(path) as (args.archive, stopped):
         window.note(stopped)
-        return _show(args, window.open_view(args), None)
+        return _show(args, window.open_view(args, near_ns=0), None)
 
 
 def _show(args: argparse.Namespace, view: window.OpenedView, glance: Glance | None) -> int:

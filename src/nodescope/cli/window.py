@@ -29,6 +29,7 @@ from nodescope.wall_time import format_moment
 
 if TYPE_CHECKING:
     from nodescope.analysis.filter import Filter
+    from nodescope.archive.reader import Archive
     from nodescope.exchange.glance import Glance
     from nodescope.pictures.terminal import Terminal
     from nodescope.recording.recording import Recording
@@ -42,25 +43,26 @@ _T = TypeVar("_T")
 # -- options ----------------------------------------------------------------
 
 
-def add_window(parser: argparse.ArgumentParser) -> None:
+def add_window(parser: argparse.ArgumentParser, around: str = "5s") -> None:
     """`--archive` and the window: all of the recording, or some of it."""
     options.add_archive(parser)
     parser.add_argument(
         "--from",
         dest="start",
         metavar="WHEN",
-        help="start: a wall time, 12:00:05 of the recording's day, or +60s from its start; "
-        "UTC unless a zone is given",
+        help=f"start: {options.WHEN_HELP}",
     )
     parser.add_argument("--to", dest="end", metavar="WHEN", help="end (default: the recording's)")
     parser.add_argument(
-        "--at", metavar="WHEN", help="show the time around this moment; see --around"
+        "--at",
+        metavar="WHEN",
+        help="show the time around this moment (as --from); see --around",
     )
     parser.add_argument(
         "--around",
         type=options.duration,
         metavar="TIME",
-        help="with --at: this much before and after (default: 5s)",
+        help=f"with --at: this much before and after (default: {around})",
     )
     parser.add_argument(
         "--last", type=options.duration, metavar="TIME", help="the last TIME of the recording"
@@ -226,35 +228,74 @@ class OpenedView:
         return with_progress(self.recording.samples(self.window), count)
 
 
-def open_view(args: argparse.Namespace, *, history: bool = False) -> OpenedView:
-    """Open the archive and choose the window; with events of the time before it, if asked."""
+def open_view(
+    args: argparse.Namespace, *, history: bool = False, near_ns: int | None = None
+) -> OpenedView:
+    """Open the archive and choose the window; with events of the time before it, if asked.
+
+    A view that reads nothing further from the window than `near_ns` gets those segments
+    only, and the files of others are not looked at.
+    """
     import os
 
     from nodescope.archive.memory import keep_memory
     from nodescope.archive.reader import Archive
     from nodescope.pictures.terminal import detect_terminal
-    from nodescope.recording.recording import Recording
 
     keep_memory()
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # a name may be in any script
     path = options.archive_path(args)
     archive = Archive.open(path)
+    if near_ns is None:
+        opened = _open_whole(args, archive, history=history)
+    else:
+        opened = _open_near(args, archive, near_ns)
+    if opened is None:
+        status = options.status_command(args)
+        raise ArchiveError(path, archive.listing().emptiness, hint=f"see `{status}`")
+    recording, window = opened
+    terminal = detect_terminal(sys.stdout, os.environ)
+    return OpenedView(recording, window, terminal, describe_filter(args))
+
+
+def _open_whole(
+    args: argparse.Namespace, archive: Archive, *, history: bool
+) -> tuple[Recording, Window] | None:
+    from nodescope.recording.recording import Recording
+
     listing = archive.listing()
     for error in listing.damaged:
-        print(f"nodescope: left out: {error}", file=sys.stderr)
+        _leave_out(error)
+    if not listing.segments:
+        return None
     recording = Recording(listing.segments, archive.info.node)
-    if not recording.parts:
-        status = options.status_command(args)
-        raise ArchiveError(path, "nothing is recorded in it", hint=f"see `{status}`")
     recording.check_cores(given_filter(args).cpus)
     since_ns = recording.history.from_ns if history else None
-    return OpenedView(
-        recording,
-        window=choose_window(args, recording.extent, time.time_ns(), since_ns),
-        terminal=detect_terminal(sys.stdout, os.environ),
-        filter=describe_filter(args),
+    return recording, choose_window(args, recording.extent, time.time_ns(), since_ns)
+
+
+def _open_near(
+    args: argparse.Namespace, archive: Archive, near_ns: int
+) -> tuple[Recording, Window] | None:
+    from nodescope.recording.near_window import find_near
+    from nodescope.recording.recording import Recording
+
+    cpus = given_filter(args).cpus
+    now_ns = time.time_ns()
+    segments, window = find_near(
+        archive, lambda extent: choose_window(args, extent, now_ns), near_ns, _leave_out
     )
+    if window is None:
+        return None
+    recording = Recording(segments, archive.info.node)
+    if not recording.has_cores(cpus):  # it may have been recorded at another time
+        Recording(archive.segments()).check_cores(cpus)
+    return recording, window
+
+
+def _leave_out(error: ArchiveError) -> None:
+    print(f"nodescope: left out: {error}", file=sys.stderr)
 
 
 def open_glance(args: argparse.Namespace, path: Path) -> tuple[OpenedView, Glance]:

@@ -64,7 +64,7 @@ def count_cores(parts: Parts, window: Window) -> int:
 
 def check_cores(parts: Parts, wanted: Set[int]) -> None:
     """Raise `UsageError` with the cores there are if one of the wanted was not recorded."""
-    known = _find_cores(parts, wanted)
+    known = find_cores(parts, wanted)
     if missing := sorted(wanted - known):
         names = f"{'cores' if len(missing) > 1 else 'core'} {format_cpu_list(missing)}"
         raise UsageError(
@@ -73,7 +73,7 @@ def check_cores(parts: Parts, wanted: Set[int]) -> None:
         )
 
 
-def _find_cores(parts: Parts, wanted: Set[int]) -> set[int]:
+def find_cores(parts: Parts, wanted: Set[int]) -> set[int]:
     """Return the cores with readings or samples, of as many parts as hold the wanted ones."""
     found: set[int] = set()
     for part in parts:

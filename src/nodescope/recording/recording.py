@@ -18,6 +18,7 @@ from nodescope.recording.core_readings import (
     CoreReadings,
     check_cores,
     count_cores,
+    find_cores,
     read_core_readings,
 )
 from nodescope.recording.gaps import read_gaps
@@ -108,6 +109,10 @@ class Recording:
     def count_cores(self, window: Window) -> int:
         """Return how many cores the window's first readings are of."""
         return count_cores(self.parts, window)
+
+    def has_cores(self, wanted: Set[int] | None) -> bool:
+        """Decide whether all these cores were recorded."""
+        return not wanted or wanted <= find_cores(self.parts, wanted)
 
     def check_cores(self, wanted: Set[int] | None) -> None:
         """Refuse cores that were not recorded: an empty answer would look like idleness."""

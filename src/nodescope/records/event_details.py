@@ -44,6 +44,20 @@ class KernelLineDetails(Details):
     ] = None
 
 
+class CounterDetails(KernelLineDetails):
+    """What a counter adds, for trouble that may leave no line in the log."""
+
+    statistic: Annotated[str | None, detail("the counter that rose")] = None
+    before: Annotated[int | None, detail("value of the counter at the previous reading")] = None
+    value: Annotated[int | None, detail("value of the counter now")] = None
+    within_s: Annotated[
+        float | None, detail("seconds since the previous reading; the event happened in that time")
+    ] = None
+    known_from: Annotated[
+        str | None, detail("`counters`: shown by a counter only, not by the kernel log")
+    ] = None
+
+
 class NicDetails(KernelLineDetails):
     """Trouble of a network device, reported by its driver or shown by counters."""
 
@@ -110,7 +124,7 @@ class NicRecoveryDetails(NicDetails):
     recovered: Annotated[int | None, detail("number of completions")] = None
 
 
-class SoftLockupDetails(KernelLineDetails):
+class SoftLockupDetails(CounterDetails):
     """A core that did not schedule."""
 
     stuck_s: Annotated[int | None, detail("duration in seconds")] = None
@@ -118,14 +132,14 @@ class SoftLockupDetails(KernelLineDetails):
     pid: Annotated[int | None, detail("id of the task")] = None
 
 
-class RcuStallDetails(KernelLineDetails):
+class RcuStallDetails(CounterDetails):
     """A stall of RCU."""
 
     flavor: Annotated[str | None, detail("flavour of RCU: `rcu_preempt`, `rcu_sched`, …")] = None
     starved_jiffies: Annotated[int | None, detail("time that its thread did not run")] = None
 
 
-class HungTaskDetails(KernelLineDetails):
+class HungTaskDetails(CounterDetails):
     """A task that was blocked."""
 
     blocked_s: Annotated[int | None, detail("minimum duration in seconds")] = None
@@ -151,7 +165,7 @@ class WorkPoolDetails(KernelLineDetails):
     stuck_s: Annotated[int | None, detail("duration in seconds")] = None
 
 
-class OomKillDetails(KernelLineDetails):
+class OomKillDetails(CounterDetails):
     """A task that the OOM killer killed."""
 
     constraint: Annotated[

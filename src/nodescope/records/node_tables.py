@@ -262,6 +262,9 @@ class CgroupRow(
         int | None, counter("times the limit was reached (v1 failcnt, v2 events max)")
     ] = None
     oom_kills: Annotated[int | None, counter("tasks killed by the OOM killer")] = None
+    oom_group_kills: Annotated[
+        int | None, counter("times that all its tasks were killed at once (v2, Linux 5.19)")
+    ] = None
     tasks: Annotated[int | None, gauge("tasks in the cgroup and its descendants")] = None
 
 

@@ -5,21 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from nodescope.records.details import Details, detail
-from nodescope.records.event_details import KernelLineDetails
-
-
-class CounterDetails(KernelLineDetails):
-    """What a counter adds, for trouble that may leave no line in the log."""
-
-    statistic: Annotated[str | None, detail("the counter that rose")] = None
-    before: Annotated[int | None, detail("value of the counter at the previous reading")] = None
-    value: Annotated[int | None, detail("value of the counter now")] = None
-    within_s: Annotated[
-        float | None, detail("seconds since the previous reading; the event happened in that time")
-    ] = None
-    known_from: Annotated[
-        str | None, detail("`counters`: shown by a counter only, not by the kernel log")
-    ] = None
+from nodescope.records.event_details import CounterDetails
 
 
 class FaultDetails(CounterDetails):
@@ -98,6 +84,7 @@ class ServiceReportDetails(Details):
     resource: Annotated[str | None, detail("resource that is short")] = None
     pod: Annotated[str | None, detail("pod that it is about")] = None
     took_s: Annotated[float | None, detail("time that it took")] = None
+    times: Annotated[int | None, detail("lines of that kind in the minute, if several")] = None
 
 
 class ReapingDetails(Details):

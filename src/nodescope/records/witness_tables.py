@@ -13,7 +13,7 @@ class LimitRow(
     help="How much of each limited thing is used; a row where that changed noticeably.",
     sorted_by=("name", "scope", "time_ns"),
     subject=("name", "scope"),
-    observers=("limits",),
+    observers=("limits", "file_systems", "cgroups"),
 ):
     """Row of `limits`."""
 
@@ -21,11 +21,16 @@ class LimitRow(
     name: Annotated[
         str,
         key(
-            "`conntrack`, `files`, `threads`, `neighbours`, `tcp_memory`, `disk`, `inodes` or "
-            "`pids` (of a cgroup)"
+            "`conntrack`, `files`, `threads`, `neighbours`, `tcp_memory`, `ports`, `disk` (bytes), "
+            "`inodes` or `pids` (of a cgroup)"
         ),
     ]
-    scope: Annotated[str, key("`node`, a mount point, or the path of a cgroup")]
+    scope: Annotated[
+        str,
+        key(
+            "`node`, a mount point, or a cgroup; `conntrack` of a cgroup: of its network namespace"
+        ),
+    ]
     used: Annotated[int | None, gauge("how much is used, in the unit of the limit")] = None
     most: Annotated[int | None, gauge("how much there is; null if it is not limited")] = None
 
@@ -33,10 +38,11 @@ class LimitRow(
 class TroubleCountRow(
     Row,
     table="trouble_counts",
-    help="Counters that only trouble raises; a row where one changed.",
+    help="Counters that only trouble raises; a row where one changed. Of cgroups and hardware, "
+    "one that is zero has no row.",
     sorted_by=("name", "subject", "time_ns"),
     subject=("name", "subject"),
-    observers=("limits",),
+    observers=("limits", "file_systems", "hardware", "cgroups"),
 ):
     """Row of `trouble_counts`."""
 
@@ -126,4 +132,10 @@ class CallTraceRow(
 
 
 # Those that an observer fills.
-WITNESS_ROWS: tuple[type[Row], ...] = (BlockedTaskRow, CoreOwnerRow)
+WITNESS_ROWS: tuple[type[Row], ...] = (
+    LimitRow,
+    TroubleCountRow,
+    BlockedTaskRow,
+    CoreOwnerRow,
+    CallTraceRow,
+)

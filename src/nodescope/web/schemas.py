@@ -53,6 +53,12 @@ TRACK = record({
     "name": STRING, "title": STRING, "unit": STRING, "from_ms": NUMBER, "column_ms": NUMBER,
     "most": listing(nullable(NUMBER)), "mean": listing(nullable(NUMBER)),
 })  # fmt: skip
+PROCESSES = record({
+    "from_ms": NUMBER, "column_ms": NUMBER, "unit": STRING, "complete": BOOLEAN,
+    "processes": listing(record({
+        "comm": STRING, "samples": INTEGER, "values": listing(nullable(NUMBER)),
+    })),
+})  # fmt: skip
 EVENTS = record({
     "events": listing(record({
         "time_ms": NUMBER, "kind": STRING, "title": STRING, "serious": BOOLEAN,

@@ -7,6 +7,7 @@ import pytest
 
 from nodescope.quantities import SECOND_NS
 from nodescope.recorder.observers.blocked_tasks import BlockedTasksObserver
+from nodescope.recorder.watches.log_reports import LogReports
 from nodescope.records.witness_tables import BlockedTaskRow
 from nodescope.sources.places import Places
 
@@ -18,6 +19,7 @@ class Host:
 
     def __init__(self, root: Path) -> None:
         self.root, self.now = root, 100
+        self.reports = LogReports()
         for folder in ("proc/self", "proc/pressure", "proc/sys/kernel", "sys/devices/system/cpu"):
             (root / folder).mkdir(parents=True)
         (root / "sys/devices/system/cpu/online").write_text("0-1\n")
@@ -28,7 +30,7 @@ class Host:
         (root / "sys/fs/cgroup/paused").mkdir(parents=True)
         (root / "sys/fs/cgroup/paused/cgroup.events").write_text("populated 1\nfrozen 1\n")
         self.stall(0)
-        self.observer = BlockedTasksObserver(Places(root))
+        self.observer = BlockedTasksObserver(Places(root), self.reports)
 
     def stall(self, seconds: float) -> None:
         for resource in ("io", "memory"):
@@ -91,9 +93,18 @@ def test_without_a_sign_no_task_is_read(host: Host) -> None:
         assert host.observer.observe((200 + at) * SECOND_NS).empty
 
 
+def test_a_hung_task_of_the_log_is_a_reason(host: Host) -> None:
+    host.task(7, "dd", "D", "/")
+    host.observer.observe(200 * SECOND_NS)
+    host.reports.tell(200 * SECOND_NS + 1, "hung_task", ("dd",))
+    assert host.observer.observe(201 * SECOND_NS).empty
+    (row,) = host.observer.observe(202 * SECOND_NS).rows_of(BlockedTaskRow)
+    assert row.tid == 7
+
+
 @pytest.mark.live
 def test_this_machine_is_looked_at() -> None:
-    observer = BlockedTasksObserver(Places())
+    observer = BlockedTasksObserver(Places(), LogReports())
     for _ in range(2):
         observer.observe(time.monotonic_ns())
     observer.close()

@@ -71,6 +71,21 @@ def core_of_nic(
     return None
 
 
+def find_tied_cores(case: Case, incident: Incident, nic: Symptom) -> dict[int, str]:
+    """Return the cores that a report of a device is tied to, each with what ties them."""
+    reports = incident.of(*NIC_KINDS)
+    tied = {each.cpu: f"the driver names core {each.cpu}" for each in reports
+            if each.cpu is not None}  # fmt: skip
+    queues = [each.get(NicDetails).queue for each in reports]
+    mine = [row for row in case.state(NicQueueRow, nic.time_ns)
+            if row.nic == nic.subject or not nic.subject]  # fmt: skip
+    for queue in {each for each in queues if each is not None}:
+        for cpu in _serving(mine, queue):
+            said = f"queue {queue} of {nic.subject} is served by core {cpu}, by its interrupt"
+            tied.setdefault(cpu, said)
+    return tied
+
+
 def _serving(rows: list[NicQueueRow], queue: int | None) -> dict[int, NicQueueRow]:
     """Cores by which queues are served; of one queue, or of any."""
     found: dict[int, NicQueueRow] = {}

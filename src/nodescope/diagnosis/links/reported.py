@@ -102,11 +102,10 @@ def add_core(case: Case, story: Story, incident: Incident, report: Symptom | Non
         )  # fmt: skip
         return False
     if report is None:
-        chosen = _longest(case.pegged_cores(_span(incident, EDGE_NS)), incident)
+        chosen = _longest(case.pegged_cores(span_of(incident, EDGE_NS)), incident)
     else:
         chosen = _explaining(case, story, incident, report)
     if chosen is None:
-        _lacks_core(case, story, report or incident.first)
         return False
     story.held = chosen
     said, strength = "", 3.0 + min(2.0, chosen.seconds / 5)
@@ -132,7 +131,7 @@ def add_core(case: Case, story: Story, incident: Incident, report: Symptom | Non
 
 def _explaining(case: Case, story: Story, incident: Incident, report: Symptom) -> PeggedCore | None:
     """The core that explains a report; those that were pegged too early or too late do not."""
-    near = _span(incident, NEAR_NS)
+    near = span_of(incident, NEAR_NS)
     # Beside a report that a core is tied to, one whole reading is enough.
     least = PEGGED_NS if _by_time(incident, report) else TIED_NS
     held = [each for each in case.pegged_cores(near, least) if explains(each.window, report)]
@@ -145,7 +144,7 @@ def _explaining(case: Case, story: Story, incident: Incident, report: Symptom) -
     return chosen
 
 
-def _span(incident: Incident, margin_ns: int) -> Window:
+def span_of(incident: Incident, margin_ns: int) -> Window:
     """All of an incident and something around it."""
     times = [each.time_ns for each in incident.symptoms]
     starts = [each.from_ns for each in incident.symptoms if each.from_ns is not None]
@@ -218,8 +217,10 @@ def _held_then(
     )
 
 
-def _lacks_core(case: Case, story: Story, report: Symptom) -> None:
+def lack_core(case: Case, story: Story, report: Symptom) -> None:
     """Say what was seen of the cores before a report that none of them explains."""
+    if not case.recorded("cores"):
+        return  # said already
     if report.kind in NIC_KINDS:
         advice, show = "look at the device, its driver and the link", View("network")
     else:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from nodescope.quantities import SECOND_NS
 from nodescope.recorder.observer import Setting
 from nodescope.recorder.watches.block_reasons import BlockReasons, Signs
 from nodescope.recorder.watches.blocked_tasks import BlockedTasks, Suspect
+from nodescope.recorder.watches.log_reports import LogReports
 from nodescope.records.event import Event
 from nodescope.records.witness_tables import BlockedTaskRow
 from nodescope.sources.cgroups.freezer import Freezers
@@ -39,8 +41,15 @@ class BlockedTasksObserver:
     interval_ns = SECOND_NS
     patient = True  # `/proc/PID/cgroup` waits for a lock that others may keep
 
-    def __init__(self, places: Places, cpu_clock: Callable[[], int] = time.thread_time_ns) -> None:
+    def __init__(
+        self,
+        places: Places,
+        reports: LogReports,
+        cpu_clock: Callable[[], int] = time.thread_time_ns,
+    ) -> None:
         self._places = places
+        self._reports = reports
+        self._looked_ns: int | None = None
         self._files = TaskFiles(places.proc)
         self._signs = _SignFiles(places.proc)
         cores = len(read_online_cpus(places.sys))
@@ -59,7 +68,10 @@ class BlockedTasksObserver:
         if self._is_first:
             self._is_first = False
             self._tell_refused(now_ns, said)
-        reason = self._reasons.take(now_ns, self._signs.read())
+        since, self._looked_ns = self._looked_ns, now_ns
+        # What the log reported before the first look is over, or shows itself again.
+        is_told = since is not None and self._reports.told("hung_task", (), since)
+        reason = self._reasons.take(now_ns, replace(self._signs.read(), is_told=is_told))
         self._tasks.look(now_ns, reason=reason is not None)
         if self._tasks.is_idle and not self._untold:
             self._whole = False
@@ -149,4 +161,4 @@ def _open(path: Path) -> KeptFile | None:
 
 def make(setting: Setting) -> BlockedTasksObserver:
     """Make an observer of this node's blocked tasks."""
-    return BlockedTasksObserver(setting.places)
+    return BlockedTasksObserver(setting.places, setting.log_reports)

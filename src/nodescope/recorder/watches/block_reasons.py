@@ -29,6 +29,7 @@ class Signs:
     stalled_us: Mapping[str, int]  # by resource: time in which some task was stalled, since boot
     load: Load | None = None
     hung: int | None = None  # grows with every hung task that the kernel detects
+    is_told: bool = False  # whether the kernel's log reported one since the last look
 
 
 class BlockReasons:
@@ -59,6 +60,8 @@ class BlockReasons:
         return self._reason if now_ns < self._until_ns else None
 
     def _find(self, passed_ns: int, before: Signs, signs: Signs, *, holds: bool) -> str | None:
+        if signs.is_told:
+            return "hung task"
         if signs.hung is not None and before.hung is not None and signs.hung > before.hung:
             return "hung task"
         least_us = self._share * passed_ns / 1000
