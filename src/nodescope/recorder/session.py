@@ -31,7 +31,8 @@ def record(
     footprint.keep_flat()
     footprint.allow_files()
     clock = SystemClock()
-    observers = make_observers(Setting(options.places, options.archive), options.without)
+    setting = Setting(options.places, options.archive)
+    observers = make_observers(setting, options.without)
     writer = ArchiveWriter.open(
         options.archive,
         node=read_node(options.places.proc, options.places.sys),
@@ -48,6 +49,7 @@ def record(
             clock=clock,
             notifier=Notifier(),
             observers=observers,
+            owners=setting.core_owners,
             report=report,
             progress=progress,
             sealed=sealed,
