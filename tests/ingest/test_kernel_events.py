@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 from tests.exchange.text_archive import import_file, read_rows
-from tests.sources.kernel_log.messages.formats import FORMATS, OF_NO_KIND, Format
+from tests.sources.kernel_log.messages.formats import FORMATS, OF_NO_KIND
+from tests.sources.kernel_log.messages.trouble_formats import Format
 
 from nodescope.errors import SourceError
 from nodescope.exchange.logs.journal import parse_journal_json, parse_journal_text
@@ -61,6 +62,35 @@ def test_lines_that_belong_together_are_one_event() -> None:
     assert (oom.kind, killed.kind) == ("oom_kill", "kernel")
     assert facts(oom)["pid"] == 4242
     assert facts(oom)["anonymous_bytes"] == 512 * 1024
+
+
+def test_the_lines_before_an_oom_kill_complete_its_event() -> None:
+    lines = (
+        "python3 invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=0, oom_score_adj=984",
+        "memory: usage 20480kB, limit 20480kB, failcnt 1042",
+        "memory+swap: usage 20480kB, limit 20480kB, failcnt 0",
+        OOM,
+        KILLED,
+        "Tasks in /a/b are going to be killed due to memory.oom.group set",
+    )
+    (event,) = [event for event in kernel_events(*lines) if event.kind == "oom_kill"]
+    found = facts(event)
+    assert (found["asked_by"], found["memcg"], found["pid"]) == ("python3", "/a", 4242)
+    assert found["usage_bytes"] == found["limit_bytes"] == 20480 * 1024
+    assert found["whole_group"] is True
+    again = [event for event in kernel_events(*lines, OOM) if event.kind == "oom_kill"]
+    assert "asked_by" not in facts(again[1])  # nothing announced the second
+
+
+def test_a_gpu_that_three_lines_report_lost_is_one_event_with_its_address() -> None:
+    events = kernel_events(
+        "NVRM: The NVIDIA GPU 0000:3b:00.0",
+        "NVRM: (PCI ID: 10de:20b0) installed in this system has",
+        "NVRM: fallen off the bus and is not responding to commands.",
+        "NVRM: GPU 0000:3b:00.0: GPU has fallen off the bus.",
+    )
+    (lost,) = [event for event in events if event.kind == "gpu_lost"]
+    assert (lost.subject, facts(lost)["device"]) == ("0000:3b:00.0", "0000:3b:00.0")
 
 
 def test_what_a_user_wrote_says_so_and_a_dump_keeps_the_kernels_numbers() -> None:

@@ -14,9 +14,10 @@ from nodescope.records.details import read_details
 from nodescope.records.event import Event, details_of_kind
 from nodescope.records.node_tables import KernelLogRow
 from nodescope.sources.kernel_log.kmsg import Record
-from nodescope.sources.kernel_log.messages import KernelMessage, classify, join
+from nodescope.sources.kernel_log.messages import KernelMessage, classify, complete, join
 
 _JOIN_NS = 2 * SECOND_NS  # what belongs together is written within that
+_ANNOUNCED_NS = 20 * SECOND_NS  # a slow console writes a long report between the two
 _LONGEST_SUBJECT = 255
 
 
@@ -56,11 +57,19 @@ class _Last:
     at: int = 0
 
 
+class _Announced(NamedTuple):
+    """What lines say of an event that is to come, and when the last of them was written."""
+
+    message: KernelMessage
+    time_ns: int
+
+
 class KernelEvents:
     """Makes events of the lines of one log, given in their order."""
 
     def __init__(self) -> None:
         self._last: _Last | None = None
+        self._announced: _Announced | None = None
 
     def add(
         self, events: list[Event], line: KernelLine, *, recorded: bool = False
@@ -75,10 +84,33 @@ class KernelEvents:
         message = classify(line.text)
         if message is None:
             return None
+        if message.announces:
+            self._announce(line, message)
+            return None
+        message = self._take_announced(line, message)
         self._last = _Last(message, line, None if recorded else events, len(events))
         if not recorded:
             events.append(kernel_event(line, message))
         return message
+
+    def _announce(self, line: KernelLine, message: KernelMessage) -> None:
+        """Keep what a line says of an event that a later line makes."""
+        before = self._announced
+        if before is not None and before.message.kind == message.kind:
+            asks_anew = before.message.details.keys() & message.details.keys()
+            if not asks_anew:
+                message = complete(before.message, message)
+        self._announced = _Announced(message, line.time_ns)
+
+    def _take_announced(self, line: KernelLine, message: KernelMessage) -> KernelMessage:
+        """Return a message with what the lines before it announced."""
+        announced = self._announced
+        if announced is None or announced.message.kind != message.kind:
+            return message
+        self._announced = None
+        if line.time_ns - announced.time_ns > _ANNOUNCED_NS:
+            return message
+        return complete(announced.message, message)
 
     def _complete(self, events: list[Event], line: KernelLine) -> bool:
         """Return whether a line goes on with the last message, and complete that by it."""

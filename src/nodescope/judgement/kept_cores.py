@@ -79,7 +79,7 @@ class KeptCore:
 
 
 @dataclass(frozen=True, slots=True)
-class _FullSpan:
+class FullSpan:
     """Full readings on end of one core that have the same leading mode, or none."""
 
     cpu: int
@@ -89,10 +89,10 @@ class _FullSpan:
     ticks: tuple[int, ...]  # by mode
     all_ticks: int
 
-    def joined(self, other: _FullSpan, label: int) -> _FullSpan:
+    def joined(self, other: FullSpan, label: int) -> FullSpan:
         ticks = tuple(one + two for one, two in zip(self.ticks, other.ticks, strict=True))
         all_ticks = self.all_ticks + other.all_ticks
-        return _FullSpan(self.cpu, self.from_ns, other.to_ns, label, ticks, all_ticks)
+        return FullSpan(self.cpu, self.from_ns, other.to_ns, label, ticks, all_ticks)
 
     def is_long(self, least_ns: int) -> bool:
         return self.to_ns - self.from_ns >= least_ns - EDGE_NS
@@ -102,7 +102,23 @@ def find_kept_cores(
     readings: Iterable[CoreReadings], window: Window, least_ns: int = PEGGED_NS
 ) -> list[KeptCore]:
     """Return the cores that were kept for so long and reach into a window, by core and time."""
-    pieces = sorted(_find_pieces(readings), key=lambda each: (each.cpu, each.from_ns))
+    return judge_spans(_find_pieces(readings), window, least_ns)
+
+
+def collect_spans(
+    readings: Iterable[CoreReadings], spans: list[FullSpan]
+) -> Iterator[CoreReadings]:
+    """Pass readings on, and put the full spans in them into `spans`, for `judge_spans`."""
+    for part in readings:
+        spans += _find_pieces([part])
+        yield part
+
+
+def judge_spans(
+    spans: Iterable[FullSpan], window: Window, least_ns: int = PEGGED_NS
+) -> list[KeptCore]:
+    """Return the kept cores among full spans that reach into a window, by core and time."""
+    pieces = sorted(spans, key=lambda each: (each.cpu, each.from_ns))
     found = []
     for piece in _join_rest(_join_alike(pieces), least_ns):
         kept = _judge(piece, least_ns)
@@ -111,7 +127,7 @@ def find_kept_cores(
     return found
 
 
-def _judge(piece: _FullSpan, least_ns: int) -> KeptCore | None:
+def _judge(piece: FullSpan, least_ns: int) -> KeptCore | None:
     if not piece.is_long(least_ns) or sum(piece.ticks) < SPAN_RATIO * piece.all_ticks:
         return None
     most = piece.label if piece.label >= 0 else int(np.argmax(piece.ticks))
@@ -119,7 +135,7 @@ def _judge(piece: _FullSpan, least_ns: int) -> KeptCore | None:
     return KeptCore(piece.cpu, piece.from_ns, piece.to_ns, MODES[most], share)
 
 
-def _find_pieces(readings: Iterable[CoreReadings]) -> Iterator[_FullSpan]:
+def _find_pieces(readings: Iterable[CoreReadings]) -> Iterator[FullSpan]:
     for part in readings:
         same = find_followed(part)
         used, passed = _sum_modes(part.ticks[same + 1] - part.ticks[same])
@@ -139,7 +155,7 @@ def _find_pieces(readings: Iterable[CoreReadings]) -> Iterator[_FullSpan]:
             map(tuple, np.add.reduceat(used[full], first).tolist()),
             np.add.reduceat(passed[full], first).tolist(),
         )
-        yield from map(_FullSpan, *columns)
+        yield from map(FullSpan, *columns)
 
 
 def _sum_modes(used: I64) -> tuple[I64, I64]:
@@ -162,9 +178,9 @@ def _label(used: I64, passed: I64) -> I64:
     return label
 
 
-def _join_alike(pieces: Iterable[_FullSpan]) -> list[_FullSpan]:
+def _join_alike(pieces: Iterable[FullSpan]) -> list[FullSpan]:
     """Join pieces of one label that touch: a segment may end in the middle of one."""
-    joined: list[_FullSpan] = []
+    joined: list[FullSpan] = []
     for piece in pieces:
         if joined and _touch(joined[-1], piece) and joined[-1].label == piece.label:
             joined[-1] = joined[-1].joined(piece, piece.label)
@@ -173,9 +189,9 @@ def _join_alike(pieces: Iterable[_FullSpan]) -> list[_FullSpan]:
     return joined
 
 
-def _join_rest(pieces: Sequence[_FullSpan], least_ns: int) -> list[_FullSpan]:
+def _join_rest(pieces: Sequence[FullSpan], least_ns: int) -> list[FullSpan]:
     """Join the pieces that touch and are not long enough to stand for one mode alone."""
-    joined: list[_FullSpan] = []
+    joined: list[FullSpan] = []
     open_end = False  # whether the last one may go on
     for piece in pieces:
         alone = piece.label >= 0 and piece.is_long(least_ns)
@@ -187,5 +203,5 @@ def _join_rest(pieces: Sequence[_FullSpan], least_ns: int) -> list[_FullSpan]:
     return joined
 
 
-def _touch(before: _FullSpan, after: _FullSpan) -> bool:
+def _touch(before: FullSpan, after: FullSpan) -> bool:
     return before.cpu == after.cpu and after.from_ns <= before.to_ns

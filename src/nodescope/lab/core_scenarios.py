@@ -48,7 +48,7 @@ def _allow_realtime(inside: Guest) -> None:
     with contextlib.suppress(FileNotFoundError):
         path = Path("/sys/fs/cgroup/cpu", inside.name, "cpu.rt_runtime_us")
         if path.exists():
-            path.write_text("900000")
+            path.write_text("940000")
 
 
 def _act_realtime(run: ScenarioRun) -> Truth:

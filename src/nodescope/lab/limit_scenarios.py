@@ -84,7 +84,7 @@ def _require_table() -> None:
 def _prepare_table(run: ScenarioRun) -> None:
     most = run.variation.between(_LEAST_TABLE, _MOST_TABLE)
     wanted = most // 3 if run.healthy else most + run.variation.between(60, 120)
-    pause = round(0.5 * run.strength / wanted, 4)
+    pause = round(0.3 * run.strength / wanted, 4)
     inside = prepare_unit(run, "connect", wanted, pause)
     # A rule that asks for the state of connections has them tracked; this one does no more.
     rule = ("OUTPUT", "--match", "conntrack", "--ctstate", "INVALID", "--jump", "ACCEPT")

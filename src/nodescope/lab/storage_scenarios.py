@@ -52,7 +52,7 @@ def _act_full(run: ScenarioRun) -> Truth:
     act_unit(run, run.strength)
     if run.healthy:
         return get_silent(run, "disk-full")
-    return _of_disk(run, "disk-full", ("fs_full",), (run.names["unit"], str(run.paths["disk"])))
+    return _of_disk(run, "disk-full", ("fs_full",), (run.names["unit"],))
 
 
 def _prepare_errors(run: ScenarioRun) -> None:
@@ -78,7 +78,7 @@ def _prepare_blocked(run: ScenarioRun) -> None:
     disk = run.ground.image("disk", "160M", on=outer)
     _prepare_writer(run, disk, "append", run.variation.seconds(0.05, 0.2), 2)
     run.paths["outer"] = outer
-    run.names["outer"] = _find_device(outer)
+    run.names["outer"] = find_device(outer)
 
 
 def _act_blocked(run: ScenarioRun) -> Truth:
@@ -104,10 +104,10 @@ def _prepare_writer(run: ScenarioRun, disk: Path, program: str, *arguments: obje
     """Start a systemd with a unit that writes to a file system."""
     prepare_unit(run, program, disk / "data", *arguments, shared=(disk,))
     run.paths["disk"] = disk
-    run.names["device"] = _find_device(disk)
+    run.names["device"] = find_device(disk)
 
 
-def _find_device(mount: Path) -> str:
+def find_device(mount: Path) -> str:
     """Return the name of the device that is mounted there, such as `loop0`."""
     for line in Path("/proc/self/mounts").read_text().splitlines():
         device, place, *_ = line.split()

@@ -7,6 +7,7 @@ library only: the guest sees this package and a Python, but no other packages.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import mmap
 import os
 import socket
@@ -22,6 +23,7 @@ _MIB = 1 << 20
 _DIRECT_BYTES = 64 << 10
 _PORT = 9  # discard: nobody listens, and nobody needs to
 _PACKET = bytes(64)
+_BETWEEN_PACKETS_S = 0.0002
 
 
 def command(comm: str, program: str, *arguments: object) -> str:
@@ -53,16 +55,16 @@ def fork(count: str, pause_s: str) -> None:
 
 
 def connect(count: str, pause_s: str) -> None:
-    """Send one packet from each of so many ports of its own, and keep the ports."""
-    kept = []
-    for _ in range(int(count)):
-        sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        sender.setblocking(False)
-        with contextlib.suppress(OSError):  # a full table refuses: the call fails
+    """Send from so many ports of its own, then all the time from one after the other of them."""
+    kept: list[socket.socket] = []
+    for number in itertools.count():
+        if number < int(count):
+            kept.append(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+        sender = kept[number % int(count)]
+        # A full table refuses: the call fails. So may the answer that nobody listens.
+        with contextlib.suppress(OSError):
             sender.sendto(_PACKET, ("127.0.0.1", _PORT))
-        kept.append(sender)
-        time.sleep(float(pause_s))
-    time.sleep(3600)
+        time.sleep(float(pause_s) if number < int(count) else _BETWEEN_PACKETS_S)
 
 
 def flood(packets_per_s: str, seconds: str) -> None:

@@ -84,6 +84,7 @@ class ServiceReportDetails(Details):
     resource: Annotated[str | None, detail("resource that is short")] = None
     pod: Annotated[str | None, detail("pod that it is about")] = None
     took_s: Annotated[float | None, detail("time that it took")] = None
+    times: Annotated[int | None, detail("lines of that kind in the minute, if several")] = None
 
 
 class ReapingDetails(Details):

@@ -91,6 +91,7 @@ TROUBLE_KINDS = (
     EventKind("gpu_hung", "a GPU hangs", GpuDetails, serious=True, rank=18, way="device"),
     EventKind("gpu_action", "a GPU's driver asks for a reset or a reboot",
               GpuDetails, serious=True, rank=23, way="device"),
+    EventKind("gpu_error", "a GPU's driver reports another error", GpuDetails),
     EventKind("nvswitch_error", "a switch between GPUs had an error",
               GpuDetails, serious=True, rank=22, way="device"),
     # hardware
@@ -102,6 +103,8 @@ TROUBLE_KINDS = (
     EventKind("edac_ce", "memory had an error that was corrected", HardwareDetails),
     EventKind("hw_error", "the firmware reports an error of the hardware",
               HardwareDetails, serious=True, rank=28, ends=_HARDWARE_ENDS),
+    EventKind("hw_corrected", "the firmware reports an error that was corrected",
+              HardwareDetails),
     EventKind("pcie_error", "a PCIe device had an error that was not corrected",
               HardwareDetails, serious=True, rank=29, way="device"),
     EventKind("pcie_corrected", "a PCIe device had an error that was corrected", HardwareDetails),

@@ -21,11 +21,16 @@ class LimitRow(
     name: Annotated[
         str,
         key(
-            "`conntrack`, `files`, `threads`, `neighbours`, `tcp_memory`, `disk`, `inodes` or "
-            "`pids` (of a cgroup)"
+            "`conntrack`, `files`, `threads`, `neighbours`, `tcp_memory`, `ports`, `disk` (bytes), "
+            "`inodes` or `pids` (of a cgroup)"
         ),
     ]
-    scope: Annotated[str, key("`node`, a mount point, or the path of a cgroup")]
+    scope: Annotated[
+        str,
+        key(
+            "`node`, a mount point, or a cgroup; `conntrack` of a cgroup: of its network namespace"
+        ),
+    ]
     used: Annotated[int | None, gauge("how much is used, in the unit of the limit")] = None
     most: Annotated[int | None, gauge("how much there is; null if it is not limited")] = None
 

@@ -11,7 +11,7 @@ import { filters, recording, select, selection, type Range } from '../state'
 import { dark } from '../theme'
 import { zone } from '../timeline/plot'
 import { formatMoment } from '../times'
-import { cellRange, tally, windowFor, type Grid } from './cells'
+import { cellRange, onEdges, tally, windowFor, type Grid } from './cells'
 import { Plot } from './plot'
 import { brightest, ramp, type Measure } from './scale'
 import { measure, setMeasure, shown } from './settings'
@@ -126,7 +126,8 @@ function describe({ grid, counts, kernel }: Heat, chosen: Range): string {
   if (!sum.most) return 'no samples selected'
   const busiest = formatMoment(cellRange(grid, sum.most).from, zone.value, 3)
   const share = kernel ? `, ${percent(sum.kernel / sum.samples)} kernel` : ''
-  return `${count(sum.samples)} samples selected${share} · most at ${busiest}`
+  const about = onEdges(grid, chosen) ? '' : 'about '
+  return `${about}${count(sum.samples)} samples selected${share} · most at ${busiest}`
 }
 
 function Scale(scale: { measure: Measure; most: number }) {

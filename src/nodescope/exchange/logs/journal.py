@@ -29,6 +29,7 @@ from nodescope.exchange.logs.wall_stamps import WallStamp, match_stamp, note_lac
 from nodescope.ingest.clean_text import MAX_LINE_BYTES, clean, clean_text, split_lines
 from nodescope.ingest.kernel_events import KernelEvents
 from nodescope.ingest.parsed import Notes
+from nodescope.ingest.service_events import ServiceEvents
 from nodescope.ingest.sink import ImportReport, Sink
 from nodescope.ingest.unit_events import UNIT_FIELDS, UnitEvents
 from nodescope.records.event import Event
@@ -94,7 +95,7 @@ def _read_json(blocks: Iterable[bytes], notes: Notes) -> Iterator[Any]:
 def events_of(entries: Iterable[Any], notes: Notes) -> Iterator[list[Event]]:
     """Yield the events of journal entries in batches, whatever form they were read from."""
     events: list[Event] = []
-    kernel, units = KernelEvents(), UnitEvents()
+    kernel, units, services = KernelEvents(), UnitEvents(), ServiceEvents()
     for entry in entries:
         event = parse_entry(entry)
         if event is None:
@@ -107,11 +108,18 @@ def events_of(entries: Iterable[Any], notes: Notes) -> Iterator[list[Event]]:
             add_kernel_line(kernel, events, event, by_user=by_user)
         else:
             fields = _unit_fields(entry, event.message)
-            events += (fields and units.take(event.time_ns, fields)) or [event]
+            told = units.take(event.time_ns, fields) if fields else []
+            events += told or _of_service(services, event)
         if len(events) >= kernel_log.BATCH:
             yield events
             events = []
+    events += services.flush()
     yield events
+
+
+def _of_service(services: ServiceEvents, line: Event) -> list[Event]:
+    """Return the events of a line that a service wrote; the line itself if it makes none."""
+    return services.take(line.time_ns, line.subject, line.message) or [line]
 
 
 def _unit_fields(entry: JsonObject, message: str) -> dict[str, str]:
@@ -181,7 +189,7 @@ def _microseconds(value: Any) -> int | None:
 def parse_journal_text(blocks: Iterable[bytes], notes: Notes) -> Iterator[list[Event]]:
     """Events in batches, on the wall clock; an indented line goes on with the one before."""
     events: list[Event] = []
-    kernel = KernelEvents()
+    kernel, services = KernelEvents(), ServiceEvents()
     more: list[str] = []  # lines that go on with the last event
     for offset, raw, _ in split_lines(blocks):
         text = raw.decode("utf-8", "replace")
@@ -207,8 +215,9 @@ def parse_journal_text(blocks: Iterable[bytes], notes: Notes) -> Iterator[list[E
         if event.kind == KERNEL:
             add_kernel_line(kernel, events, event)
         else:
-            events.append(event)
+            events += _of_service(services, event)
     _go_on(events, more)
+    events += services.flush()
     yield events
 
 

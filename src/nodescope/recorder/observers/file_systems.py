@@ -35,7 +35,9 @@ from nodescope.sources.limits.reading import Limit
 
 _IN_MEMORY = "tmpfs"
 _BOOT = ("/boot", "/efi")  # filled once, by design nearly to the top
-_CONTAINERS = ("/var/lib/kubelet/pods/", "/run/containerd/", "/run/docker/", "/run/credentials/")
+_NOT_OF_INTEREST = (  # in memory, and small by design
+    "/var/lib/kubelet/pods/", "/run/containerd/", "/run/docker/", "/run/credentials/", "/sys/",
+)  # fmt: skip
 
 
 class FileSystemsObserver:
@@ -199,7 +201,7 @@ def _is_measured(mount: Mount, scope: str) -> bool:
     """Decide whether the space of a file system is of interest: not that of secrets in memory."""
     if mount.kind != _IN_MEMORY:
         return True
-    return mount.writes_end is None and not scope.startswith(_CONTAINERS)
+    return mount.writes_end is None and not scope.startswith(_NOT_OF_INTEREST)
 
 
 def make(setting: Setting) -> FileSystemsObserver:

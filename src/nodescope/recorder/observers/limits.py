@@ -12,9 +12,11 @@ from nodescope.ingest.observation import Observation
 from nodescope.quantities import SECOND_NS
 from nodescope.recorder.observer import Setting
 from nodescope.recorder.watches.clock_watch import ClockWatch
+from nodescope.recorder.watches.conntrack import ConntrackWatch
 from nodescope.recorder.watches.counted_trouble import CountedTrouble
 from nodescope.recorder.watches.limit_rows import LimitRows, describe_limit
 from nodescope.recorder.watches.stalled_disks import Stalled, StalledDisks
+from nodescope.recorder.watches.unreaped import UnreapedWatch
 from nodescope.records.event import Event
 from nodescope.records.json import JsonObject
 from nodescope.sources.kernel_files import KeptFiles
@@ -26,10 +28,13 @@ from nodescope.sources.limits.kernel_counts import (
     KINDS,
     read_kernel_counts,
 )
-from nodescope.sources.limits.node_limits import read_node_limits
+from nodescope.sources.limits.node_limits import NODE, read_node_limits
+from nodescope.sources.limits.ports import read_ports
 from nodescope.sources.limits.reading import Count, Limit
 
-_WHOLE_NS = 10 * SECOND_NS
+_WHOLE_NS = 9 * SECOND_NS  # every second round
+_ELSEWHERE_NS = 29 * SECOND_NS  # other network namespaces
+_PORTS_NS = 59 * SECOND_NS  # their table is long where many are in use
 _CLEARED = 0.9
 _FULL = 0.95
 # Where a level itself is the event: the share at which it is, and the kind.
@@ -37,8 +42,14 @@ _LEVELS = {
     "files": (_FULL, "files_exhausted"),
     "threads": (_FULL, "pid_exhausted"),
     "tcp_memory": (1.0, "tcp_memory"),
+    "ports": (_FULL, "ports_exhausted"),
 }
-_UNITS = {"files": "open files", "threads": "tasks", "tcp_memory": "pages of TCP"}
+_UNITS = {
+    "files": "open files",
+    "threads": "tasks",
+    "tcp_memory": "pages of TCP",
+    "ports": "local ports for one destination",
+}
 _IDLE_DRIVES = ("sr", "fd")  # without a medium they never answer
 
 
@@ -53,11 +64,13 @@ class LimitsObserver:
         self._files = KeptFiles()
         self._rows = LimitRows()
         self._trouble = CountedTrouble(setting.log_reports)
+        self._conntrack = ConntrackWatch(setting.places.proc, self._rows, self._trouble)
+        self._unreaped = UnreapedWatch(setting.places.proc)
         self._disks = StalledDisks()
         self._clock = ClockWatch(setting.places)
         self._whole_at_ns = 0
-        self._evicted: int | None = None
-        self._conntrack_share = 0.0
+        self._elsewhere_at_ns = 0
+        self._ports_at_ns = 0
         self._refused: frozenset[str] = frozenset()
 
     def begin_segment(self) -> None:
@@ -76,7 +89,10 @@ class LimitsObserver:
             counts = read_kernel_counts(self._files, self._places.proc, self._places.sys)
             for count in counts:
                 self._rows.add_count(said, now_ns, count)
-            self._follow(now_ns, limits, counts)
+            self._follow(now_ns, counts)
+            self._look_at_conntrack(said, now_ns, limits, counts)
+            self._look_at_ports(said, now_ns)
+            said.events += self._unreaped.look(now_ns)
             self._look_at_clock(now_ns)
             self._note_refused(now_ns, said)
         said.events += self._trouble.take(now_ns)
@@ -97,7 +113,7 @@ class LimitsObserver:
             message = f"{limit.used:,} of {limit.most:,} {_UNITS[limit.name]} are in use"
             self._trouble.report(now_ns, kind, limit.scope, message, describe_limit(limit))
 
-    def _follow(self, now_ns: int, limits: list[Limit], counts: list[Count]) -> None:
+    def _follow(self, now_ns: int, counts: list[Count]) -> None:
         """Report counters that began to rise."""
         by_name = {count.name: count for count in counts}
         for name, kind in KINDS.items():
@@ -107,21 +123,30 @@ class LimitsObserver:
             rise = self._trouble.follow(now_ns, kind, name, "", count.value)
             if rise is not None:
                 self._trouble.report_rise(now_ns, rise, {})
-        self._follow_conntrack(now_ns, limits, by_name)
 
-    def _follow_conntrack(self, now_ns: int, limits: list[Limit], counts: dict[str, Count]) -> None:
-        """Report dropped packets if the table is full: a bad packet is dropped as well."""
+    def _look_at_conntrack(
+        self, said: Observation, now_ns: int, limits: list[Limit], counts: list[Count]
+    ) -> None:
         limit = next((each for each in limits if each.name == "conntrack"), None)
-        dropped, evicted = counts.get(CONNTRACK_FULL), counts.get(CONNTRACK_EVICTED)
-        if limit is None or dropped is None or evicted is None:
+        if limit is None or limit.most is None:
             return
-        share, self._conntrack_share = self._conntrack_share, limit.share
-        before, self._evicted = self._evicted, evicted.value
-        full = max(share, limit.share) >= _FULL or (before is not None and evicted.value > before)
-        kind = "conntrack_full" if full else "conntrack"
-        rise = self._trouble.follow(now_ns, kind, dropped.name, "", dropped.value)
-        if rise is not None and full:
-            self._trouble.report_rise(now_ns, rise, describe_limit(limit))
+        own = [count for count in counts if count.name in (CONNTRACK_FULL, CONNTRACK_EVICTED)]
+        if own:
+            self._conntrack.look(now_ns, limit, own)
+        if now_ns >= self._elsewhere_at_ns:
+            self._elsewhere_at_ns = now_ns + _ELSEWHERE_NS
+            self._conntrack.look_elsewhere(said, now_ns, limit.most)
+
+    def _look_at_ports(self, said: Observation, now_ns: int) -> None:
+        if now_ns < self._ports_at_ns:
+            return
+        self._ports_at_ns = now_ns + _PORTS_NS
+        limit = read_ports(self._files, self._places.proc)
+        if limit is None:  # few are in use
+            self._trouble.passes("ports_exhausted", NODE, above=False, cleared=True)
+            return
+        self._rows.add_limit(said, now_ns, limit)
+        self._compare(now_ns, limit)
 
     # -- disks, the clock, files that are refused --------------------------------
 
