@@ -31,6 +31,7 @@ _CAPABILITIES = {
     "nics": ("dac_read_search",),
     "limits": ("sys_ptrace", "dac_read_search"),
     "unit_insides": ("net_admin",),
+    "blocked_tasks": ("sys_admin", "sys_ptrace"),
 }
 _AS_ROOT = Remedy(("sudo nodescope record",))
 # Where the host's systemd is, seen from a container that has its root at /host.
