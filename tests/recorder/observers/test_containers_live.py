@@ -338,12 +338,12 @@ def test_the_recorder_and_the_audit(host: ContainerHost, tmp_path: Path) -> None
         with_recording = audit(host, f"--archive={archive}")  # tells of the same: counted once
         assert with_recording[looping]["evidence"]["ids"] == 4
         assert with_recording[looping]["evidence"]["starts"] == 4
-    kept = ArchivedRecording.open(archive)
-    (lasting,) = find_conditions(kept, Window(0, kept.extent.to_ns))
-    assert (lasting.kind, lasting.owner) == (
-        "container_loop", ConditionOwner("container", looping),
-    )  # fmt: skip
-    assert "exit code 9" in lasting.statement
+        kept = ArchivedRecording.open(archive)
+        (lasting,) = find_conditions(kept, Window(0, kept.extent.to_ns))
+        assert (lasting.kind, lasting.owner) == (
+            "container_loop", ConditionOwner("container", looping),
+        )  # fmt: skip
+        assert "exit code 9" in lasting.statement
 
 
 def _recorded(archive: Path, kind: str) -> list[Event]:
