@@ -18,9 +18,8 @@ from nodescope.diagnosis.symptoms.relations import is_again
 from nodescope.quantities import SECOND_NS
 from nodescope.recording.recording import Recording
 from nodescope.recording.window import Window
-from nodescope.records.event_details import KernelLineDetails, NicDetails
+from nodescope.records.event_details import CounterDetails, KernelLineDetails, NicDetails
 from nodescope.records.event_kinds import EVENT_KINDS
-from nodescope.records.trouble_details import CounterDetails
 from nodescope.records.view import Span, View
 from nodescope.wall_time import format_moment
 
