@@ -178,7 +178,7 @@ def _older(case: Case) -> list[Missing]:
 def _missing_tables(case: Case, result: Diagnosis) -> list[Missing]:
     """Sources whose absence makes silence worth less."""
     seen = {
-        # An imported log has no rows of its own: its lines are events.
+        # An imported log of former versions has no rows of its own: its lines are events.
         "kernel log": case.observed("kernel_log")
         or bool(case.events_of("kernel", within=case.reach)),
         "per-core time": case.recorded("cores"),
