@@ -26,12 +26,11 @@ from nodescope.recording.window import TimeExtent, Window
 
 pytestmark = [pytest.mark.root, pytest.mark.live]
 
-TWINS = ("starved-nic", "realtime-hog")  # the rest: `python -m benchmarks lab`, and their bundles
-# One of each group that takes half a minute; the others there, too.
-SHORTEST = ("task-limit", "io-error")
-
-
-RUN = [name for name, each in SCENARIOS.items() if not each.slow or name in SHORTEST]
+TWINS = ("starved-nic",)  # the rest: `python -m benchmarks lab`, and their bundles
+# One of each group that takes long; the others there, too.
+SHORTEST = ("task-limit", "io-error", "realtime-hog")
+LONGER = ("softirq-flood", *(name for name, each in SCENARIOS.items() if each.slow))
+RUN = [name for name in SCENARIOS if name not in LONGER or name in SHORTEST]
 
 
 def has_event(case: Case, truth: Truth, kind: str) -> None:

@@ -17,7 +17,7 @@ from nodescope.lab.unit_stage import act_unit, get_guest, get_silent, prepare_un
 from nodescope.sources.kernel_files import read_text
 
 _TABLE = Path("/proc/sys/net/netfilter")
-_LEAST_TABLE, _MOST_TABLE = 120, 300
+_LEAST_TABLE, _MOST_TABLE = 30_000, 60_000
 LOOPS = ("unit_loop",)
 
 
@@ -83,9 +83,8 @@ def _require_table() -> None:
 
 def _prepare_table(run: ScenarioRun) -> None:
     most = run.variation.between(_LEAST_TABLE, _MOST_TABLE)
-    wanted = most // 3 if run.healthy else most + run.variation.between(60, 120)
-    pause = round(0.3 * run.strength / wanted, 4)
-    inside = prepare_unit(run, "connect", wanted, pause)
+    wanted = most // 3 if run.healthy else round(1.5 * most)
+    inside = prepare_unit(run, "connect", wanted, round(most / (0.4 * run.strength)))
     # A rule that asks for the state of connections has them tracked; this one does no more.
     rule = ("OUTPUT", "--match", "conntrack", "--ctstate", "INVALID", "--jump", "ACCEPT")
     inside.enter("iptables", "--wait", "--append", *rule)

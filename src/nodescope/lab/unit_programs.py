@@ -7,7 +7,6 @@ library only: the guest sees this package and a Python, but no other packages.
 from __future__ import annotations
 
 import contextlib
-import itertools
 import mmap
 import os
 import socket
@@ -23,7 +22,7 @@ _MIB = 1 << 20
 _DIRECT_BYTES = 64 << 10
 _PORT = 9  # discard: nobody listens, and nobody needs to
 _PACKET = bytes(64)
-_BETWEEN_PACKETS_S = 0.0002
+_BURST = 20
 
 
 def command(comm: str, program: str, *arguments: object) -> str:
@@ -54,17 +53,19 @@ def fork(count: str, pause_s: str) -> None:
         time.sleep(float(pause_s))
 
 
-def connect(count: str, pause_s: str) -> None:
-    """Send from so many ports of its own, then all the time from one after the other of them."""
-    kept: list[socket.socket] = []
-    for number in itertools.count():
-        if number < int(count):
-            kept.append(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
-        sender = kept[number % int(count)]
-        # A full table refuses: the call fails. So may the answer that nobody listens.
-        with contextlib.suppress(OSError):
-            sender.sendto(_PACKET, ("127.0.0.1", _PORT))
-        time.sleep(float(pause_s) if number < int(count) else _BETWEEN_PACKETS_S)
+def connect(count: str, per_s: str) -> None:
+    """Send to so many addresses of its own, at a rate: each is a connection to who tracks them."""
+    receiver = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    receiver.bind(("0.0.0.0", _PORT))  # noqa: S104 a network of its own; nobody reads it
+    sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    begun = time.monotonic()
+    for number in range(int(count)):
+        address = f"127.{1 + (number >> 16)}.{number >> 8 & 255}.{number & 255}"
+        with contextlib.suppress(OSError):  # a full table refuses: the call fails
+            sender.sendto(_PACKET, (address, _PORT))
+        if number % _BURST == 0:
+            time.sleep(max(0.0, begun + number / int(per_s) - time.monotonic()))
+    time.sleep(3600)
 
 
 def flood(packets_per_s: str, seconds: str) -> None:

@@ -29,6 +29,7 @@ _CAPABILITIES = {
     "memory_cgroups": ("dac_read_search",),
     "cgroups": ("dac_read_search",),
     "nics": ("dac_read_search",),
+    "limits": ("sys_ptrace", "dac_read_search"),
     "unit_insides": ("net_admin",),
     "blocked_tasks": ("sys_admin", "sys_ptrace"),
 }

@@ -31,6 +31,7 @@ from nodescope.recorder.options import RecorderOptions
 from nodescope.recorder.pace import ClockWatch, Pace
 from nodescope.recorder.samples.core_times import CoreTimes
 from nodescope.recorder.samples.intake import MAX_UNDECODED_BYTES, Intake
+from nodescope.recorder.segment_length import SegmentLength
 from nodescope.recorder.watches.core_owners import CoreOwners
 from nodescope.records.columns import Columns, columns_of
 from nodescope.records.recorder_tables import HeartbeatRow
@@ -98,7 +99,9 @@ class Recorder:
         drain_ns = self._notifier.pace_ns(min(_DRAIN_NS, options.flush_ns))
         self._drain_pace = Pace(drain_ns, now + drain_ns)
         self._flush_pace = Pace(options.flush_ns, now + options.flush_ns)
-        self._segment_pace = Pace(options.segment_ns, now + options.segment_ns)
+        self._segment_length = SegmentLength(options.segment_ns)
+        interval_ns = self._segment_length.interval_ns
+        self._segment_pace = Pace(interval_ns, now + interval_ns)
         self._core_times = CoreTimes(
             options.places.proc, options.core_interval_ns, now, self._log, owners
         )
@@ -229,7 +232,10 @@ class Recorder:
             self._flush(now)
             self._budget.forgive()  # what reading along costs is wanted
         if self._segment_pace.take(soon) is not None:
-            self._seal(now)
+            if self._segment_length.is_over(self._writer.open_bytes):
+                self._seal(now)
+            else:
+                footprint.let_go(self._options.places.proc, collect=True)
 
     def _freeze(self, now: int) -> None:
         """Keep what surrounds the serious events that came, whatever retention says."""
@@ -325,6 +331,7 @@ class Recorder:
         except ArchiveFull as error:
             self._pause(now, error)
             return
+        self._segment_length.restart()
         self._readers.forget()
         self._intake.begin_segment(now)
         self._observing.begin_segment()

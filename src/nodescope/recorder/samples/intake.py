@@ -22,6 +22,7 @@ from nodescope.recorder.options import RecorderOptions
 from nodescope.recorder.samples.novelty import Novelty, allow_frames
 from nodescope.recorder.samples.profiler import Profiler
 from nodescope.recorder.samples.rings import Sampling, count_samples
+from nodescope.recorder.segment_length import SegmentLength
 from nodescope.recorder.watches.pegged_cores import CoreWatch
 from nodescope.records.event import Event
 from nodescope.records.event_details import FoldingDetails
@@ -187,9 +188,8 @@ class Intake:
 
     def _allow_frames(self, cores: int) -> float:
         options = self._options
-        return allow_frames(
-            options.budget_cpu(cores), options.budget_memory_bytes, options.segment_ns
-        )
+        segment_ns = SegmentLength(options.segment_ns).interval_ns  # longer if it holds little
+        return allow_frames(options.budget_cpu(cores), options.budget_memory_bytes, segment_ns)
 
     @property
     def folded(self) -> int:
