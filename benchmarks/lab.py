@@ -5,8 +5,9 @@ A run is right if, where there is something to find, the first chain of the firs
 ends at the true root with the true mechanism; where there is nothing, if there is no
 finding, or (decoys that do hold a core) one that names the program itself. Beside that,
 and strictly: no run of a decoy names zombies, a unit or a container as the cause. `--quick`
-runs each once, all at small strength; what has to be recorded for long before it shows
-(`loop-beside-leak`) is run a quarter as often as the others. A run in which the machine did
+runs each once, all at small strength; what takes half a minute or more is run five times
+(NODESCOPE_BENCH_LAB_SLOW_RUNS), the others twenty (NODESCOPE_BENCH_LAB_RUNS). The number of a
+run is its seed: names, limits and times are others in each. A run in which the machine did
 not let the lab have its core (the kernel's account of the lab's own process says how much)
 is not counted, but told, and made again.
 All chains that were told, also those not ranked first, calibrate
@@ -44,6 +45,7 @@ from nodescope.lab.ground import clean
 from nodescope.lab.score import blames_another, is_true, judge, solve
 
 RUNS = int(os.environ.get("NODESCOPE_BENCH_LAB_RUNS", "20"))
+SLOW_RUNS = int(os.environ.get("NODESCOPE_BENCH_LAB_SLOW_RUNS", "5"))
 KEEP = os.environ.get("NODESCOPE_BENCH_LAB_KEEP")
 QUIET_RUNS = 10
 
@@ -92,10 +94,10 @@ def run(options: Options) -> Result:
 
 
 def _count(name: str, runs: int, *, healthy: bool) -> int:
-    """How often: a twin one time in ten, a scenario that takes a minute one in four."""
+    """How often: a twin one time in ten, a scenario that takes half a minute less often."""
     if healthy:
         return max(1, runs // 10)
-    return max(1, runs // 4) if SCENARIOS[name].before_s else runs
+    return min(runs, SLOW_RUNS) if SCENARIOS[name].slow else runs
 
 
 @contextlib.contextmanager

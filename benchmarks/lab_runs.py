@@ -15,9 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.machine import read_commit
+from nodescope.lab.busy_node import BUSY_NODE
+from nodescope.lab.run import run
 from nodescope.lab.scenario import Truth
 from nodescope.lab.small_runs import run_until_it_happens
-from nodescope.lab.truth_file import read_truth
+from nodescope.lab.truth_file import read_truth, truth_path
 
 QUIET_S = 20
 
@@ -39,7 +41,9 @@ def record_scenario(folder: Path, name: str, number: int, *, healthy: bool) -> R
     made = archive.with_name(f"{archive.name}.made.json")  # written last: the run is whole
     if not made.exists():
         shutil.rmtree(archive, ignore_errors=True)  # of a run that was interrupted
-        _, attempts = run_until_it_happens(name, archive, healthy=healthy, say=_say)
+        _, attempts = run_until_it_happens(
+            name, archive, healthy=healthy, seed=number + 1, say=_say
+        )
         ended = time.strftime("%Y-%m-%d %H:%M", time.gmtime())
         how = {"attempts": attempts, "commit": read_commit(), "ended": ended}
         made.write_text(json.dumps(how))
@@ -52,6 +56,15 @@ def record_quiet(folder: Path, number: int) -> Path:
     command = [sys.executable, "-m", "nodescope.cli.main", "record", "--archive", str(archive)]
     if not archive.exists():
         subprocess.run([*command, "--duration", f"{QUIET_S}s", "--quiet"], check=True)
+    return archive
+
+
+def record_busy(folder: Path, number: int) -> Path:
+    """A busy node that is well, others each time; made now unless it was before."""
+    archive = folder / f"busy-node-{number}"
+    if not truth_path(archive).exists():
+        shutil.rmtree(archive, ignore_errors=True)
+        run(BUSY_NODE, archive, seed=number + 1)
     return archive
 
 

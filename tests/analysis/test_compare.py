@@ -23,6 +23,7 @@ from nodescope.analysis.compare import (
 from nodescope.analysis.features import Block, Vocabulary, Windows
 from nodescope.analysis.filter import Filter
 from nodescope.archive.reader import Archive
+from nodescope.errors import UsageError
 from nodescope.quantities import SECOND_NS
 from nodescope.recording.sample_columns import SampleColumns
 
@@ -297,3 +298,34 @@ def test_a_recursive_function_counts_once(tmp_path: Path) -> None:
 def test_a_window_over_two_segments_is_counted_in_both(incident: Archive) -> None:
     found = by_name(run_compare(incident, (115, 125), (0, 110)))
     assert found["comm", "python3"].window == 150 + 120  # a segment's last second has none
+
+
+def test_a_window_is_not_compared_with_a_part_of_itself(incident: Archive) -> None:
+    with pytest.raises(UsageError, match="overlaps the one it is compared with"):
+        run_compare(incident, (200, 205), (150, 201))
+
+
+def test_what_went_on_while_the_rest_grew_idle_has_not_grown(tmp_path: Path) -> None:
+    """Its share rose, but it ran no more than before."""
+    steady_one = [Sample(number / 5, 0, 7, "steady", "main;work") for number in range(500)]
+    busy = [Sample(number / 20, 1, 8, "busy", "main;work") for number in range(1800)]  # to 90 s
+    archive = write_archive(tmp_path / "archive", [steady_one + busy])
+    found = by_name(run_compare(archive, (90, 99), (0, 90)))
+    assert not found["comm", "steady"].flagged
+    assert found["comm", "steady"].status == "grown"
+    assert found["comm", "busy"].flagged
+
+
+def test_the_word_is_that_of_the_shares(tmp_path: Path) -> None:
+    """The node is busier: what ran a little more has a smaller share."""
+    some = [Sample(number / 10, 0, 7, "some", "main;work") for number in range(900)]
+    more = [Sample(90 + number / 14, 0, 7, "some", "main;work") for number in range(126)]
+    others = [Sample(90 + number / 99, 1, 8, "others", "main;work") for number in range(891)]
+    archive = write_archive(tmp_path / "archive", [some + more + others])
+    change = by_name(run_compare(archive, (90, 99), (0, 90)))["comm", "some"]
+    assert change.ratio is not None
+    assert change.ratio > 1
+    assert change.share_ratio is not None
+    assert change.share_ratio < 1
+    assert change.status == "shrunk"
+    assert not change.flagged

@@ -177,8 +177,8 @@ def test_a_comparison_notes_where_narrow_paths_do_not_count(tmp_path: Path, larg
     segment = seal(tmp_path / "a", make_samples(MANY, 3), large=large)
     middle, end = (segment.wall_from_ns + segment.wall_to_ns) // 2, segment.wall_to_ns
     one, other = (middle, end), (segment.wall_from_ns, middle)
-    window, before = (partial(SampleColumns, segment, *span) for span in (one, other))
-    found = compare([window], [before], one, other, Filter())
+    now, before = ([partial(SampleColumns, segment, *span)] for span in (one, other))
+    found = compare(now, before, one, other, Filter())
     said = [note for note in found.notes if "1/8000 of its segment's samples" in note]
     assert len(said) == large
 

@@ -47,7 +47,7 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 (root / f"sys/class/net/ens5/queues/tx-{HELD}/tx_timeout").write_text("1\n")
                 reset = Event(clock.now, "nic_reset", "ens5", "Trigger reset is on")
                 log.add(reset)
-                setting.nic_reports.tell(clock.now, reset.kind, (reset.subject,))
+                setting.log_reports.tell(clock.now, reset.kind, (reset.subject,))
             host.write()
             asked = [packets.observe(clock.now)]
             if second % 10 == 0 or second == 39:

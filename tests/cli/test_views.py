@@ -138,6 +138,33 @@ def test_a_pegged_core_has_one_span_and_one_figure_everywhere(
     assert symptom["time_ns"] - symptom["from_ns"] == 5 * SECOND_NS
 
 
+def test_cores_names_who_kept_a_core_in_user_mode(tmp_path: Path, nodescope: Nodescope) -> None:
+    """A program at 100 % was only `100.0 % total`, without its name."""
+    seconds = list(range(20))
+    none = [0] * len(seconds)
+    spent = dict.fromkeys(STATES, none)
+    spent["user"] = [100 * min(max(second - 4, 0), 8) for second in seconds]
+    spent["idle"] = [
+        100 * second - user for second, user in zip(seconds, spent["user"], strict=True)
+    ]
+    times = [(1_000 + second) * SECOND_NS for second in seconds]
+    rows = {"cpu": none, "time_ns": times, **spent, "guest": none, "guest_nice": none}
+    spinning = [Sample(4 + number / 10, 0, 7, "spin", "main;loop") for number in range(80)]
+    path = write_archive(tmp_path / "a", [spinning], {"cores": rows}).root
+    span = "2023-11-14T22:13:24.000Z to 22:13:32.000Z"
+    said = f"  kept     {span}: 100% in user mode for 8 s, by spin\n"
+    assert said in nodescope("cores", "--archive", path).out
+
+
+def test_top_says_that_idle_cores_were_sampled(tmp_path: Path, nodescope: Nodescope) -> None:
+    """A capture of perf has samples of idle cores; they are no busy time."""
+    idle = [Sample(number / 10, 1, 0, "swapper/1", "do_idle_[k]") for number in range(80)]
+    busy = [Sample(number / 10, 0, 7, "work", "main") for number in range(20)]
+    path = write_archive(tmp_path / "a", [idle + busy]).root
+    lines = nodescope("top", "--archive", path).out.splitlines()
+    assert lines[1] == "shares are of all samples; 80.0 % of them are of idle cores (swapper)"
+
+
 def test_top_says_what_its_shares_are_of_and_names_processes(nodescope: Nodescope) -> None:
     """Issue 13, point 12: no window, no node, no CPU time, and pids without names."""
     bundle = ("--archive", Path("tests/diagnosis/bundles/busy.bundle"))

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 from tests.exchange.text_archive import import_file, read_rows
-from tests.sources.kernel_log.messages.formats import FORMATS, OF_NO_KIND, Format
+from tests.sources.kernel_log.messages.formats import FORMATS, OF_NO_KIND
+from tests.sources.kernel_log.messages.trouble_formats import Format
 
 from nodescope.errors import SourceError
 from nodescope.exchange.logs.journal import parse_journal_json, parse_journal_text
@@ -18,6 +19,7 @@ from nodescope.quantities import SECOND_NS
 from nodescope.recorder.observer import Setting
 from nodescope.recorder.observers import kernel_log as observer
 from nodescope.records.event import Event
+from nodescope.records.witness_tables import CallTraceRow
 from nodescope.sources.kernel_log.kmsg import KmsgBatch, Record
 from nodescope.sources.places import Places
 
@@ -61,6 +63,35 @@ def test_lines_that_belong_together_are_one_event() -> None:
     assert (oom.kind, killed.kind) == ("oom_kill", "kernel")
     assert facts(oom)["pid"] == 4242
     assert facts(oom)["anonymous_bytes"] == 512 * 1024
+
+
+def test_the_lines_before_an_oom_kill_complete_its_event() -> None:
+    lines = (
+        "python3 invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=0, oom_score_adj=984",
+        "memory: usage 20480kB, limit 20480kB, failcnt 1042",
+        "memory+swap: usage 20480kB, limit 20480kB, failcnt 0",
+        OOM,
+        KILLED,
+        "Tasks in /a/b are going to be killed due to memory.oom.group set",
+    )
+    (event,) = [event for event in kernel_events(*lines) if event.kind == "oom_kill"]
+    found = facts(event)
+    assert (found["asked_by"], found["memcg"], found["pid"]) == ("python3", "/a", 4242)
+    assert found["usage_bytes"] == found["limit_bytes"] == 20480 * 1024
+    assert found["whole_group"] is True
+    again = [event for event in kernel_events(*lines, OOM) if event.kind == "oom_kill"]
+    assert "asked_by" not in facts(again[1])  # nothing announced the second
+
+
+def test_a_gpu_that_three_lines_report_lost_is_one_event_with_its_address() -> None:
+    events = kernel_events(
+        "NVRM: The NVIDIA GPU 0000:3b:00.0",
+        "NVRM: (PCI ID: 10de:20b0) installed in this system has",
+        "NVRM: fallen off the bus and is not responding to commands.",
+        "NVRM: GPU 0000:3b:00.0: GPU has fallen off the bus.",
+    )
+    (lost,) = [event for event in events if event.kind == "gpu_lost"]
+    assert (lost.subject, facts(lost)["device"]) == ("0000:3b:00.0", "0000:3b:00.0")
 
 
 def test_what_a_user_wrote_says_so_and_a_dump_keeps_the_kernels_numbers() -> None:
@@ -116,6 +147,40 @@ def test_a_recorder_and_an_import_make_the_same_of_the_same_lines(
     ]
     assert len(said.events) > len(FORMATS) // 2
     assert not any(each.details.others for each in said.events)
+
+
+_TRACED = [
+    "watchdog: BUG: soft lockup - CPU#3 stuck for 23s! [kubelet:812]",
+    "CPU: 3 UID: 0 PID: 812 Comm: kubelet Not tainted 6.18.44 #1",
+    "RIP: 0010:mem_cgroup_nr_lru_pages+0x12/0x50",
+    "Call Trace:",
+    " <TASK>",
+    " memcg_numa_stat_show+0x10/0x10",
+    " </TASK>",
+]
+
+
+def test_a_call_trace_is_a_row_beside_its_event_recorded_or_imported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    records = [Record(70 + number, number, 6, 0, line) for number, line in enumerate(_TRACED)]
+    log = _Log([])
+    monkeypatch.setattr(log, "_records", records)
+    monkeypatch.setattr(observer, "KernelLog", lambda places: log)
+    monkeypatch.setattr(observer, "KernelClock", _no_clock)
+    (recorded,) = observer.make(Setting(Places(), tmp_path)).observe(0).rows_of(CallTraceRow)
+    notes = Notes()
+    dump = "".join(f"6,{70 + number},0,-;{line}\n" for number, line in enumerate(_TRACED))
+    list(parse_kernel_log([dump.encode()], notes))
+    assert [row.as_dict() for row in notes.rows] == [{**recorded.as_dict(), "time_ns": 0}]
+    assert (recorded.sequence, recorded.cpu, recorded.event_kind) == (71, 3, "soft_lockup")
+    assert recorded.stack == "memcg_numa_stat_show;mem_cgroup_nr_lru_pages"
+    other = "".join(f"2026-11-16T03:08:23+00:00 node kernel: {line}\n" for line in _TRACED)
+    notes = Notes()
+    list(parse_journal_text([other.encode()], notes))
+    (row,) = notes.rows
+    assert isinstance(row, CallTraceRow)
+    assert (row.stack, row.comm) == (recorded.stack, "kubelet")
 
 
 def _no_clock() -> None:

@@ -181,3 +181,23 @@ def test_only_the_memory_controllers_hierarchy_is_chosen() -> None:
     ]  # fmt: skip
     assert [each.path for each in choose_memory(events, v2=False)] == ["/a", "/c"]
     assert [each.path for each in choose_memory(events, v2=True)] == ["/b"]
+
+
+def test_makers_of_one_name_in_several_cgroups_are_told_apart() -> None:
+    ledger = ChurnLedger()
+    for number, inside in enumerate(("/a.service", "/b.service", "/a.service", None)):
+        ledger.take(
+            [ChurnEvent(0, "made", f"/slice/job-{number}", "memory", number, 5, "mkdir", inside)]
+        )
+    told = {each.maker_cgroup: each.made for each in ledger.tell(1)}
+    assert told == {"/a.service": 2, "/b.service": 1, None: 1}
+
+
+def test_beyond_a_bound_the_cgroup_of_a_maker_is_not_told() -> None:
+    ledger = ChurnLedger()
+    for number in range(600):
+        job, scope = f"/slice/job-{number}", f"/run-{number}.scope"
+        ledger.take([ChurnEvent(0, "made", job, "memory", number, 5, "mkdir", scope)])
+    told = ledger.tell(1)
+    assert sum(each.made for each in told) == 600
+    assert next(each.made for each in told if each.maker_cgroup is None) == 100

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from nodescope.lab import ground as ground_module
 from nodescope.lab.catalogue import SCENARIOS, find_scenario
 from nodescope.lab.cgroups import require
 from nodescope.lab.ground import LEDGERS, Ground, clean, read_start_time
+from nodescope.lab.storage_scenarios import find_device
 
 MAKES_AND_WAITS = """
 import time
@@ -56,6 +58,45 @@ def test_leaving_takes_everything_down(tmp_path: Path) -> None:
     assert read_start_time(process.pid) is None
     assert setting.read_text() == "5"
     assert not list(LEDGERS.glob(f"{ground.name}*"))
+
+
+@pytest.mark.root
+@pytest.mark.live
+def test_a_frozen_file_system_and_its_loop_devices_go_with_its_writers() -> None:
+    if shutil.which("mkfs.ext4") is None or not Path("/dev/loop-control").exists():
+        pytest.skip("no ext4 on loop devices here")
+    with Ground() as ground:
+        outer = ground.image("outer", "64M", on=ground.folder("images", on_disk=True))
+        inner = ground.image("inner", "16M", on=outer)
+        devices = [find_device(outer), find_device(inner)]
+        (outer / "before").write_text("x")
+        ground.freeze(outer)
+        writer = ground.start(["dd", "if=/dev/zero", f"of={outer}/data", "count=1"])
+        state = Path(f"/proc/{writer.pid}/stat")
+        wait_for(lambda: ") D " in state.read_text(), "the writer is blocked", process=writer)
+    assert writer.returncode is not None
+    assert not outer.exists()
+    assert not inner.exists()
+    wait_for(
+        lambda: not any(Path(f"/sys/block/{each}/loop").exists() for each in devices),
+        "the loop devices are free",
+    )
+
+
+def test_a_thawed_file_system_is_not_thawed_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ground_module, "LEDGERS", tmp_path)
+    asked: list[str] = []
+    monkeypatch.setattr(
+        subprocess, "run", lambda command, **_: asked.append(f"{command[1]} {command[2]}")
+    )
+    with Ground() as ground:
+        ground.freeze(Path("/a"))
+        ground.freeze(Path("/b"))
+        ground.thaw(Path("/a"))
+        assert asked == ["--freeze /a", "--freeze /b", "--unfreeze /a"]
+    assert asked[3:] == ["--unfreeze /b"]
 
 
 @pytest.mark.root

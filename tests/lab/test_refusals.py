@@ -1,13 +1,19 @@
 from __future__ import annotations
 
 import os
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from nodescope.errors import UsageError
-from nodescope.lab import decoy_scenarios
+from nodescope.lab import (
+    decoy_scenarios,
+    guest,
+    limit_scenarios,
+    storage_scenarios,
+)
 from nodescope.lab.catalogue import SCENARIOS
 from nodescope.lab.in_service import CONSENT
 from nodescope.lab.refusals import check, count_fitting
@@ -98,3 +104,58 @@ def test_what_the_machine_lacks_is_said_before_anything_is_made(node: Places) ->
 
     with pytest.raises(UsageError, match="systemd is not installed"):
         check(replace(ZOMBIES, require=lack), 1000, consent=True, places=node)
+
+
+@pytest.mark.parametrize(
+    ("name", "program"),
+    [
+        ("conntrack-full", "iptables"),
+        ("disk-full", "mkfs.ext4"),
+        ("blocked-writers", "fsfreeze"),
+        ("container-loop", "dockerd"),
+    ],
+)
+def test_a_program_that_is_missing_is_named(
+    node: Places, monkeypatch: pytest.MonkeyPatch, name: str, program: str
+) -> None:
+    monkeypatch.setattr(guest, "require", lambda: None)
+    monkeypatch.setattr(shutil, "which", lambda each: None if each == program else f"/bin/{each}")
+    with pytest.raises(UsageError, match=f"{program} is not installed"):
+        check(SCENARIOS[name], SCENARIOS[name].strength, consent=True, places=node)
+
+
+@pytest.mark.parametrize(
+    ("count", "reason"), [(None, "tracks no connections"), ("5000\n", "tracks 5000 connections")]
+)
+def test_a_table_that_is_missing_or_in_use_is_not_lowered(
+    node: Places, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: str | None, reason: str
+) -> None:
+    monkeypatch.setattr(guest, "require", lambda: None)
+    monkeypatch.setattr(shutil, "which", lambda program: f"/bin/{program}")
+    monkeypatch.setattr(limit_scenarios, "_TABLE", tmp_path)
+    if count is not None:
+        (tmp_path / "nf_conntrack_count").write_text(count)
+    with pytest.raises(UsageError, match=reason):
+        check(SCENARIOS["conntrack-full"], 20, consent=True, places=node)
+
+
+@pytest.mark.parametrize(
+    ("files", "reason"),
+    [
+        ({}, "does not report blocked tasks"),
+        ({"hung_task_timeout_secs": "120", "hung_task_panic": "1"}, "panics on a blocked task"),
+    ],
+)
+def test_a_kernel_that_would_panic_or_be_silent_is_left_alone(
+    node: Places,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    files: dict[str, str],
+    reason: str,
+) -> None:
+    monkeypatch.setattr(storage_scenarios, "_require", lambda *programs: None)
+    monkeypatch.setattr(storage_scenarios, "_HUNG", tmp_path)
+    for name, text in files.items():
+        (tmp_path / name).write_text(f"{text}\n")
+    with pytest.raises(UsageError, match=reason):
+        check(SCENARIOS["blocked-writers"], 20, consent=True, places=node)

@@ -33,6 +33,16 @@ ACTIONS = [
     Action("spread_queues", Target("network_device", "eth0")),
     Action("change_program", Target("process"), "watch fewer files"),
     Action("change_firewall", value="use sets"),
+    Action("raise_limit", Target("unit", "x.service"), "tasks"),
+    Action("look", Target("device", "sda"), note="what else was reported of it?"),
+    Action("drain_node", Target("node")),
+    Action("reboot_node", Target("node")),
+    Action("reset_device", Target("device", "0000:3b:00.0")),
+    Action("replace_hardware", Target("device", "sda")),
+    Action("restart_job", Target("job")),
+    Action("abort_connection", Target("mount", "/mnt/data")),
+    Action("thaw", Target("mount")),
+    Action("free_space", Target("mount", "/var")),
 ]
 
 

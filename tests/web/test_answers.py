@@ -109,6 +109,22 @@ def test_tracks(client: TestClient) -> None:
     assert len(line["mean"]) == len(line["most"])
 
 
+def test_processes_are_lanes(client: TestClient) -> None:
+    """The pegged core is one core of its process, in its seconds and at no other time."""
+    found = get(client, "/api/processes", columns=400)
+    assert found["unit"] == "cores"
+    assert found["complete"] is True
+    lanes = {each["comm"]: each["values"] for each in found["processes"]}
+    assert 0 < len(lanes) <= 6
+    at = int((HELD["from_ms"] - found["from_ms"]) // found["column_ms"])
+    assert max(lanes["kubelet"][at : at + 3]) == pytest.approx(1, abs=0.3)
+    assert max(lanes["kubelet"][: at - 1]) < 0.1
+    totals = [each["samples"] for each in found["processes"]]
+    assert totals == sorted(totals, reverse=True)
+    nothing = get(client, "/api/processes", from_ms=0, to_ms=10_000)
+    assert nothing["processes"] == []
+
+
 def test_events(client: TestClient) -> None:
     found = get(client, "/api/events", serious=1)
     kinds = {event["kind"] for event in found["events"]}

@@ -39,8 +39,21 @@ export function formatClock(time: number, zone: Zone, digits = 0): string {
   return `${two(date.getUTCHours())}:${two(date.getUTCMinutes())}:${two(date.getUTCSeconds())}${fraction}`
 }
 
+/** `UTC`, or what is ahead of it: `+02:00`. */
+export function zoneName(time: number, zone: Zone): string {
+  if (zone === 'utc') return 'UTC'
+  const minutes = offset(time, zone)
+  const size = Math.abs(minutes)
+  return `${minutes < 0 ? '-' : '+'}${two(Math.floor(size / 60))}:${two(size % 60)}`
+}
+
+/** `12:30:05.250 UTC` */
+export const formatMoment = (time: number, zone: Zone, digits = 0): string =>
+  `${formatClock(time, zone, digits)} ${zoneName(time, zone)}`
+
+/** `2026-03-01 12:30:05 UTC` */
 export const formatTime = (time: number, zone: Zone, digits = 0): string =>
-  `${formatDate(time, zone)} ${formatClock(time, zone, digits)}`
+  `${formatDate(time, zone)} ${formatMoment(time, zone, digits)}`
 
 /** The digits of a second that tell two neighbouring pixels apart. */
 export function digitsFor(perPixel: number): number {

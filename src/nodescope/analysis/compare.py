@@ -47,6 +47,7 @@ from nodescope.analysis.statistics import (
 )
 from nodescope.archive.feature_counts import Kind
 from nodescope.arrays import F64, I64, U64, Bool
+from nodescope.errors import UsageError
 from nodescope.numbering import distinct
 from nodescope.quantities import MINUTE_NS
 from nodescope.recording.sample_columns import SampleColumns
@@ -87,8 +88,13 @@ class Change:
 
     @property
     def ratio(self) -> float | None:
-        """How many times the baseline; None where that was nothing."""
+        """How many times the baseline's samples; None where those were none."""
         return self.window / self.baseline if self.baseline else None
+
+    @property
+    def share_ratio(self) -> float | None:
+        """How many times the baseline's share; None where that was nothing."""
+        return self.window_share / self.baseline_share if self.baseline_share else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +123,11 @@ def compare(
     threads: int = THREADS,
 ) -> Comparison:
     """Compare the samples of `span` with those of `against`; 0 `listed` are all."""
+    if span[0] < against[1] and against[0] < span[1]:
+        raise UsageError(
+            "the window overlaps the one it is compared with",
+            hint="what is in both would hide what changed: let one end before the other starts",
+        )
     recorded = measure_recorded([part().segment for part in window], span)
     whole = Windows(span[0], max(1, span[1] - span[0]), np.ones(1, bool))
     blocks = _count(window, chosen, whole, np.empty(0, np.uint64), threads)
@@ -217,7 +228,7 @@ class Evidence:
                     None if p is None else float(p[at]),
                     None if q is None else float(q[at]),
                     int(extreme[at]),
-                    _status(int(there[number]), int(before[number]), float(expected[number])),
+                    _status(int(there[number]), int(before[number]), float(moved[number])),
                     sure,
                     depth,
                 )
@@ -279,19 +290,23 @@ def _choose_method(samples: int, before_samples: int, windows: int) -> Method:
 
 
 def _passes(there: I64, expected: F64, share: F64, before: F64) -> Bool:
-    """The gate: a point of share, a factor of two, ten samples."""
+    """The gate: a point of share, a factor of two, ten samples, and more (fewer) of them.
+
+    Where the rest of the node grew idle, the share of what went on as before rose, too.
+    """
     rose = (share - before >= SHARE_POINT) & (share >= FACTOR * before) & (there >= LEAST_COUNT)
     fell = (before - share >= SHARE_POINT) & (before >= FACTOR * share)
-    passing: Bool = rose | (fell & (expected >= LEAST_COUNT))
+    more, fewer = there > expected, there < expected
+    passing: Bool = (rose & more) | (fell & fewer & (expected >= LEAST_COUNT))
     return passing
 
 
-def _status(there: int, before: int, expected: float) -> Status:
+def _status(there: int, before: int, moved: float) -> Status:
     if not before:
         return "new"
     if not there:
         return "gone"
-    return "grown" if there > expected else "shrunk"
+    return "grown" if moved > 0 else "shrunk"
 
 
 def _notes(

@@ -15,7 +15,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from nodescope.archive.bundle import BUNDLE_FILE, BUNDLE_FORMAT, digest
-from nodescope.archive.description import TableExtent, describe, description_to_json
+from nodescope.archive.damage import without_damaged
+from nodescope.archive.description import TableExtent, describe
+from nodescope.archive.description_file import description_to_json
 from nodescope.archive.encoding import encode_tables
 from nodescope.archive.files import SEGMENT_FILE, translated
 from nodescope.archive.layout import ARCHIVE_FILE, FORMAT, SEALED_DIRECTORY
@@ -29,7 +31,7 @@ from nodescope.archive.schema import (
     text_indices,
 )
 from nodescope.archive.sealed_tables import derive_sealed
-from nodescope.errors import UsageError
+from nodescope.errors import ArchiveError, UsageError
 from nodescope.records import NODE_TABLES, SEALED_TABLES, WIDE_PATHS
 from nodescope.records.view import View
 from nodescope.records.view_forms import render_command
@@ -74,9 +76,11 @@ def write_bundle(
     ]
     if not chosen:
         status = render_command(View("status"), archive.root.absolute())
-        raise UsageError(
-            "nothing was recorded in that time", hint=f"`{status}` shows what is there"
-        )
+        hint = f"`{status}` shows what is there"
+        if listing.damaged:
+            reason = f"nothing of that time can be read; damaged: {listing.damaged[0]}"
+            raise ArchiveError(archive.root, reason, hint=hint)
+        raise UsageError("nothing was recorded in that time", hint=hint)
     report = Bundled(path, from_ns, to_ns, damaged=[str(error) for error in listing.damaged])
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     members: dict[str, list[object]] = {}
@@ -142,6 +146,8 @@ def _put_segment(
         if segment.wall_from_ns < report.from_ns:
             start = replace(start, first_of_run=False)
         description = describe(start, tables, extents, segment.description.clock)
+        if segment.damage:
+            description = without_damaged(description, segment.damage)
         report.cut += not inside
     _put(file, members, f"{folder}/{SEGMENT_FILE}", _json(description_to_json(description)))
     for name, data in content.items():

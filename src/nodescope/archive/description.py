@@ -1,4 +1,4 @@
-"""`segment.json`: what a segment is, so that listing an archive opens nothing else.
+"""What a segment is, so that listing an archive opens none of its tables.
 
 It carries the clock pairs that place monotonic times on the wall clock: one
 at the start, and one wherever the wall clock stepped by more than 50 ms (less
@@ -7,22 +7,15 @@ is the slewing of NTP, which a two-minute segment need not follow).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nodescope.archive.files import SEGMENT_FILE, read_json
-from nodescope.archive.layout import FORMAT, check_format
 from nodescope.clock import CLOCK_STEP_NS
-from nodescope.errors import ArchiveError, CorruptSegment, NewerFormat
-from nodescope.quantities import SECOND_NS
-from nodescope.records import TABLES
-from nodescope.records.json import JsonObject
 from nodescope.records.recorder_tables import Gap
 
 if TYPE_CHECKING:  # it imports pyarrow, which marking and freezing do without
@@ -30,8 +23,6 @@ if TYPE_CHECKING:  # it imports pyarrow, which marking and freezing do without
 
 MAX_GAPS = 16  # described in full; how many there are is in `tables`
 MAX_REASON = 200
-
-Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +65,13 @@ class RecorderCost:
     folded_first: int | None = None
     folded_last: int | None = None
 
+    @property
+    def is_recorders(self) -> bool:
+        """Return whether a recorder wrote it, which always knows its memory; an import does not."""
+        return self.rss_last_bytes is not None
 
-_COST_FIELDS = tuple(RecorderCost.__dataclass_fields__)  # two times, which are always known, first
+
+COST_FIELDS = tuple(RecorderCost.__dataclass_fields__)  # two times, which are always known, first
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,31 +155,43 @@ def describe(
 ) -> Description:
     """Describe a segment from its sealed tables; a part of one keeps the whole one's clock."""
     clock = clock or clock_pairs(start, tables["heartbeats"])
-    times, history = _times(start, tables)
+    cost = _cost(tables["heartbeats"])
+    times, history = _times(start, tables, cost)
     first, last = (min(times), max(times)) if times else (start.monotonic_ns,) * 2
-    # A step inside the segment may put its end, on the wall, before its start.
-    walls = [int(wall_ns(clock, time)) for time in (first, last)]
-    walls += [since + offset for since, offset in clock if first <= since <= last]
-    walls += [after[0] + before[1] for before, after in pairwise(clock) if after[0] <= last]
+    wall_from, wall_to = wall_extent(clock, first, last)
     return Description(
         start,
         first,
         last,
-        min(walls),
-        max(walls),
+        wall_from,
+        wall_to,
         clock,
         dict(extents),
-        _cost(tables["heartbeats"]),
+        cost,
         _gaps(tables["gaps"], clock),
         None if history is None else int(wall_ns(clock, history)),
     )
 
 
-def _times(start: Start, tables: Mapping[str, ArrowTable]) -> tuple[list[int], int | None]:
+def wall_extent(clock: tuple[tuple[int, int], ...], first: int, last: int) -> tuple[int, int]:
+    """Return the first and the last wall time between two monotonic ones.
+
+    A step inside the segment may put its end, on the wall, before its start.
+    """
+    walls = [int(wall_ns(clock, time)) for time in (first, last)]
+    walls += [since + offset for since, offset in clock if first <= since <= last]
+    walls += [after[0] + before[1] for before, after in pairwise(clock) if after[0] <= last]
+    return min(walls), max(walls)
+
+
+def _times(
+    start: Start, tables: Mapping[str, ArrowTable], cost: RecorderCost | None
+) -> tuple[list[int], int | None]:
     """First and last times of what was recorded, and of what the node remembered from before.
 
     The kernel's log reaches back to the boot: that is history, and the recording
-    does not begin there.
+    does not begin there. Nor does it end at an event that is dated after all else that
+    the recorder wrote, as a mark in the future is.
     """
     columns = [
         ("samples", "tick", start.tick_ns),
@@ -196,10 +204,13 @@ def _times(start: Start, tables: Mapping[str, ArrowTable]) -> tuple[list[int], i
         if len(values):
             times += [int(values.min()) * unit, int(values.max()) * unit]
     events: NDArray[np.int64] = tables["events"].column("time_ns").to_numpy()
-    recorded = events[events >= start.run_ns] if len(tables["heartbeats"]) else events
+    is_history = events < (start.run_ns if cost is not None else -(2**63))
+    recorded = events[~is_history]
+    if cost is not None and cost.is_recorders:
+        recorded = recorded[recorded <= max(times)]
     if len(recorded):
         times += [int(recorded.min()), int(recorded.max())]
-    return times, int(events.min()) if len(recorded) < len(events) else None
+    return times, int(events.min()) if is_history.any() else None
 
 
 def _cost(heartbeats: Any) -> RecorderCost | None:
@@ -221,14 +232,14 @@ def _cost(heartbeats: Any) -> RecorderCost | None:
         folded_first=get["folded"][0],
         folded_last=get["folded"][-1],
     )
-    return _without_zeros(cost)
+    return without_zeros(cost)
 
 
 def _most(values: Iterable[int | None]) -> int | None:
     return max((each for each in values if each is not None), default=None)
 
 
-def _without_zeros(cost: RecorderCost) -> RecorderCost:
+def without_zeros(cost: RecorderCost) -> RecorderCost:
     """Return a cost whose zeros mean 0: imports of earlier versions wrote 0 for not known."""
     if cost.rss_max_bytes != 0:
         return cost
@@ -254,155 +265,4 @@ def wall_gap(gap: Gap, clock: tuple[tuple[int, int], ...]) -> Gap:
     """Return a segment's gap with its times on the wall clock."""
     return gap.replace(
         from_ns=int(wall_ns(clock, gap.from_ns)), to_ns=int(wall_ns(clock, gap.to_ns))
-    )
-
-
-def start_to_json(start: Start) -> dict[str, object]:
-    """The content of an open segment's `segment.json`."""
-    return {"format": FORMAT, "start": asdict(start)}
-
-
-def description_to_json(description: Description) -> dict[str, object]:
-    """The content of a sealed segment's `segment.json`."""
-    content = asdict(description)
-    content["tables"] = {name: [e.rows, e.bytes] for name, e in description.tables.items()}
-    content["gaps"] = [gap.as_dict() for gap in description.gaps]
-    return {"format": FORMAT, **content}
-
-
-def read_start(directory: Path) -> Start:
-    """Read an open segment's `segment.json`."""
-    return _checked(directory, lambda content: _start(_field(content, "start", dict)))
-
-
-def read_description(directory: Path) -> Description:
-    """Read a sealed segment's `segment.json`; nothing in it is taken on trust."""
-    return _checked(directory, _description)
-
-
-Parsed = TypeVar("Parsed", Start, Description)
-
-
-def _checked(directory: Path, parse: Callable[[JsonObject], Parsed]) -> Parsed:
-    folder = str(directory)  # Paths would be a fifth of a listing of twelve hours
-    path = f"{folder}/{SEGMENT_FILE}"
-    try:
-        content = read_json(path)
-    except FileNotFoundError:
-        raise CorruptSegment(folder, f"it has no {SEGMENT_FILE}") from None
-    except ArchiveError as error:
-        raise CorruptSegment(path, error.reason) from error
-    return _parsed(path, folder.rpartition("/")[2], content, parse)
-
-
-def parse_description(path: str, name: str, content: JsonObject) -> Description:
-    """The description of the segment `name`, from the content of its `segment.json`."""
-    return _parsed(path, name, content, _description)
-
-
-def _parsed(
-    path: str, name: str, content: JsonObject, parse: Callable[[JsonObject], Parsed]
-) -> Parsed:
-    try:
-        check_format(path, content.get("format"))
-        parsed = parse(content)
-    except NewerFormat:
-        raise
-    except ArchiveError as error:
-        raise CorruptSegment(path, error.reason) from error
-    except (TypeError, ValueError, OverflowError) as error:
-        raise CorruptSegment(path, str(error)) from error
-    if parsed.name != name:
-        raise CorruptSegment(path, f"it describes {parsed.name!r}")
-    return parsed
-
-
-def _field(content: JsonObject, name: str, kind: type[Value]) -> Value:
-    value = content.get(name)
-    # bool is an int to Python, and not to us.
-    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-        raise TypeError(f"{name!r} is {value!r:.60}, not {kind.__name__}")
-    if isinstance(value, int) and not -(2**63) <= value < 2**63:
-        raise ValueError(f"{name!r} is out of range")
-    return value
-
-
-def _optional(content: JsonObject, name: str) -> int | None:
-    return None if content.get(name) is None else _field(content, name, int)
-
-
-def _integers(content: JsonObject, names: tuple[str, ...]) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for name in names:
-        value = content.get(name)
-        # Listing twelve hours asks this ten thousand times: the usual case at once.
-        if type(value) is not int or not -(2**63) <= value < 2**63:
-            value = _field(content, name, int)
-        found[name] = value
-    return found
-
-
-def _start(content: JsonObject) -> Start:
-    numbers = _integers(content, ("run_ns", "tick_ns", "monotonic_ns", "wall_ns"))
-    if not 1 <= numbers["tick_ns"] <= SECOND_NS:
-        raise ValueError(f"'tick_ns' is {numbers['tick_ns']}")
-    return Start(
-        name=_field(content, "name", str),
-        boot_id=_field(content, "boot_id", str),
-        first_of_run=_field(content, "first_of_run", bool),
-        **numbers,
-    )
-
-
-def _description(content: JsonObject) -> Description:
-    clock = tuple(_pair(pair) for pair in _field(content, "clock", list))
-    if not clock:
-        raise ValueError("'clock' has no pair")
-    tables: dict[str, TableExtent] = {}
-    for name, extent in _field(content, "tables", dict).items():
-        rows, size = _pair(extent)
-        if rows < 0 or size < 0 or name not in TABLES:
-            raise ValueError("'tables' names a table that does not exist, or less than nothing")
-        tables[name] = TableExtent(rows, size)
-    cost = content.get("cost")
-    return Description(
-        start=_start(_field(content, "start", dict)),
-        clock=clock,
-        tables=tables,
-        cost=None if cost is None else _parse_cost(_field(content, "cost", dict)),
-        gaps=tuple(_gap(gap) for gap in _field(content, "gaps", list)),
-        wall_history_ns=_optional(content, "wall_history_ns"),
-        **_integers(content, ("from_ns", "to_ns", "wall_from_ns", "wall_to_ns")),
-    )
-
-
-def _pair(value: Any) -> tuple[int, int]:
-    if not isinstance(value, list) or len(value) != 2:
-        raise TypeError(f"{value!r:.60} is not a pair")
-    first, second = value
-    if type(first) is int and type(second) is int and abs(first) < 2**63 and abs(second) < 2**63:
-        return first, second  # the usual case at once
-    numbers = _integers({"first": value[0], "second": value[1]}, ("first", "second"))
-    return numbers["first"], numbers["second"]
-
-
-def _parse_cost(content: JsonObject) -> RecorderCost:
-    times = _integers(content, _COST_FIELDS[:2])
-    known = tuple(name for name in _COST_FIELDS[2:] if content.get(name) is not None)
-    others: dict[str, int | None] = dict.fromkeys(_COST_FIELDS[2:])
-    others.update(_integers(content, known))
-    first, last = times.values()
-    return _without_zeros(RecorderCost(first, last, *others.values()))
-
-
-def _gap(content: Any) -> Gap:
-    if not isinstance(content, dict):
-        raise TypeError("a gap is not an object")
-    return Gap(
-        from_ns=_field(content, "from_ns", int),
-        to_ns=_field(content, "to_ns", int),
-        source=_field(content, "source", str),
-        cpu=_optional(content, "cpu"),
-        lost=_optional(content, "lost"),
-        reason=_field(content, "reason", str),
     )

@@ -71,7 +71,8 @@ MAX_TIME_NS = (1 << 62) - 1  # in the year 2116: sums of two still fit into 64 b
 
 _STAMP = "%Y%m%dT%H%M%SZ"
 _NAME = re.compile(r"(\d{8,12})-\d{8}T\d{6}Z")
-_HINT = "give the folder that a recorder writes to, or a bundle, with --archive"
+_FOLDER_HINT = "give the folder that a recorder writes to with --archive"
+READING_HINT = "give the folder that a recorder writes to, or a bundle, with --archive"
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,17 +129,25 @@ def check_format(path: str | Path, number: object) -> int:
     return number
 
 
-def read_archive_info(root: Path) -> ArchiveInfo:
-    """Read and check `archive.json`."""
+def read_archive_info(root: Path, hint: str = _FOLDER_HINT) -> ArchiveInfo:
+    """Read and check `archive.json` of a folder; a bundle is refused."""
     path = root / ARCHIVE_FILE
+    check_folder(root)
     if not root.is_dir():
-        reason = "not a folder" if root.exists() else "no such archive"
-        raise ArchiveError(root, reason, hint=_HINT)
+        raise ArchiveError(root, "no such archive", hint=hint)
     try:
         content = read_json(path)
     except FileNotFoundError:
-        raise ArchiveError(root, f"not an archive: it has no {ARCHIVE_FILE}", hint=_HINT) from None
+        raise ArchiveError(root, f"not an archive: it has no {ARCHIVE_FILE}", hint=hint) from None
     return parse_archive_info(path, content)
+
+
+def check_folder(root: Path) -> None:
+    """Refuse what is there and no folder, as a bundle is: only folders are written to."""
+    if root.is_file():
+        raise ArchiveError(root, "a file, and a bundle can only be read", hint=_FOLDER_HINT)
+    if root.exists() and not root.is_dir():
+        raise ArchiveError(root, "not a folder", hint=_FOLDER_HINT)
 
 
 def parse_archive_info(path: str | Path, content: Mapping[str, object]) -> ArchiveInfo:
@@ -159,6 +168,7 @@ def create_archive(
     A folder with other things in it is left alone: `--archive /` is a typing
     mistake, not a wish.
     """
+    check_folder(root)
     make_directory(root, parents=True)
     if not (root / ARCHIVE_FILE).exists():
         foreign = sorted(entry.name for entry in root.iterdir() if not _is_ours(entry.name))

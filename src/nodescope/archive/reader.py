@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import stat
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,20 +17,20 @@ from typing import Any
 import pyarrow as pa
 
 from nodescope.archive.bundle import Bundle, open_bundle
+from nodescope.archive.damage import Damage, check_file, find_damage, without_damaged
 from nodescope.archive.description import (
     Description,
     Start,
     TableExtent,
     describe,
-    parse_description,
-    read_description,
-    read_start,
     wall_ns,
 )
+from nodescope.archive.description_file import parse_description, read_description, read_start
 from nodescope.archive.files import SEGMENT_FILE, translated
 from nodescope.archive.layout import (
     ARCHIVE_FILE,
     OPEN_DIRECTORY,
+    READING_HINT,
     SEALED_DIRECTORY,
     ArchiveInfo,
     list_segment_names,
@@ -48,6 +47,7 @@ from nodescope.archive.schema import (
     former_names,
     text_columns,
 )
+from nodescope.archive.streams import has_streams, stream_size
 from nodescope.archive.thread_samples import is_by_thread, read_by_thread, stored_columns
 from nodescope.errors import ArchiveError, CorruptSegment, NewerFormat, UsageError
 from nodescope.records import OPEN_TABLES, SEALED_TABLES
@@ -59,10 +59,12 @@ class Segment:
     """One segment: described at once, its tables read when asked for."""
 
     is_open = False
+    damage: Damage = ()
 
-    def __init__(self, directory: Path, description: Description) -> None:
+    def __init__(self, directory: Path, description: Description, damage: Damage = ()) -> None:
         self.directory = directory
-        self._description = description
+        self.damage = damage
+        self._description = without_damaged(description, damage) if damage else description
 
     @property
     def description(self) -> Description:
@@ -137,11 +139,16 @@ class Segment:
         """Return where a table is kept, for messages."""
         return f"{self.directory}/{table}.parquet"
 
-    def check_files(self) -> None:
-        """Raise `CorruptSegment` if a table's file is missing or not as long as it was sealed."""
+    def find_damage(self) -> Damage:
+        """Return the tables whose file is missing or not as long as it was sealed."""
         folder = str(self.directory)  # joining Paths would be half the time of a listing
-        for table, extent in self.description.tables.items():
-            check_file(f"{folder}/{table}.parquet", extent)
+        return find_damage(
+            self.description, lambda table, extent: check_file(f"{folder}/{table}.parquet", extent)
+        )
+
+    def without(self, damage: Damage) -> Segment:
+        """Return the segment without these tables."""
+        return Segment(self.directory, self.description, damage)
 
     def _open(self, table: str, extent: TableExtent) -> Any:
         """What Parquet reads the table from: a path, or bytes."""
@@ -178,14 +185,15 @@ class BundledSegment(Segment):
         member = f"{folder}/{SEGMENT_FILE}"
         where = bundle.where(member)
         description = parse_description(where, name, bundle.read_json(member))
-        super().__init__(Path(bundle.where(folder)), description)
         self._bundle = bundle
         self._folder = folder
-        for table, extent in description.tables.items():
-            self._check(table, extent)
+        damage = find_damage(description, self._check)
+        if damage and len(damage) == len(description.tables):
+            raise damage[0][1]  # nothing of it is left
+        super().__init__(Path(bundle.where(folder)), description, damage)
 
     def _check(self, table: str, extent: TableExtent) -> None:
-        name = f"{self._folder}/{table}.parquet"
+        name = self._member(table)
         member = self._bundle.members.get(name)
         if member is None:
             raise CorruptSegment(self._bundle.where(name), "missing")
@@ -195,18 +203,18 @@ class BundledSegment(Segment):
         if extent.rows > MAX_ROWS:
             raise CorruptSegment(self._bundle.where(name), f"{extent.rows} rows: not a segment")
 
+    def _member(self, table: str) -> str:
+        return f"{self._folder}/{table}.parquet"
+
     def _open(self, table: str, extent: TableExtent) -> Any:
         self._check(table, extent)
-        return pa.BufferReader(self._bundle.read(f"{self._folder}/{table}.parquet"))
+        return pa.BufferReader(self._bundle.read(self._member(table)))
 
-    def check_files(self) -> None:
-        """Do nothing: the list of a bundle's members was checked when it was opened."""
+    def find_damage(self) -> Damage:
+        return ()  # the list of a bundle's members was checked when it was opened
 
     def read_files(self) -> dict[str, bytes]:
-        return {
-            table: self._bundle.read(f"{self._folder}/{table}.parquet")
-            for table in self.description.tables
-        }
+        return {table: self._bundle.read(self._member(table)) for table in self.description.tables}
 
 
 class OpenSegment(Segment):
@@ -227,7 +235,6 @@ class OpenSegment(Segment):
     def _content(self) -> tuple[Description, dict[str, ArrowTable]] | Segment:
         # Sealing is a tenth of what starting a command costs: most read sealed segments only.
         from nodescope.archive.seal import read_opened
-        from nodescope.archive.streams import stream_size
 
         sizes = {name: stream_size(self.directory, name) for name in OPEN_TABLES}
         tables = read_opened(self.directory, self._start)
@@ -240,8 +247,8 @@ class OpenSegment(Segment):
         }
         return describe(self._start, tables, extents), tables
 
-    def check_files(self) -> None:
-        """Do nothing: the end of a stream that is being written is found by reading it."""
+    def find_damage(self) -> Damage:
+        return ()  # its streams are read as far as they are whole
 
     @property
     def description(self) -> Description:
@@ -257,23 +264,11 @@ class OpenSegment(Segment):
 
 def _open_parquet(source: Any, texts: list[str], former: Mapping[str, str]) -> ParquetTable:
     """Open a table, with those columns as dictionaries; an older version may lack some."""
-    for names in (texts, [former.get(name, name) for name in texts], []):
-        with contextlib.suppress(KeyError):
-            return ParquetTable(source, names)
-    raise KeyError("no such columns")
-
-
-def check_file(path: str, extent: TableExtent) -> None:
-    """Hold a file against what its segment says of it."""
-    try:
-        status = os.lstat(path)
-    except OSError as error:
-        raise CorruptSegment(path, "missing") from error
-    if not stat.S_ISREG(status.st_mode):
-        raise CorruptSegment(path, "not a regular file")
-    if status.st_size != extent.bytes:
-        reason = f"{extent.bytes} bytes were sealed, but it ends"
-        raise CorruptSegment(path, reason, status.st_size)
+    with contextlib.suppress(KeyError):
+        return ParquetTable(source, texts)
+    known = ParquetTable(source, []).columns
+    named = (name if name in known else former.get(name) for name in texts)
+    return ParquetTable(source, [name for name in named if name in known])
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,21 +278,31 @@ class Listing:
     segments: list[Segment]
     damaged: list[ArchiveError]
 
+    @property
+    def emptiness(self) -> str:
+        """Return why an archive without segments has none: nothing recorded, or all damaged."""
+        if not self.damaged:
+            return "nothing is recorded in it"
+        more = f", and {len(self.damaged) - 1} more" if len(self.damaged) > 1 else ""
+        return f"what is recorded in it cannot be read: {self.damaged[0]}{more}"
+
     def checked(self, segments: Iterable[Segment]) -> Listing:
-        """Return it without those of `segments` whose files are missing or cut."""
-        broken: dict[str, CorruptSegment] = {}
+        """Return it without those tables of `segments` whose files are missing or cut."""
+        found: dict[str, Damage] = {}
         for segment in segments:
-            try:
-                segment.check_files()
-            except CorruptSegment as error:
-                broken[segment.name] = error
-        if not broken:
+            if damage := segment.find_damage():
+                found[segment.name] = damage
+        if not found:
             return self
-        lost = [segment for segment in self.segments if segment.name in broken]
-        # One whose directory is gone was removed by retention just now.
-        damaged = [broken[segment.name] for segment in lost if segment.directory.is_dir()]
-        kept = [segment for segment in self.segments if segment.name not in broken]
-        return Listing(kept, [*self.damaged, *damaged])
+        kept, damaged = [], list(self.damaged)
+        for segment in self.segments:
+            damage = found.get(segment.name, ())
+            if damage and not segment.directory.is_dir():
+                continue  # retention removed it just now
+            damaged += [error for _, error in damage]
+            if len(damage) < len(segment.description.tables) or not damage:
+                kept.append(segment.without(damage) if damage else segment)
+        return Listing(kept, damaged)
 
 
 class Archive:
@@ -315,7 +320,7 @@ class Archive:
         with translated(root):  # we may not be allowed even to look there
             folder = root.is_dir() or not root.exists()
         if folder:
-            return cls(root, read_archive_info(root))
+            return cls(root, read_archive_info(root, READING_HINT))
         bundle = open_bundle(root)
         info = parse_archive_info(bundle.where(ARCHIVE_FILE), bundle.read_json(ARCHIVE_FILE))
         return cls(root, info, bundle)
@@ -325,7 +330,7 @@ class Archive:
         return self.listing().segments
 
     def listing(self, known: Mapping[str, Segment] | None = None) -> Listing:
-        """All segments; a damaged one costs only itself.
+        """All segments; a damaged table costs only itself, and what points into it.
 
         `known` are sealed ones of an earlier listing, by name: sealed means for ever,
         so they are not looked at again.
@@ -345,10 +350,11 @@ class Archive:
         for name in sealed_names:
             if known is not None and name in known:
                 listing.segments.append(known[name])
+                listing.damaged.extend(error for _, error in known[name].damage)
             else:
                 self._add(listing, sealed / name, _describe_sealed)
         for name in open_names:
-            if name not in sealed_names:
+            if name not in sealed_names and has_streams(opened / name):
                 self._add(listing, opened / name, self._load_open)
         listing.segments.sort(key=lambda segment: parse_sequence(segment.name) or 0)
         return listing
@@ -374,7 +380,9 @@ def _list_bundle(bundle: Bundle) -> Listing:
     listing = Listing([], [])
     for name in bundle.segment_names:
         try:
-            listing.segments.append(BundledSegment(bundle, name))
+            segment = BundledSegment(bundle, name)
+            listing.segments.append(segment)
+            listing.damaged.extend(error for _, error in segment.damage)
         except (CorruptSegment, NewerFormat) as error:
             listing.damaged.append(error)
     return listing

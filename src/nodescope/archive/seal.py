@@ -15,11 +15,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from nodescope.archive.description import (
-    Description,
-    Start,
-    TableExtent,
-    describe,
+from nodescope.archive.description import Description, Start, TableExtent, describe
+from nodescope.archive.description_file import (
     description_to_json,
     read_description,
     read_start,

@@ -120,6 +120,11 @@ class OpenStreams:
         self._descriptors.clear()
 
 
+def has_streams(directory: Path) -> bool:
+    """Return whether anything was ever flushed into an open segment: a full disk takes nothing."""
+    return any(stream_size(directory, table) for table in OPEN_TABLES)
+
+
 def read_stream(directory: Path, table: str) -> Any:
     """The whole batches of a stream as one table; a torn tail is where it ends."""
     batches = _whole_batches(stream_path(directory, table), table)

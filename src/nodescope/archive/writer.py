@@ -15,7 +15,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from nodescope.archive.description import Description, Start, read_description, start_to_json
+from nodescope.archive.description import Description, Start
+from nodescope.archive.description_file import read_description, start_to_json
 from nodescope.archive.files import (
     create_segment,
     make_directory,

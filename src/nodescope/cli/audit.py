@@ -50,7 +50,7 @@ def add_parser(commands: options.Commands) -> None:
     parser.add_argument(
         "--at",
         metavar="WHEN",
-        help="judge this moment of a recording instead of the node now",
+        help=f"judge this moment of a recording instead of the node now: {options.WHEN_HELP}",
     )
     parser.add_argument(
         "--unit",

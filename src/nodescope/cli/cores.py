@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from nodescope.cli import options, window
 
+if TYPE_CHECKING:
+    from nodescope.judgement.kept_cores import KeptCore
+    from nodescope.judgement.pegged_cores import PeggedCore
+    from nodescope.pictures.cores import CoreSpan
+
 _STATES = ("system", "user", "softirq", "irq", "iowait", "idle", "steal", "nice", "total")
+_NAMED = 9  # spans whose process is named: each costs a look at its samples
 
 
 def add_parser(commands: options.Commands) -> None:
@@ -50,6 +59,7 @@ def add_parser(commands: options.Commands) -> None:
 def run(args: argparse.Namespace) -> int:
     """Derive shares, and show them."""
     from nodescope.analysis.cores import derive_shares, keep_cores
+    from nodescope.judgement.kept_cores import FullSpan, collect_spans, judge_spans
     from nodescope.judgement.pegged_cores import PeggedRun, collect_runs, judge_runs
     from nodescope.pictures import cores, documents
     from nodescope.recording.core_readings import NEIGHBOUR_NS
@@ -61,10 +71,11 @@ def run(args: argparse.Namespace) -> int:
     )
     count = len(view.recording.overlapping(view.window))
     runs: list[PeggedRun] = []
+    full: list[FullSpan] = []
     readings = window.with_progress(view.recording.core_readings(view.window), count)
     from_ns = view.window.from_ns // interval_ns * interval_ns
     shares = derive_shares(
-        collect_runs(readings, runs),
+        collect_spans(collect_runs(readings, runs), full),
         from_ns,
         view.window.to_ns,
         interval_ns,
@@ -88,6 +99,48 @@ def run(args: argparse.Namespace) -> int:
             args.output, file_formats.drawing_file(drawing, args.output.suffix.lower())
         )
     else:
-        pegged = judge_runs(runs, view.window)
-        print(cores.render_cores(shares, args.by, view.terminal, heading, pegged))
+        hottest = [hot.cpu for hot in cores.find_hottest(shares, args.by, cores.HOTTEST)]
+        pegged, kept = judge_runs(runs, view.window), judge_spans(full, view.window)
+        spans = _find_spans(view, hottest, pegged, kept)
+        print(cores.render_cores(shares, args.by, view.terminal, heading, spans))
     return 0
+
+
+def _find_spans(
+    view: window.OpenedView,
+    hottest: Sequence[int],
+    pegged: Sequence[PeggedCore],
+    kept: Sequence[KeptCore],
+) -> list[CoreSpan]:
+    """Return the spans in which the hottest cores were pegged or kept, the first ones by whom."""
+    from nodescope.pictures.cores import MOST_SPANS, CoreSpan
+
+    spans = [
+        CoreSpan(each.cpu, each.from_ns, each.to_ns, each.describe(), pegged=True, by=None)
+        for each in pegged
+        if each.cpu in hottest
+    ]
+    by_kernel = {(each.cpu, each.from_ns, each.to_ns) for each in spans}
+    spans += [
+        CoreSpan(each.cpu, each.from_ns, each.to_ns, each.describe(), pegged=False, by=None)
+        for each in kept
+        if each.cpu in hottest
+        and not any(
+            cpu == each.cpu and each.from_ns < to_ns and from_ns < each.to_ns
+            for cpu, from_ns, to_ns in by_kernel
+        )
+    ]
+    spans.sort(key=lambda span: (hottest.index(span.cpu), span.from_ns))
+    shown = [
+        span for cpu in hottest for span in [each for each in spans if each.cpu == cpu][:MOST_SPANS]
+    ][:_NAMED]
+    return [_name_holder(view, each) if each in shown else each for each in spans]
+
+
+def _name_holder(view: window.OpenedView, span: CoreSpan) -> CoreSpan:
+    from nodescope.judgement.core_occupants import MOST_OF_IT, count_commands
+    from nodescope.recording.window import Window
+
+    samples = view.recording.samples(Window(span.from_ns, span.to_ns))
+    main = count_commands(samples, span.cpu).find_main(MOST_OF_IT)
+    return span if main is None else replace(span, by=main.key)

@@ -37,7 +37,7 @@ def add_parser(commands: options.Commands) -> None:
             ("sudo -u nobody nodescope doctor", "what an unprivileged user would get"),
         ],
     )
-    options.add_archive(parser)
+    options.add_archive(parser, writes=True)
     parser.add_argument(
         "--ring-size",
         type=options.size,

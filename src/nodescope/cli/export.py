@@ -15,7 +15,7 @@ from typing import IO, TYPE_CHECKING
 from nodescope import records
 from nodescope.cli import options
 from nodescope.cli import window as windows
-from nodescope.errors import UsageError
+from nodescope.errors import ArchiveError, UsageError
 from nodescope.exchange.export.catalogue import (
     BUNDLE,
     EXPORT_FORMATS,
@@ -162,11 +162,11 @@ def _bundle(args: argparse.Namespace) -> int:
     if path.is_dir():
         raise UsageError(f"{path}: a folder", hint="give --output FILE")
     archive = Archive.open(options.archive_path(args))
-    segments = archive.segments()
-    if not segments:
+    listing = archive.listing()
+    if not listing.segments:
         status = options.status_command(args)
-        raise UsageError("nothing is recorded in the archive", hint=f"see `{status}`")
-    window = windows.choose_window(args, TimeExtent(segments), time.time_ns())
+        raise ArchiveError(archive.root, listing.emptiness, hint=f"see `{status}`")
+    window = windows.choose_window(args, TimeExtent(listing.segments), time.time_ns())
     show = _show_progress if sys.stderr.isatty() else lambda done, total: None
     made = write_bundle(archive, path, window.from_ns, window.to_ns, time.time_ns(), show=show)
     for error in made.damaged:

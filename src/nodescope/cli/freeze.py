@@ -35,7 +35,7 @@ def add_parser(commands: options.Commands) -> None:
             ("nodescope freeze --remove 0001", "let retention have it again"),
         ],
     )
-    options.add_archive(parser)
+    options.add_archive(parser, writes=True)
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument(
         "--last",
@@ -47,8 +47,7 @@ def add_parser(commands: options.Commands) -> None:
         "--from",
         dest="start",
         metavar="WHEN",
-        help="start of the range: a wall time (UTC unless a zone is given), 12:00:05 of the "
-        "recording's day, or +60s from its start; see --to",
+        help=f"start of the range: {options.WHEN_HELP}; see --to",
     )
     what.add_argument("--list", action="store_true", help="list the frozen ranges")
     what.add_argument("--remove", metavar="ID", help="unfreeze the range with this id")
@@ -90,15 +89,17 @@ def _keep_command(args: argparse.Namespace) -> str:
 
 def _range(args: argparse.Namespace, now_ns: int) -> tuple[int, int]:
     """Return the range to freeze; one that can hold nothing is refused."""
+    from nodescope.archive.reader import Archive
     from nodescope.recording.recording import Recording
     from nodescope.recording.window import Window
 
-    recording = Recording.open(options.archive_path(args))
+    listing = Archive.open(options.archive_path(args)).listing()
+    recording = Recording(listing.segments)
     extent = recording.extent if recording.parts else None
     if args.last is not None:
         if extent is None:
             raise UsageError(
-                "nothing is recorded yet, so --last names no time",
+                f"--last names no time: {listing.emptiness}",
                 hint=f"`{_keep_command(args)}` keeps what will be recorded",
             )
         return extent.to_ns - args.last, extent.to_ns
@@ -108,7 +109,7 @@ def _range(args: argparse.Namespace, now_ns: int) -> tuple[int, int]:
     if empty and not (extent is not None and extent.grows and start >= extent.from_ns):
         raise UsageError(
             f"nothing was recorded from {format_moment(start)} to {format_moment(end)}",
-            hint="nothing is recorded yet" if extent is None else describe_extent(extent),
+            hint=listing.emptiness if extent is None else describe_extent(extent),
         )
     return start, end
 

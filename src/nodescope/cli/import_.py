@@ -40,7 +40,7 @@ def add_parser(commands: options.Commands) -> None:
         ],
     )
     parser.add_argument("file", nargs="+", type=Path, metavar="FILE", help="a capture, or a folder")
-    options.add_archive(parser)
+    options.add_archive(parser, writes=True)
     parser.add_argument(
         "--node",
         type=_node_name,

@@ -23,6 +23,7 @@ def add_parser(commands: options.Commands) -> None:
             ("nodescope lab list", "the scenarios"),
             ("nodescope lab run zombie-agent --record /tmp/lab", "the whole story, recorded"),
             ("nodescope lab run zombies --healthy --record /tmp/well", "the healthy twin"),
+            ("nodescope lab run task-limit --seed 7 --record /tmp/tasks", "a run made again"),
             ("nodescope lab synthetic --record /tmp/story", "96 cores, 12 hours: synthetic"),
             ("nodescope lab clean", "undo what a killed run left"),
         ],
@@ -34,6 +35,10 @@ def add_parser(commands: options.Commands) -> None:
     parser.add_argument(
         "--strength", type=options.positive, metavar="N",
         help="number of zombies or seconds, see `list` (default: the scenario's own)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--seed", type=options.positive, metavar="N",
+        help="choose names, limits and times as a run with this seed did (default: new ones)",
     )  # fmt: skip
     parser.add_argument("--healthy", action="store_true", help="run the healthy twin instead")
     parser.add_argument(
@@ -81,7 +86,7 @@ def _run(args: argparse.Namespace) -> int:
     scenario = find_scenario(args.scenario)
     truth = run_scenario(
         scenario, args.record, strength=args.strength, healthy=args.healthy, consent=args.yes,
-        say=_say,
+        seed=args.seed, say=_say,
     )  # fmt: skip
     if args.json:
         options.print_json(asdict(truth))

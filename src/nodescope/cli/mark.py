@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import argparse
+import sys
 import time
+from typing import TYPE_CHECKING
 
 from nodescope.cli import options
 from nodescope.cli.moment import parse_time_ns, read_extent
 from nodescope.errors import UsageError
+from nodescope.quantities import SECOND_NS
 from nodescope.wall_time import format_moment
+
+if TYPE_CHECKING:
+    from nodescope.recording.window import TimeExtent
+
+_SKEW_NS = 5 * SECOND_NS  # the clock of whoever names the time may be ahead of this one's
+_ZONE = "without a zone a time is UTC, without a date it is of the recording's last day"
 
 
 def add_parser(commands: options.Commands) -> None:
@@ -29,13 +38,12 @@ def add_parser(commands: options.Commands) -> None:
             ),
         ],
     )
-    options.add_archive(parser)
+    options.add_archive(parser, writes=True)
     parser.add_argument("text", metavar="TEXT", help="text of the note")
     parser.add_argument(
         "--at",
         metavar="WHEN",
-        help="when it happened: a wall time (UTC unless a zone is given), 12:00:05 of the "
-        "recording's day, or +60s from its start (default: now)",
+        help=f"when it happened, not after now: {options.WHEN_HELP} (default: now)",
     )
     parser.add_argument(
         "--kind",
@@ -51,14 +59,15 @@ def add_parser(commands: options.Commands) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Leave the mark, and say when it is."""
+    from nodescope.archive.layout import read_archive_info
     from nodescope.archive.marks import write_mark
     from nodescope.recorder.mark import make_mark
 
     if not args.text.strip():
         raise UsageError("a mark without a text", hint="say in a few words what happened")
-    now_ns = time.time_ns()
     archive = options.archive_path(args)
-    at_ns = None if args.at is None else parse_time_ns(args.at, read_extent(archive), now_ns)
+    read_archive_info(archive)  # a wrong path is an error, whatever the time
+    at_ns = None if args.at is None else _marked_ns(args.at, read_extent(archive), time.time_ns())
     mark = make_mark(args.text, args.kind, args.subject, at_ns)
     write_mark(archive, mark)
     if args.json:
@@ -75,3 +84,20 @@ def run(args: argparse.Namespace) -> int:
     else:
         print(f"marked {format_moment(mark.wall_ns)}  {mark.text}")
     return 0
+
+
+def _marked_ns(text: str, extent: TimeExtent | None, now_ns: int) -> int:
+    """Return the moment to mark; refuse one that is yet to come."""
+    at_ns = parse_time_ns(text, extent, now_ns)
+    if at_ns > now_ns + _SKEW_NS:
+        raise UsageError(
+            f"{format_moment(at_ns)} is in the future: it is {format_moment(now_ns)} now",
+            hint=f"a mark is of something that happened; {_ZONE}",
+        )
+    if extent is not None and at_ns < extent.from_ns:
+        print(
+            f"nodescope: {format_moment(at_ns)} is before the recording, which starts at "
+            f"{format_moment(extent.from_ns)}; {_ZONE}",
+            file=sys.stderr,
+        )
+    return at_ns

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import sys
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -99,13 +100,18 @@ def read_extent(archive: Path) -> TimeExtent | None:
 
 def open_moment(args: argparse.Namespace) -> tuple[Recording, int]:
     """Open the recording, to be asked for what was known at `--at`."""
+    from nodescope.archive.reader import Archive
     from nodescope.recording.recording import Recording
 
     path = options.archive_path(args)
-    recording = Recording.open(path)
+    archive = Archive.open(path)
+    listing = archive.listing()
+    recording = Recording(listing.segments, archive.info.node)
+    for error in listing.damaged:
+        print(f"nodescope: left out: {error}", file=sys.stderr)
     if not recording.parts:
         status = options.status_command(args)
-        raise ArchiveError(path, "nothing is recorded in it", hint=f"see `{status}`")
+        raise ArchiveError(path, listing.emptiness, hint=f"see `{status}`")
     now_ns = time.time_ns()
     at_ns = parse_time_ns(args.at, recording.extent, now_ns)
     check_recorded(at_ns, recording.extent, now_ns)

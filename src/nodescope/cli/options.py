@@ -53,15 +53,22 @@ def add_command(
     return parser
 
 
-def add_archive(parser: argparse.ArgumentParser) -> None:
-    """`--archive PATH`."""
+def add_archive(parser: argparse.ArgumentParser, *, writes: bool = False) -> None:
+    """`--archive PATH`; a command that writes takes no bundle."""
     parser.add_argument(
         "--archive",
         type=Path,
         metavar="PATH",
-        help="archive folder, or a bundle to read "
+        help=f"archive folder{'' if writes else ', or a bundle to read'} "
         f"(default: $NODESCOPE_ARCHIVE, else {DEFAULT_ARCHIVE})",
     )
+
+
+# How every option that takes a WHEN is read: `nodescope.cli.moment`.
+WHEN_HELP = (
+    "a wall time (UTC unless a zone is given), 12:00:05 of the recording's day, "
+    "+60s from its start, '5m ago' or @SECONDS since 1970"
+)
 
 
 def add_old_spelling(parser: argparse._ActionsContainer, old: str, now: argparse.Action) -> None:

@@ -36,7 +36,7 @@ def add_parser(commands: options.Commands) -> None:
             ("nodescope record --cpu 0-5,39 --core-interval 100ms", "some cores, in more detail"),
         ],
     )
-    options.add_archive(parser)
+    options.add_archive(parser, writes=True)
     parser.add_argument(
         "--duration",
         type=options.duration,
@@ -91,9 +91,9 @@ def add_parser(commands: options.Commands) -> None:
     archive.add_argument(
         "--flush",
         type=options.duration,
-        default="5s",
         metavar="TIME",
-        help="write to disk this often; a power cut loses at most this much (default: 5s)",
+        help="write to disk this often; a power cut loses at most this much (default: 5s, or the "
+        "length of a segment if that is shorter)",
     )
     archive.add_argument(
         "--retention-age",
@@ -131,7 +131,7 @@ def add_parser(commands: options.Commands) -> None:
 
 def recorder_options(args: argparse.Namespace) -> RecorderOptions:
     """Convert the command line into the recorder's options."""
-    from nodescope.recorder.options import RecorderOptions
+    from nodescope.recorder.options import FLUSH_NS, RecorderOptions
 
     return RecorderOptions(
         archive=options.archive_path(args),
@@ -141,7 +141,7 @@ def recorder_options(args: argparse.Namespace) -> RecorderOptions:
         cpus=None if args.cpu is None else tuple(args.cpu),
         core_interval_ns=args.core_interval,
         segment_ns=args.segment,
-        flush_ns=args.flush,
+        flush_ns=min(FLUSH_NS, args.segment or FLUSH_NS) if args.flush is None else args.flush,
         retention_age_ns=args.retention_age,
         retention_bytes=args.retention_size,
         budget_cpu_ratio=args.budget_cpu,

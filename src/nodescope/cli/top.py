@@ -77,6 +77,15 @@ def _names(view: window.OpenedView, shown: Sequence[TopEntry], by: str) -> dict[
     return {str(pid): name for pid, name in found.items()}
 
 
+def _sampled_idle(view: window.OpenedView) -> float:
+    """Return the share of samples of idle cores: captures of other tools have them, too."""
+    from nodescope.analysis.filter import Filter
+    from nodescope.analysis.top import rank
+
+    entries = rank(view.parts(), Filter(), "comm")
+    return sum(each.share for each in entries if each.name.partition("/")[0] == "swapper")
+
+
 def _heading(view: window.OpenedView, entries: Sequence[TopEntry]) -> str:
     """Return what is ranked, of which node and when, what shares are of, and how idle it was."""
     from nodescope.analysis.sampled_time import derive_idle_share
@@ -90,6 +99,9 @@ def _heading(view: window.OpenedView, entries: Sequence[TopEntry]) -> str:
     if idle is not None:
         how_idle = f"the cores were {percent(idle)} idle"
     whole = "the chosen samples" if view.filter else "the busy time of all cores"
+    if idle is None and not view.filter and (unused := _sampled_idle(view)):
+        whole = "all samples"
+        how_idle = f"{percent(unused)} of them are of idle cores (swapper)"
     said = f"shares are of {whole}; {how_idle}"
     heading = view.terminal.bold(view.heading("top", samples))
     return f"{heading}\n{view.terminal.faint(said)}"

@@ -43,25 +43,26 @@ _T = TypeVar("_T")
 # -- options ----------------------------------------------------------------
 
 
-def add_window(parser: argparse.ArgumentParser) -> None:
+def add_window(parser: argparse.ArgumentParser, around: str = "5s") -> None:
     """`--archive` and the window: all of the recording, or some of it."""
     options.add_archive(parser)
     parser.add_argument(
         "--from",
         dest="start",
         metavar="WHEN",
-        help="start: a wall time, 12:00:05 of the recording's day, or +60s from its start; "
-        "UTC unless a zone is given",
+        help=f"start: {options.WHEN_HELP}",
     )
     parser.add_argument("--to", dest="end", metavar="WHEN", help="end (default: the recording's)")
     parser.add_argument(
-        "--at", metavar="WHEN", help="show the time around this moment; see --around"
+        "--at",
+        metavar="WHEN",
+        help="show the time around this moment (as --from); see --around",
     )
     parser.add_argument(
         "--around",
         type=options.duration,
         metavar="TIME",
-        help="with --at: this much before and after (default: 5s)",
+        help=f"with --at: this much before and after (default: {around})",
     )
     parser.add_argument(
         "--last", type=options.duration, metavar="TIME", help="the last TIME of the recording"
@@ -252,7 +253,7 @@ def open_view(
         opened = _open_near(args, archive, near_ns)
     if opened is None:
         status = options.status_command(args)
-        raise ArchiveError(path, "nothing is recorded in it", hint=f"see `{status}`")
+        raise ArchiveError(path, archive.listing().emptiness, hint=f"see `{status}`")
     recording, window = opened
     terminal = detect_terminal(sys.stdout, os.environ)
     return OpenedView(recording, window, terminal, describe_filter(args))

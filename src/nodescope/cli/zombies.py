@@ -77,7 +77,7 @@ def add_parser(commands: options.Commands) -> None:
     parser.add_argument(
         "--at",
         metavar="WHEN",
-        help="show this moment of a recording instead of the system now",
+        help=f"show this moment of a recording instead of the system now: {options.WHEN_HELP}",
     )
     options.add_archive(parser)
     parser.add_argument(

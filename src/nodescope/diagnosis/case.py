@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from operator import attrgetter
 from typing import Any
 
@@ -14,6 +15,7 @@ import numpy as np
 
 from nodescope.analysis.cores import CoreShares, derive_shares
 from nodescope.archive.function_paths import find_callers
+from nodescope.arrays import Bool
 from nodescope.judgement.core_occupants import Occupants, count_cgroups, count_commands
 from nodescope.judgement.pegged_cores import (
     PEGGED_NS,
@@ -27,11 +29,22 @@ from nodescope.quantities import HOUR_NS, SECOND_NS
 from nodescope.recording.recording import Recording
 from nodescope.recording.sample_columns import SampleColumns
 from nodescope.recording.window import Window
+from nodescope.records import TABLES
 from nodescope.records.event import Event
 from nodescope.records.table import RowType
 
 LOOKBACK_NS = HOUR_NS  # what makes trouble lies before it, also before the window
+FURTHEST_NS = 5 * SECOND_NS  # readings further apart say nothing of the seconds between
 LOOKAHEAD_NS = 120 * SECOND_NS  # a loop is told after it was watched for a while
+
+
+@dataclass(frozen=True, slots=True)
+class CoreLook:
+    """How much was seen of the cores in some time."""
+
+    cpus: set[int]  # whose time was read
+    cores: int  # of the node, as far as known
+    observed_ns: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +95,7 @@ class Case:
 
     def observed(self, table: str) -> bool:
         """Decide whether anybody looked: an observer that had nothing to tell is not missing."""
-        return bool(self.recording.coverage(table, self.reach))
+        return table in TABLES and bool(self.recording.coverage(table, self.reach))
 
     def rows(self, kind: type[RowType], window: Window) -> list[RowType]:
         """Return the typed rows of a window, in the order of time."""
@@ -99,6 +112,25 @@ class Case:
         """Each second of each core."""
         readings = self.recording.core_readings(window)
         return derive_shares(readings, window.from_ns, window.to_ns, SECOND_NS)
+
+    def look_at_cores(self, window: Window) -> CoreLook:
+        """Return of which cores time was read in a window, and in how much of the window."""
+        times: set[int] = set()
+        cpus: set[int] = set()
+        for part in self.recording.core_readings(window):
+            near = (part.time_ns >= window.from_ns - FURTHEST_NS) & (
+                part.time_ns <= window.to_ns + FURTHEST_NS
+            )
+            times.update(np.unique(part.time_ns[near]).tolist())
+            cpus.update(np.unique(part.cpu[near]).tolist())
+        observed_ns = sum(
+            max(0, min(after, window.to_ns) - max(before, window.from_ns))
+            for before, after in pairwise(sorted(times))
+            if after - before <= FURTHEST_NS
+        )
+        known = self.recording.node.get("cpus")
+        most = max(len(cpus), self.recording.count_cores(self.reach))
+        return CoreLook(cpus, max(most, known) if isinstance(known, int) else most, observed_ns)
 
     def pegged_cores(
         self, window: Window, least_ns: int = PEGGED_NS, ratio: float = SPAN_RATIO
@@ -139,6 +171,16 @@ class Case:
         """Return in which cgroups a command was on a core."""
         return count_cgroups(self.recording.samples(window), cpu, comm)
 
+    def cgroups_inside(self, window: Window, functions: Set[str]) -> Counter[str]:
+        """Count samples by cgroup, of those with one of some functions in their stack."""
+        counts: Counter[str] = Counter()
+        for part in self.recording.samples(window):
+            inside = find_inside(part, functions)
+            codes, numbers = count_distinct(part.cgroup[inside[part.profile]])
+            for code, samples in zip(codes.tolist(), numbers.tolist(), strict=True):
+                counts[part.cgroups[code] if code >= 0 else ""] += samples
+        return counts
+
     def busy_share(self, window: Window, cpu: int | None = None) -> float | None:
         """How busy the node was on average, or one core."""
         readings = self.recording.core_readings(window)
@@ -153,6 +195,22 @@ def _between(events: Sequence[Event], window: Window) -> list[Event]:
         for moment in (window.from_ns, window.to_ns)
     )
     return list(events[first:last])
+
+
+def find_inside(part: SampleColumns, functions: Set[str]) -> Bool:
+    """Return for each row of `profile` whether its stack has one of some functions."""
+    wanted = np.fromiter((name in functions for name in part.frame_names), bool)
+    inside = np.zeros(len(part.profile_stack), bool)
+    if not wanted.any():
+        return inside
+    callers = find_callers(part.depth)
+    has = wanted[part.frame]
+    for at in range(len(has)):  # callers stand before those they call
+        if not has[at] and callers[at] >= 0:
+            has[at] = has[callers[at]]
+    known = part.profile_stack >= 0
+    inside[known] = has[part.profile_stack[known]]
+    return inside
 
 
 def _count_stacks(

@@ -12,20 +12,25 @@ from dataclasses import replace
 
 from nodescope.analysis.compare import Change, Comparison
 from nodescope.diagnosis.case import Case
+from nodescope.diagnosis.ending import Ending
 from nodescope.diagnosis.evidence_views import view_cores, view_flame, view_top
-from nodescope.diagnosis.finding import Chain, Link, Root, RuledOut, exclude_each_other
+from nodescope.diagnosis.finding import Chain, Link, Root, RuledOut, Symptom, exclude_each_other
 from nodescope.diagnosis.links.baseline import change_of, compare_before, describe_change, rose
+from nodescope.diagnosis.links.by_task import add_owner
+from nodescope.diagnosis.links.kept import follow_kept
 from nodescope.diagnosis.links.kernel_work import add_mechanism
 from nodescope.diagnosis.links.origins import find_origins
 from nodescope.diagnosis.links.owners import find_owner
-from nodescope.diagnosis.links.reported import add_core, add_report, node_average
+from nodescope.diagnosis.links.reported import add_core, add_report, lack_core, node_average
 from nodescope.diagnosis.links.states import FEW_ZOMBIES, pressure_link, zombie_link
+from nodescope.diagnosis.links.traced import add_traced_task
 from nodescope.diagnosis.proposals import is_blamed, propose
 from nodescope.diagnosis.rules.mechanism import mechanism_named
 from nodescope.diagnosis.rules.suspects import ZOMBIES
 from nodescope.diagnosis.story import Story
 from nodescope.diagnosis.symptoms.incidents import Incident
 from nodescope.diagnosis.symptoms.moments import Standing
+from nodescope.diagnosis.ways import choose_lead, follow_way, is_of_core
 from nodescope.judgement.core_occupants import MOST_OF_IT
 from nodescope.judgement.pegged_cores import PeggedCore
 from nodescope.judgement.zombie_reading import ZombieReading, read_zombies
@@ -41,12 +46,40 @@ def build(case: Case, incident: Incident, *, with_baseline: bool) -> tuple[list[
     """The chains of an incident, the likeliest first."""
     story = Story(compared=with_baseline)
     report = add_report(story, incident)
+    if (lead := choose_lead(case, incident)) is not None:
+        ending = follow_way(case, story, incident, lead)
+        if ending is not None:
+            return [_end_chain(story, ending)], story
+    if not any(is_of_core(each) for each in incident.symptoms):
+        # How a limit was reached is no cause of it.
+        return _chain(case, story, Root("event", incident.first.subject)), story
     if not add_core(case, story, incident, report):
-        return _chain(case, story), story
+        return _without_core(case, story, incident, report), story
     held = story.held
     assert held is not None
     found = compare_before(case, Window(held.from_ns, held.to_ns)) if with_baseline else None
     return _follow(case, story, found), story
+
+
+def _without_core(
+    case: Case, story: Story, incident: Incident, report: Symptom | None
+) -> list[Chain]:
+    """No core in the kernel explains it: something else that kept one, or the kernel's own word."""
+    if report is not None:
+        ending = follow_kept(case, story, incident, report)
+        if ending is not None:
+            return [_end_chain(story, ending)]
+        if add_traced_task(case, story, report):
+            return _to_owner(case, story) if story.mechanism is None else _with_state(case, story)
+    lack_core(case, story, report or incident.first)
+    return _chain(case, story)
+
+
+def _end_chain(story: Story, ending: Ending) -> Chain:
+    return Chain(
+        tuple(story.links), ending.root, ending.mechanism, meaning=ending.meaning,
+        steps=ending.steps,
+    )  # fmt: skip
 
 
 def build_moment(case: Case, story: Story, standing: Standing) -> list[Chain]:
@@ -114,6 +147,9 @@ def _known_names(story: Story, links: tuple[Link, ...]) -> dict[TargetName, str]
 def _to_owner(case: Case, story: Story) -> list[Chain]:
     """A chain that comes down to a process goes on to who runs it, if that is known."""
     owner = find_owner(case, story)
+    if owner is None and story.pid is not None and story.held is not None:
+        root = add_owner(case, story, story.held.to_ns, story.comm or "", story.pid)
+        return _chain(case, story, root)
     if owner is None:
         return _chain(case, story, Root("process", story.comm or ""))
     links, root = owner

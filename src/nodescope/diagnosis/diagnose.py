@@ -1,4 +1,4 @@
-"""`diagnose`: symptoms to incidents, incidents to chains, equal ones told once."""
+"""`diagnose`: symptoms to incidents, incidents to chains, equal ones told once; conditions."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from collections.abc import Callable, Sequence
 from nodescope.diagnosis.case import Case
 from nodescope.diagnosis.chains import build, build_moment
 from nodescope.diagnosis.finding import Chain, Diagnosis, Finding, Missing
+from nodescope.diagnosis.lasting import describe_unobserved, find_lasting
 from nodescope.diagnosis.rules.suspects import with_show
 from nodescope.diagnosis.story import Story
 from nodescope.diagnosis.symptoms.incidents import Incident, find_incidents
 from nodescope.diagnosis.symptoms.moments import find_standing
 from nodescope.diagnosis.symptoms.recurrence import describe_recurrence
+from nodescope.diagnosis.symptoms.relations import is_again
 from nodescope.quantities import SECOND_NS
 from nodescope.recording.recording import Recording
 from nodescope.recording.window import Window
@@ -24,6 +26,7 @@ BEFORE = "the time before the recording"
 IN_FULL = 3  # incidents that are compared with a baseline, the dearest part
 MOST_INCIDENTS = 40  # that are followed: each takes a tenth of a second
 AROUND_NS = 120 * SECOND_NS  # of a moment: an incident near it, whole
+_OWNERS = ("unit", "container", "pod", "device", "server", "mount", "module", "state")
 _UNSEEN = {
     "kernel log": "resets and lockups would not be seen",
     "per-core time": "a core that is pegged would not be seen",
@@ -38,7 +41,7 @@ def diagnose(
     at_ns: int | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Diagnosis:
-    """Everything that went wrong in the window, or near one moment of it."""
+    """Return what went wrong in the window or near one moment, and what lasts at its end."""
     case = Case(recording, window)
     incidents = find_incidents(case, at_ns)
     result = Diagnosis(window.from_ns, window.to_ns)
@@ -52,6 +55,11 @@ def diagnose(
     describe_recurrence(case, result.findings)
     _count(result, left, len(incidents))
     result.missing += _missing_tables(case, result) + _older(case)
+    if recording.parts:
+        until = window if at_ns is None else Window(min(window.from_ns, at_ns), at_ns + 1)
+        result.conditions = find_lasting(recording, until, result.findings)
+        if result.healthy:
+            result.missing += describe_unobserved(recording, until)
     return result
 
 
@@ -101,7 +109,11 @@ def _look_at(case: Case, at_ns: int, result: Diagnosis) -> None:
 
 
 def _finding(incident: Incident, chains: list[Chain], story: Story) -> Finding:
-    finding = Finding(incident.first, chains, incident.symptoms[1:], story.ruled_out)
+    first, others = incident.first, incident.symptoms[1:]
+    again = [each for each in others if is_again(first, each)]
+    also = [each for each in others if each not in again]
+    finding = Finding(first, chains, also, story.ruled_out)
+    finding.repeats = [each.time_ns for each in again]
     core = next((link for chain in chains for link in chain.links if link.kind == "core"), None)
     finding.p_values = [] if story.p is None else [story.p]
     finding.hidden = core.statement if core is not None else None
@@ -117,20 +129,29 @@ def _add(result: Diagnosis, finding: Finding, missing: Sequence[Missing]) -> Non
     for each in missing:
         if all(each.what != known.what for known in result.missing):
             result.missing.append(each)
-    key = _key(finding)
     for known in result.findings:
-        if key is not None and _key(known) == key:
-            known.repeats.append(finding.symptom.time_ns)
-            known.p_values += finding.p_values
-            return
+        if not _has_same_cause(known, finding):
+            continue
+        known.p_values += finding.p_values
+        if known.symptom.kind == finding.symptom.kind:
+            known.repeats += [finding.symptom.time_ns, *finding.repeats]
+        else:
+            known.also.append(finding.symptom)
+        return
     result.findings.append(finding)
 
 
-def _key(finding: Finding) -> tuple[object, ...] | None:
-    if not finding.chains:
-        return None
-    chain = finding.chains[0]
-    return finding.symptom.kind, chain.root, chain.mechanism
+def _has_same_cause(known: Finding, other: Finding) -> bool:
+    """Decide whether two findings come down to one thing, by one mechanism.
+
+    A root that is a mere name (a core, an event) is a cause only of what is alike.
+    """
+    if not known.chains or not other.chains:
+        return False
+    one, two = known.chains[0], other.chains[0]
+    if (one.root, one.mechanism) != (two.root, two.mechanism):
+        return False
+    return known.symptom.kind == other.symptom.kind or one.root.kind in _OWNERS
 
 
 def _older(case: Case) -> list[Missing]:

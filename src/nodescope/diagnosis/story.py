@@ -17,6 +17,7 @@ class Story:
     links: list[Link] = field(default_factory=list)
     held: PeggedCore | None = None
     comm: str | None = None
+    pid: int | None = None  # of the task, where a message names it
     mechanism: Mechanism | None = None
     missing: list[Missing] = field(default_factory=list)
     ruled_out: list[RuledOut] = field(default_factory=list)

@@ -14,7 +14,7 @@ import shutil
 from dataclasses import asdict, fields
 from pathlib import Path
 
-from nodescope.archive.description import read_description
+from nodescope.archive.description_file import read_description
 from nodescope.archive.files import (
     make_directory,
     read_json,

@@ -1,4 +1,4 @@
-"""Who leaves zombies behind: cgroups that came and went, added up by parent, name and maker.
+"""Who leaves zombies behind: cgroups that came and went, by parent, name and maker.
 
 One sum for live events (`churn_ledger` makes it of them) and for recorded rows of
 `cgroup_churn`. What the kernel had not released `GRACE_NS` after its removal counts as left
@@ -28,7 +28,7 @@ SETTLED_NS = GRACE_NS + REPORTED_NS  # after that a row knows what became of wha
 
 @dataclass(frozen=True, slots=True)
 class Churn:
-    """Cgroups of one kind that came and went in some time: parent, pattern of name and maker."""
+    """Cgroups of one parent, pattern of name, maker and maker's cgroup in some time."""
 
     parent: str
     pattern: str
@@ -45,6 +45,7 @@ class Churn:
     ran: tuple[tuple[str, int], ...] = ()  # what was attached, and how often
     example: str = ""  # the path of one of them
     way: str | None = None  # how it is known, where that was recorded: `tracepoints` or `scan`
+    maker_cgroup: str | None = None  # that the maker itself is in; None: not known
 
     @property
     def stayed(self) -> int:
@@ -62,7 +63,7 @@ class Churn:
             time_ns=time_ns, parent=self.parent, pattern=self.pattern, maker=self.maker,
             maker_pid=self.maker_pid, workload=self.workload, made=self.made,
             removed=self.removed, released=self.released, attached=self.attached,
-            unreleased=self.unreleased, way=way,
+            unreleased=self.unreleased, way=way, maker_cgroup=self.maker_cgroup,
         )  # fmt: skip
 
 
@@ -74,15 +75,16 @@ def of_row(row: CgroupChurnRow, at_ns: int) -> Churn:
         row.unreleased, row.maker_pid,
         frozenset() if row.maker_pid is None else frozenset((row.maker_pid,)), row.workload,
         ((row.workload, row.attached),) if row.workload and row.attached else (), "", row.way,
+        row.maker_cgroup,
     )  # fmt: skip
 
 
 def add_up(rows: Iterable[CgroupChurnRow], at_ns: int) -> list[Churn]:
-    """Add up rows by parent, pattern and maker; what leaves most behind comes first."""
-    latest: dict[tuple[str, str, str | None], Churn] = {}
+    """Add up rows by parent, pattern, maker and its cgroup; what leaves most behind is first."""
+    latest: dict[tuple[str, str, str | None, str | None], Churn] = {}
     for row in sorted(rows, key=lambda row: row.time_ns):
         churn = of_row(row, at_ns)
-        key = churn.parent, churn.pattern, churn.maker
+        key = churn.parent, churn.pattern, churn.maker, churn.maker_cgroup
         latest[key] = _then(latest[key], churn) if key in latest else churn
     return sorted(latest.values(), key=_weight)
 

@@ -1,4 +1,4 @@
-"""Adds up events of cgroups that come and go: by parent, pattern of name and maker.
+"""Adds up events of cgroups that come and go: by parent, pattern of name, maker and its cgroup.
 
 On v1 one container is a cgroup in each of ten hierarchies. They are counted
 apart and reported as one: of each figure the largest. A cgroup that was removed is
@@ -27,15 +27,17 @@ _MAX_COARSE = 4_000  # beyond them, everything is told of the root
 _IDLE_TELLINGS = 30
 _MAX_PIDS = 100  # of one maker, named
 _MAX_RAN = 16  # different names of what was attached
+_MAX_MAKER_CGROUPS = 500  # of all makers; beyond them, a new one is not told
 
 
 @dataclass(slots=True)
 class _Group:
-    """Cgroups of one hierarchy, parent, pattern and maker."""
+    """Cgroups of one hierarchy, parent, pattern, maker and cgroup of the maker."""
 
     parent: str
     pattern: str
     maker: str | None
+    maker_cgroup: str | None
     example: str
     pids: set[int] = field(default_factory=set)  # since the last telling
     workload: str | None = None
@@ -65,7 +67,8 @@ class _Group:
             self.ran[comm] += 1
 
 
-_Key = tuple[str, str, str, str | None]  # hierarchy, parent, pattern, maker
+# hierarchy, parent, pattern, maker, the maker's cgroup
+_Key = tuple[str, str, str, str | None, str | None]
 _Id = tuple[str, int]
 
 
@@ -79,6 +82,7 @@ class ChurnLedger:
         self._nameless = 0
         self._groups: dict[_Key, _Group] = {}
         self._patterns: dict[str, set[str]] = {}
+        self._maker_cgroups: set[str] = set()
         self._live: dict[_Id, _Group] = {}
         self._removed: dict[_Id, tuple[int, _Group]] = {}  # in the order of their removal
         self._held: dict[_Id, _Group] = {}  # removed longer ago than is normal
@@ -100,10 +104,11 @@ class ChurnLedger:
     def tell(self, now_ns: int, *, whole: bool = False) -> list[Churn]:
         """Return what changed since the last time; `whole`: also what is unreleased and did not."""
         self._ripen(now_ns)
-        told: dict[tuple[str, str, str | None], list[_Group]] = {}
+        told: dict[tuple[str, str, str | None, str | None], list[_Group]] = {}
         for group in self._groups.values():
             if group.moved or group.unreleased != group.told or (whole and group.unreleased):
-                told.setdefault((group.parent, group.pattern, group.maker), []).append(group)
+                key = (group.parent, group.pattern, group.maker, group.maker_cgroup)
+                told.setdefault(key, []).append(group)
         rows = [_merge(groups, releases=self._releases) for groups in told.values()]
         self._settle()
         return rows
@@ -197,11 +202,21 @@ class ChurnLedger:
         if pattern not in patterns and len(patterns) >= _MAX_PATTERNS:
             pattern = "*"
         patterns.add(pattern)
-        key = (event.hierarchy, parent, pattern, event.comm)
+        inside = self._bound(event.maker_cgroup)
+        key = (event.hierarchy, parent, pattern, event.comm, inside)
         group = self._groups.get(key)
         if group is None:
-            group = self._groups[key] = _Group(parent, pattern, event.comm, event.path)
+            group = self._groups[key] = _Group(parent, pattern, event.comm, inside, event.path)
         return group
+
+    def _bound(self, maker_cgroup: str | None) -> str | None:
+        """Return a maker's cgroup, or None where there are too many to tell them apart."""
+        if maker_cgroup is None or maker_cgroup in self._maker_cgroups:
+            return maker_cgroup
+        if len(self._maker_cgroups) >= _MAX_MAKER_CGROUPS:
+            return None
+        self._maker_cgroups.add(maker_cgroup)
+        return maker_cgroup
 
     def _settle(self) -> None:
         """Begin the next interval; forget groups in which nothing is left or happens."""
@@ -217,6 +232,8 @@ class ChurnLedger:
             self._patterns = {}
             for group in self._groups.values():
                 self._patterns.setdefault(group.parent, set()).add(group.pattern)
+        used = {group.maker_cgroup for group in self._groups.values()}
+        self._maker_cgroups = {each for each in used if each is not None}
 
 
 def _merge(groups: list[_Group], *, releases: bool) -> Churn:
@@ -237,6 +254,7 @@ def _merge(groups: list[_Group], *, releases: bool) -> Churn:
         workload=next((group.workload for group in groups if group.workload), None),
         ran=tuple(most.ran.most_common()),
         example=most.example,
+        maker_cgroup=most.maker_cgroup,
     )
 
 

@@ -80,6 +80,24 @@ def count_cgroups(parts: Iterable[SampleColumns], cpu: int, comm: str) -> Occupa
     return found
 
 
+def count_cgroups_of(
+    parts: Iterable[SampleColumns], comm: str | None, pid: int | None
+) -> Occupants[str]:
+    """Count the samples of a process on all cores by cgroup; without `pid`, of a command."""
+    found: Occupants[str] = Occupants()
+    for part in parts:
+        if pid is not None:
+            mine = (part.pid == pid) | (part.pid + part.thread == pid)
+        elif comm in part.comms:
+            mine = part.profile_comm[part.profile] == part.comms.index(comm)
+        else:
+            continue
+        codes, counts = count_distinct(part.cgroup[mine])
+        names = (part.cgroups[code] if code >= 0 else "" for code in codes.tolist())
+        found.add(names, counts.tolist())
+    return found
+
+
 def count_cores_of(parts: Iterable[SampleColumns], comm: str) -> Occupants[int]:
     """Count a command's samples by core."""
     found: Occupants[int] = Occupants()

@@ -56,8 +56,12 @@ class PeggedCore:
 
     def describe(self) -> str:
         """Return share and length, in the words of every report of it."""
-        length = format_duration(self.to_ns - self.from_ns)
-        return f"{self.share:.0%} in the kernel for {length}"
+        return f"{self.share:.0%} in the kernel for {describe_length(self.to_ns - self.from_ns)}"
+
+
+def describe_length(length_ns: int) -> str:
+    """Return the length of a span between readings: they are about a second apart."""
+    return format_duration(max(1, round(length_ns / SECOND_NS)) * SECOND_NS)
 
 
 @dataclass(slots=True)
@@ -174,7 +178,7 @@ class KernelSeconds:
 
     def add(self, part: CoreReadings) -> None:
         """Add the readings of a part."""
-        same = _followed(part)
+        same = find_followed(part)
         kernel, own, _ = _judge_readings(part.ticks[same + 1] - part.ticks[same])
         ratio = np.divide(kernel, own, out=np.zeros(len(same)), where=own > 0)
         second = (part.time_ns[same + 1] - self._from_ns) // SECOND_NS
@@ -199,7 +203,7 @@ class KernelSeconds:
 
 def _find_runs(readings: Iterable[CoreReadings]) -> Iterator[PeggedRun]:
     for part in readings:
-        same = _followed(part)
+        same = find_followed(part)
         kernel, own, is_high = _judge_readings(part.ticks[same + 1] - part.ticks[same])
         high = np.flatnonzero(is_high)
         if not len(high):
@@ -226,7 +230,7 @@ def _join(runs: Sequence[PeggedRun]) -> list[PeggedRun]:
     return joined
 
 
-def _followed(part: CoreReadings) -> I64:
+def find_followed(part: CoreReadings) -> I64:
     """Return the rows that have a next one of the same core."""
     return np.flatnonzero((np.diff(part.cpu) == 0) & (np.diff(part.time_ns) > 0))
 

@@ -92,13 +92,14 @@ class Looper:
         )
 
     def own(self, churned: Iterable[Churn]) -> list[Churn]:
-        """Which of them are its own cgroups: by their name, or as they lie in its own."""
+        """Return those of its own: by their name, by lying in its own, by who made them."""
         named = {(parent, name_pattern(name)) for parent, name in map(split_path, self.cgroups)}
         return [
             each
             for each in churned
             if (each.parent, each.pattern) in named
             or any(lies_in(each.parent, mine) for mine in self.cgroups)
+            or any(lies_in(each.maker_cgroup, mine) for mine in self.cgroups if each.maker_cgroup)
         ]
 
     def lies(self, cgroup: str | None) -> None:

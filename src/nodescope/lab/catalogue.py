@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from nodescope.errors import UsageError
-from nodescope.lab import decoy_scenarios, starvation_scenarios, zombie_scenarios
+from nodescope.lab import (
+    beside_scenarios,
+    container_scenarios,
+    core_scenarios,
+    decoy_scenarios,
+    limit_scenarios,
+    starvation_scenarios,
+    storage_scenarios,
+    zombie_scenarios,
+)
 from nodescope.lab.scenario import Scenario
 
 SCENARIOS: dict[str, Scenario] = {
@@ -11,6 +20,11 @@ SCENARIOS: dict[str, Scenario] = {
     for each in (
         *zombie_scenarios.SCENARIOS,
         *starvation_scenarios.SCENARIOS,
+        *limit_scenarios.SCENARIOS,
+        *storage_scenarios.SCENARIOS,
+        *core_scenarios.SCENARIOS,
+        *beside_scenarios.SCENARIOS,
+        *container_scenarios.SCENARIOS,
         *decoy_scenarios.SCENARIOS,
     )
 }

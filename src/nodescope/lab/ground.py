@@ -1,10 +1,10 @@
 """A scenario's changes to the machine, written down beforehand so that they can be undone.
 
-Every run has a ledger in `/run/nodescope-lab`: its owner, cgroups, mounts, folders and
-processes. `undo` takes it down in the right order; `clean` does the same for ledgers
-whose owner is gone, and for what bears our name without a ledger. A process can be
-written down only when it is there: until then, and for what it starts in its turn, the
-run's mark in its environment tells whose it is.
+Every run has a ledger in `/run/nodescope-lab`: its owner, cgroups, mounts, frozen file
+systems, settings, folders and processes. `undo` takes it down in the right order; `clean`
+does the same for ledgers whose owner is gone, and for what bears our name without a
+ledger. A process can be written down only when it is there: until then, and for what it
+starts in its turn, the run's mark in its environment tells whose it is.
 """
 
 from __future__ import annotations
@@ -45,6 +45,7 @@ class GroundLedger:
     folders: list[str] = field(default_factory=list)
     processes: list[tuple[int, int]] = field(default_factory=list)  # pid, start time
     restore: list[tuple[str, str]] = field(default_factory=list)  # file, what it said before
+    frozen: list[str] = field(default_factory=list)  # file systems, by their mounts
 
     @property
     def mark(self) -> str:
@@ -99,6 +100,31 @@ class Ground:
             command = ["mount", "-t", "tmpfs", "-o", options, "nodescope-lab", str(path)]
             subprocess.run(command, check=True)
         return path
+
+    def image(self, name: str, size: str, *, on: Path, options: str = "") -> Path:
+        """Mount a new ext4 file system that lies in a sparse file in the folder `on`."""
+        file = on / f"{name}.img"
+        path = self.folder(name)
+        self._ledger.mounts.append(str(path))
+        self._save()
+        subprocess.run(["truncate", "--size", size, str(file)], check=True)
+        subprocess.run(["mkfs.ext4", "-q", "-F", str(file)], check=True, stdout=subprocess.DEVNULL)
+        # A loop device that `mount` makes goes with the mount.
+        choices = ",".join(filter(None, ("loop", options)))
+        subprocess.run(["mount", "-o", choices, str(file), str(path)], check=True)
+        return path
+
+    def freeze(self, mount: Path) -> None:
+        """Let nothing write to a file system until `thaw`, or the end."""
+        self._ledger.frozen.append(str(mount))
+        self._save()
+        subprocess.run(["fsfreeze", "--freeze", str(mount)], check=True)
+
+    def thaw(self, mount: Path) -> None:
+        """Let everybody write to a file system again."""
+        subprocess.run(["fsfreeze", "--unfreeze", str(mount)], check=True)
+        self._ledger.frozen.remove(str(mount))
+        self._save()
 
     def cgroup(self, name: str = "") -> Path:
         """A memory cgroup of our own; those below it are, too."""
@@ -170,6 +196,9 @@ def take_down(ledger: GroundLedger) -> list[str]:
     for path, text in reversed(ledger.restore):
         with contextlib.suppress(OSError):
             Path(path).write_text(text)
+    for name in reversed(ledger.frozen):  # before processes: who waits for it cannot be killed
+        unfreeze = ["fsfreeze", "--unfreeze", name]
+        subprocess.run(unfreeze, check=False, stderr=subprocess.DEVNULL)
     left = _end_processes(ledger, deadline)
     for name in reversed(ledger.mounts):
         if os.path.ismount(name):

@@ -1,8 +1,9 @@
 """A real systemd as the first process of its own namespaces, over a throw-away root.
 
 For machines whose own first process is not systemd, and for scenarios that must not
-touch the one that is. `python -m nodescope.lab.guest ROOT_FOLDER UNITS_FOLDER NAME` is
-what runs inside the new namespaces; `Guest` starts it from outside.
+touch the one that is. `python -m nodescope.lab.guest ROOT_FOLDER UNITS_FOLDER NAME
+[FOLDER…]` is what runs inside the new namespaces; `Guest` starts it from outside. The
+further folders are those of this machine that the guest must see, wherever they lie.
 """
 
 from __future__ import annotations
@@ -11,17 +12,19 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from nodescope.errors import UsageError
 from nodescope.lab import cgroups
 from nodescope.lab.ground import Ground
 from nodescope.lab.processes import wait_until_ready
+from nodescope.lab.unit_programs import SOURCE
 from nodescope.sources.cgroups.hierarchies import read_hierarchies
 from nodescope.sources.places import Places
 
 SYSTEMD = Path("/lib/systemd/systemd")
+_PRIORITY = {"cpu.shares": "102400", "cpu.weight": "10000"}
 _CONTROLLERS = ("cpu", "cpuacct", "cpuset", "memory", "devices", "freezer", "blkio", "pids")
 _DEVICES = ("null", "zero", "full", "random", "urandom", "tty", "kmsg")
 _MASKED = (
@@ -35,7 +38,7 @@ def require() -> None:
     cgroups.require("memory")
     if not SYSTEMD.exists():
         raise UsageError("systemd is not installed", hint="Debian: `apt install systemd dbus`")
-    for program in ("unshare", "mount", "pivot_root", "dbus-daemon"):
+    for program in ("unshare", "mount", "pivot_root", "dbus-daemon", "nsenter"):
         if shutil.which(program) is None:
             raise UsageError(
                 f"{program} is not installed", hint="Debian: `apt install util-linux mount dbus`"
@@ -45,7 +48,9 @@ def require() -> None:
 class Guest:
     """A systemd that runs our units."""
 
-    def __init__(self, ground: Ground, units: Mapping[str, str]) -> None:
+    def __init__(
+        self, ground: Ground, units: Mapping[str, str], shared: Iterable[Path] = ()
+    ) -> None:
         require()
         self._name = f"{ground.name}-systemd"
         folder = ground.folder("systemd")
@@ -56,13 +61,14 @@ class Guest:
         self._cgroups = []
         for each in read_hierarchies(Places()):
             ground.make_cgroup(each.mount / self._name)
+            _put_first(each.mount / self._name)
             # Under v1 a new cgroup of this controller has no cores: nothing can run in it.
             if each.version == 2 or "cpuset" not in each.controllers:
                 self._cgroups.append(each.mount / self._name)
         command = [
             "unshare", "--pid", "--fork", "--mount", "--uts", "--ipc", "--net", "--cgroup",
             sys.executable, "-m", "nodescope.lab.guest", str(folder / "root"),
-            str(folder / "units"), self._name,
+            str(folder / "units"), self._name, *map(str, (*_own_folders(), *shared)),
         ]  # fmt: skip
         log = folder / "log"
         with log.open("wb") as said:
@@ -100,9 +106,36 @@ class Guest:
         return Path(f"/proc/{self.pid}/root/run/log/journal")
 
     @property
+    def name(self) -> str:
+        """The name of its cgroup in every hierarchy."""
+        return self._name
+
+    def enter(self, *command: str, text: str = "") -> None:
+        """Run a command of this machine in the guest's network, with a text as its input."""
+        inside = ["nsenter", f"--net=/proc/{self.pid}/ns/net", *command]
+        subprocess.run(inside, input=text.encode(), check=True)
+
+    def start(self, unit: str) -> None:
+        """Have its systemd start a unit, and do not wait for it."""
+        inside = ["nsenter", "--target", str(self.pid), "--all", "--wd=/"]
+        subprocess.run([*inside, "systemctl", "start", "--no-block", unit], check=True)
+
+    @property
     def slice(self) -> str:
         """The path of its services' parent in the memory hierarchy."""
         return f"/{self._name}/system.slice"
+
+
+def _put_first(cgroup: Path) -> None:
+    """Let a cgroup have its cores before others: a fault must come about on a busy machine."""
+    for name, most in _PRIORITY.items():
+        if (cgroup / name).exists():
+            (cgroup / name).write_text(most)
+
+
+def _own_folders() -> list[Path]:
+    """Return what our own programs need: this package and its Python, outer folders first."""
+    return sorted({SOURCE, Path(sys.base_prefix).resolve()})
 
 
 # -- inside --------------------------------------------------------------------
@@ -113,7 +146,7 @@ def _mount(*arguments: str | Path, check: bool = True) -> bool:
     return done.returncode == 0
 
 
-def _boot(root: Path, units: Path, name: str) -> None:
+def _boot(root: Path, units: Path, name: str, folders: list[Path]) -> None:
     """Build the root and become systemd."""
     _mount("--make-rprivate", "/")
     work = root
@@ -130,6 +163,8 @@ def _boot(root: Path, units: Path, name: str) -> None:
     for folder, options in (("run", "mode=755"), ("tmp", "mode=1777")):
         _mount("-t", "tmpfs", "-o", options, folder, inside / folder)
     _hierarchies(inside)
+    for shared in folders:
+        _show(shared, inside)
     etc = inside / "etc/systemd/system"
     for wants in etc.glob("*.wants"):
         shutil.rmtree(wants)
@@ -153,6 +188,14 @@ def _boot(root: Path, units: Path, name: str) -> None:
         [str(SYSTEMD), "--system", "--log-target=journal", "--show-status=0"],
         {"container": "namespace", "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"},
     )
+
+
+def _show(folder: Path, inside: Path) -> None:
+    """Bind a folder where an overlay of / lacks it: on another file system, or below /tmp."""
+    place = inside / folder.relative_to("/")
+    if os.path.ismount(folder) or not place.exists():
+        place.mkdir(parents=True, exist_ok=True)
+        _mount("--bind", folder, place)
 
 
 def _link(path: Path, target: str) -> None:
@@ -193,4 +236,4 @@ def _hierarchies(inside: Path) -> None:
 
 
 if __name__ == "__main__":
-    _boot(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3])
+    _boot(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3], [Path(each) for each in sys.argv[4:]])

@@ -6,7 +6,9 @@ import contextlib
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 
@@ -16,6 +18,7 @@ from nodescope.lab.processes import sleep_beside, wait_until_ready
 from nodescope.lab.refusals import check
 from nodescope.lab.scenario import Scenario, ScenarioRun, Truth
 from nodescope.lab.truth_file import require_new, write_truth
+from nodescope.lab.variation import Variation
 
 BEFORE_S = 6.0  # what is usual, before anything happens
 AFTER_S = 3.0
@@ -31,24 +34,30 @@ def run(
     consent: bool = False,
     before_s: float = BEFORE_S,
     after_s: float = AFTER_S,
+    seed: int | None = None,
     say: Callable[[str], None] = lambda message: None,
 ) -> Truth:
-    """Prepare, record, act, and clean up whatever happens; refused where it could hurt."""
+    """Prepare, record, act, and clean up whatever happens; refused where it could hurt.
+
+    `seed` chooses names, limits and times; without one they are different each time.
+    """
     strength = strength or scenario.strength
     check(scenario, strength, consent=consent)
     require_new(archive)
     with _ended_by_signals(), Ground() as ground:
-        stage = ScenarioRun(ground, strength, healthy, str(archive), say)
+        variation = Variation(time.time_ns() if seed is None else seed)
+        stage = ScenarioRun(ground, strength, healthy, str(archive), say, variation)
         scenario.prepare(stage)
         if not healthy:  # the twin leaves nothing to wait for
             before_s = max(before_s, scenario.before_s)
         say(f"recording to {archive}, for {before_s:.0f} s before anything happens")
-        recorder = _start_recorder(ground, archive, stage.recorder)
+        recorder = _start_recorder(stage, archive)
         stage.lasting["the recorder"] = recorder
         try:
             sleep_beside(stage.lasting, before_s)
             say(scenario.help if not healthy else f"the healthy twin of: {scenario.help}")
             truth = scenario.act(stage)
+            truth = replace(truth, facts={**truth.facts, "seed": variation.seed})
             sleep_beside(stage.lasting, after_s)
         finally:
             recorder.terminate()
@@ -77,9 +86,17 @@ def _end(number: int, _: FrameType | None) -> None:
     raise SystemExit(128 + number)  # as a shell would say
 
 
-def _start_recorder(ground: Ground, archive: Path, options: list[str]) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "nodescope.cli.main", "record", "--archive", str(archive)]
-    process = ground.start([*command, "--flush", "1s", "--quiet", *options])
+def _start_recorder(stage: ScenarioRun, archive: Path) -> subprocess.Popen[bytes]:
+    command = [
+        *stage.recorder_in,
+        sys.executable,
+        "-m",
+        "nodescope.cli.main",
+        "record",
+        "--archive",
+        str(archive),
+    ]
+    process = stage.ground.start([*command, "--flush", "1s", "--quiet", *stage.recorder])
     wait_until_ready(
         process,
         "the recorder",

@@ -25,20 +25,24 @@ from nodescope.lab.zombie_scenarios import LINES, last_cpu
 _QUEUE = 1
 
 
-def _require() -> None:
+def require() -> None:
+    """Refuse where no core can be kept from its packets."""
     if len(os.sched_getaffinity(0)) < 2:
-        raise UsageError("starved-nic needs two cores: one is pegged, the other records it")
+        raise UsageError("this scenario needs two cores: one is pegged, the other records it")
     if shutil.which("unshare") is None:
         raise UsageError("unshare is not installed", hint="Debian: `apt install util-linux`")
 
 
 def _prepare(run: ScenarioRun) -> None:
     cpu = last_cpu()
-    run.lasting["lab-traffic"] = _start(
-        run.ground, "sending", "steered_traffic", cpu, before=["unshare", "--net", "--mount"]
-    )
+    run.lasting["lab-traffic"] = start_traffic(run.ground, cpu)
     if not run.healthy:
         run.holder = _start(run.ground, "ready", "held_core", cpu, run.strength)
+
+
+def start_traffic(ground: Ground, cpu: int) -> subprocess.Popen[bytes]:
+    """Send packets that the kernel steers to a core, in a network of their own."""
+    return _start(ground, "sending", "steered_traffic", cpu, before=["unshare", "--net", "--mount"])
 
 
 def _start(
@@ -68,7 +72,7 @@ def _act(run: ScenarioRun) -> Truth:
     holder = run.holder
     assert holder is not None
     assert holder.stdin is not None
-    with _away_from(cpu):
+    with away_from(cpu):
         begun = time.monotonic()
         holder.stdin.write(b"now\n")
         holder.stdin.flush()
@@ -83,7 +87,7 @@ def _act(run: ScenarioRun) -> Truth:
 
 
 @contextlib.contextmanager
-def _away_from(cpu: int) -> Iterator[None]:
+def away_from(cpu: int) -> Iterator[None]:
     """Stay off a core that lets nobody else run."""
     allowed = os.sched_getaffinity(0)
     os.sched_setaffinity(0, allowed - {cpu})
@@ -96,5 +100,5 @@ def _away_from(cpu: int) -> Iterator[None]:
 SCENARIOS = (
     # Held for less, and the driver would not give up; for more, and the kernel would complain.
     Scenario("starved-nic", "a core that serves packets is pegged; the driver resets its device",
-             6, LONGEST_S, "seconds", _prepare, _act, require=_require, least=6),
+             6, LONGEST_S, "seconds", _prepare, _act, require=require, least=6),
 )  # fmt: skip

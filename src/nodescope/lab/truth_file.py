@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from nodescope.errors import UsageError
-from nodescope.lab.scenario import Truth
+from nodescope.lab.scenario import LastingTruth, Truth
 
 
 def truth_path(archive: Path) -> Path:
@@ -23,8 +23,14 @@ def write_truth(archive: Path, truth: Truth) -> None:
 def read_truth(archive: Path) -> Truth:
     """Read the truth that was left there."""
     content = json.loads(truth_path(archive).read_text())
-    words = ("roots", "mechanisms", "never", "simulated")
-    return Truth(**content | {each: tuple(content[each]) for each in words})
+    words = ("roots", "root_kinds", "symptoms", "mechanisms", "never", "simulated")
+    lasting = tuple(
+        LastingTruth(tuple(each["kinds"]), each["owner_kind"], each["owner"])
+        for each in content.get("conditions", ())
+    )
+    # A truth of an earlier version lacks what was not asked then.
+    lists = {each: tuple(content.get(each, ())) for each in words}
+    return Truth(**content | lists | {"conditions": lasting})
 
 
 def require_new(archive: Path) -> None:

@@ -139,12 +139,12 @@ def _record(at: int) -> bytes:
     return struct.pack("hhqqi0q", fcntl.F_WRLCK, os.SEEK_SET, at, 1, 0)
 
 
-def leak(cpu: int, seconds: float, parent: str, pins: str, count: str) -> None:
+def leak(cpu: int, seconds: float, parent: str, pins: str, count: str, name: str) -> None:
     """Make cgroups that stay when they are removed: each holds a page of a file that stays."""
     del seconds
     settle("lab-leaker", cpu, first=False)
     for number in range(int(count)):
-        path = f"{parent}/leaky.service-{number}"
+        path = f"{parent}/{name}-{number}"
         os.mkdir(path)
         child = os.fork()
         if child == 0:

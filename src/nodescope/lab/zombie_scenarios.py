@@ -11,7 +11,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from nodescope.lab import cgroups, guest
 from nodescope.lab.ground import Ground
 from nodescope.lab.guest import Guest
 from nodescope.lab.processes import sleep_beside, wait_for_success, wait_until_ready
-from nodescope.lab.scenario import ZOMBIE_WALKS, Scenario, ScenarioRun, Truth
+from nodescope.lab.scenario import ZOMBIE_WALKS, LastingTruth, Scenario, ScenarioRun, Truth
 from nodescope.lab.simulated import job_failed, reset_lines, write_kmsg
 
 HELD_S = 6.0
@@ -27,7 +27,7 @@ PILE = "the pile of zombies was made at once, where and as the unit's loop makes
 LINES = "the driver's lines were written to /dev/kmsg by the lab"
 
 # What was removed counts as never released after 15 s, and that is told every ten seconds.
-_TOLD_S = 30.0
+TOLD_S = 30.0
 _INNOCENT = "eager.service"
 
 _LOOP = """\
@@ -74,9 +74,10 @@ def last_cpu() -> int:
     return max(os.sched_getaffinity(0))
 
 
-def start_guest(run: ScenarioRun, units: dict[str, str]) -> Guest:
-    """A real systemd with these units, known to the recorder."""
-    started = Guest(run.ground, units)
+def start_guest(run: ScenarioRun, units: Mapping[str, str], shared: Iterable[Path] = ()) -> Guest:
+    """Start a real systemd with these units, known to the recorder; it sees `shared` folders."""
+    started = Guest(run.ground, units, shared)
+    run.guest = started
     run.lasting["the lab's systemd"] = started.process
     run.recorder += ["--systemd-bus", started.bus, "--journal", str(started.journal)]
     return started
@@ -93,12 +94,13 @@ def _prepare_zombies(run: ScenarioRun, beside: Mapping[str, str] | None = None) 
     prepare_reader(run, services.parent)
 
 
-def pile(run: ScenarioRun, parent: Path) -> None:
-    """Zombies in a place, as many as the strength says."""
+def pile(run: ScenarioRun, parent: Path, name: str = "leaky.service") -> None:
+    """Zombies in a place, named after one who leaks them, as many as the strength says."""
     run.ground.memory.hand_down(parent)
     pins = run.ground.folder("pins", tmpfs=f"{run.strength * 8192 + (16 << 20)}")
     run.say(f"making {run.strength:,} zombies")
-    leaker = worker(run.ground, "leaker", -1, 0, str(parent), str(pins), str(run.strength))
+    arguments = (str(parent), str(pins), str(run.strength), name)
+    leaker = worker(run.ground, "leaker", -1, 0, *arguments)
     wait_for_success(leaker, "lab-leaker")
 
 
@@ -184,8 +186,11 @@ def _prepare_no_leak(run: ScenarioRun) -> None:
 
 def _act_no_leak(run: ScenarioRun) -> Truth:
     sleep_beside(run.lasting, run.strength)
-    never = ("loops.service", *ZOMBIE_WALKS)
-    return Truth("loop-without-leak", healthy=run.healthy, finding=False, never=never)
+    unit = "loops.service"
+    return Truth(
+        "loop-without-leak", healthy=run.healthy, finding=False, never=(unit, *ZOMBIE_WALKS),
+        conditions=() if run.healthy else (LastingTruth(("unit_loop",), "unit", unit),),
+    )  # fmt: skip
 
 
 def _prepare_pile(run: ScenarioRun) -> None:
@@ -207,7 +212,7 @@ SCENARIOS = (
              6000, 50_000, "zombies",
              partial(_prepare_zombies, beside={_INNOCENT: _NO_LEAK.format(every="400ms")}),
              partial(_act_zombies, scenario="loop-beside-leak", never=(_INNOCENT,)),
-             require=guest.require, before_s=_TOLD_S),
+             require=guest.require, before_s=TOLD_S, slow=True),
     Scenario("loop-without-leak", "a unit loops, and leaves nothing behind", 6, 600,
              "seconds", _prepare_no_leak, _act_no_leak, require=guest.require, decoy=True),
     Scenario("unwalked-zombies", "a pile of zombies that nobody walks", 3000, 50_000,

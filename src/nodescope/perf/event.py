@@ -86,29 +86,38 @@ class Sampler:
 
 @dataclass(frozen=True, slots=True)
 class Tracepoint:
-    """Every hit of a tracepoint, with its record."""
+    """Every hit of a tracepoint, with its record and the cgroup of the task that hit it."""
 
     number: int
     watermark_bytes: int = 0
+    cgroup: bool = False  # v5.7: 96aaab686505 PERF_SAMPLE_CGROUP
     lost_counter: bool = False
 
     def attribute(self) -> bytes:
         """The `struct perf_event_attr` that asks for this."""
         flags = _DISABLED | _SAMPLE_ID_ALL | _USE_CLOCKID | _WATERMARK
         sample_type = SAMPLE_TID | SAMPLE_TIME | SAMPLE_RAW
+        if self.cgroup:
+            sample_type |= SAMPLE_CGROUP
         return _pack(TYPE_TRACEPOINT, self.number, 1, sample_type, 0, flags, self.watermark_bytes)
 
 
 @dataclass(frozen=True, slots=True)
 class Renames:
-    """No samples, only what processes are renamed to, by themselves or by exec."""
+    """No samples, only what processes are renamed to, by themselves or by exec.
+
+    With `births` also which process started which.
+    """
 
     watermark_bytes: int = 0
+    births: bool = False
     lost_counter: bool = False
 
     def attribute(self) -> bytes:
         """The `struct perf_event_attr` that asks for this."""
         flags = _DISABLED | _SAMPLE_ID_ALL | _USE_CLOCKID | _WATERMARK | _COMM
+        if self.births:
+            flags |= _TASK
         sample_type = SAMPLE_TID | SAMPLE_TIME
         return _pack(TYPE_SOFTWARE, SOFTWARE_DUMMY, 0, sample_type, 0, flags, self.watermark_bytes)
 
@@ -158,6 +167,15 @@ def read_lost(descriptor: int) -> int:
     """Samples the kernel dropped for this event, of an event opened with `lost_counter`."""
     _value, lost = struct.unpack("<QQ", os.read(descriptor, 16))
     return int(lost)
+
+
+def carries_cgroup(tracepoint: int, cpu: int) -> bool:
+    """Return whether this kernel gives the cgroup of the task with each hit of a tracepoint."""
+    try:
+        os.close(open_event(Tracepoint(tracepoint, cgroup=True).attribute(), cpu=cpu))
+    except OSError:
+        return False  # what else may be wrong shows when it is opened without
+    return True
 
 
 def detect_sampler(wanted: Sampler, cpu: int) -> Sampler:

@@ -57,7 +57,7 @@ def summarise_comparison(comparison: Comparison) -> str:
     if most.kind != "comm" or most.window_share < most.baseline_share:
         most = max(flagged, key=lambda each: abs(each.window_share - each.baseline_share))
     was = "none" if not most.baseline else percent(most.baseline_share)
-    times = "" if not most.ratio else f" ({_times(most.ratio)})"
+    times = "" if not most.share_ratio else f" ({_times(most.share_ratio)})"
     text = (
         f"{_spoken(most)} had {percent(most.window_share)} of the samples instead of {was}{times}"
     )
@@ -72,12 +72,12 @@ def summarise_comparison(comparison: Comparison) -> str:
         for each in flagged
         if each.kind == "core"
         and each.name.endswith(f";{most.name}")
-        and each.window > each.baseline
+        and each.window_share > each.baseline_share
     ]
     if cores and cores[0].window >= most.window / 2:
         text += f", on {cores[0].name.partition(';')[0]}"
     extreme = f"{most.as_extreme} of {comparison.windows} baseline windows had as "
-    return f"{text}: {extreme}{'much' if most.window > most.baseline else 'little'}."
+    return f"{text}: {extreme}{'much' if most.window_share > most.baseline_share else 'little'}."
 
 
 def render_comparison(comparison: Comparison, terminal: Terminal, limit: int = 20) -> str:
@@ -176,7 +176,7 @@ def _table(groups: Sequence[_ChangeGroup], comparison: Comparison, terminal: Ter
 def _figures(change: Change, terminal: Terminal) -> str:
     before = "–" if not change.baseline else percent(change.baseline_share)
     now = "–" if not change.window else percent(change.window_share)
-    times = "" if not change.ratio else _times(change.ratio)
+    times = "" if not change.share_ratio else _times(change.share_ratio)
     status = terminal.paint(f"{change.status:<7}", _INK[change.status])
     return f"{status}{now:>8}{before:>9}{times:>8}"
 
@@ -195,7 +195,7 @@ def _named(change: Change, callers: int, *, whole: bool) -> str:
 
 
 def _spoken(change: Change) -> str:
-    return visible(change.name)
+    return _named(change, 0, whole=True)
 
 
 def _times(ratio: float) -> str:

@@ -13,12 +13,11 @@ import numpy as np
 
 from nodescope.analysis.cores import CoreShares
 from nodescope.arrays import F64, Bool
-from nodescope.judgement.pegged_cores import PeggedCore
 from nodescope.pictures.axis import add_legend, add_time_axis, render_time_axis
 from nodescope.pictures.colour import FAINT, NIGHT, PAPER, one, ramp
 from nodescope.pictures.drawing import Box, Drawing, Raster
 from nodescope.pictures.terminal import Terminal
-from nodescope.pictures.text import fit, percent
+from nodescope.pictures.text import fit, percent, visible
 from nodescope.quantities import SECOND_NS, format_duration
 from nodescope.wall_time import format_span, format_time_of_day
 
@@ -29,7 +28,19 @@ PEGGED = 0.95
 MOSTLY_SYSTEM = 0.5  # of the core's time: such cells of `total` are marked
 _EIGHTHS, _ASCII = " ▁▂▃▄▅▆▇█", " .:-=+*#%@"
 _SYSTEM = "S"
-_MOST_SPANS = 3  # of one core that are listed
+MOST_SPANS = 3  # of one core that are listed
+
+
+@dataclass(frozen=True, slots=True)
+class CoreSpan:
+    """A span in which one mode, or one process, had a core to itself."""
+
+    cpu: int
+    from_ns: int
+    to_ns: int
+    said: str
+    pegged: bool  # by the kernel; else kept in another mode
+    by: str | None  # the process with most of the samples, if there is one
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +93,7 @@ def render_cores(
     by: str,
     terminal: Terminal,
     heading: str,
-    pegged: Sequence[PeggedCore] = (),
+    spans: Sequence[CoreSpan] = (),
 ) -> str:
     """Return lines for a terminal; cells of `total` that are mostly system time are marked."""
     values = state_shares(shares, by)
@@ -110,7 +121,7 @@ def render_cores(
     lines += render_time_axis(shares.from_ns, to_ns, width, LABELS, terminal)
     said = _explain(shares, by, band, per_column, terminal)
     lines += [" " * LABELS + line for line in textwrap.wrap(said, plot)]
-    lines += ["", *render_hottest(shares, by, pegged)]
+    lines += ["", *render_hottest(shares, by, spans)]
     return "\n".join(line.rstrip() for line in lines)
 
 
@@ -144,27 +155,28 @@ def _explain(shares: CoreShares, by: str, band: int, per_column: int, terminal: 
 
 
 def render_hottest(
-    shares: CoreShares, by: str, pegged: Sequence[PeggedCore] = (), count: int = HOTTEST
+    shares: CoreShares, by: str, spans: Sequence[CoreSpan] = (), count: int = HOTTEST
 ) -> list[str]:
-    """Return a line for each of the worst cores, and one for each time it was pegged."""
+    """Return a line for each of the worst cores, and one for each time it was pegged or kept."""
     lines = []
     for hot in find_hottest(shares, by, count):
-        spans = [each for each in pegged if each.cpu == hot.cpu]
+        mine = [each for each in spans if each.cpu == hot.cpu]
         high = f", {format_duration(hot.pegged_ns)} above 95 %" if hot.pegged_ns else ""
         system = f" ({percent(hot.system)} system)" if by == "total" else ""
         lines.append(
             f"core {hot.cpu:<4} {percent(hot.most):>8} {by}{system} at "
-            f"{format_time_of_day(hot.at_ns)}, mean {percent(hot.mean)}{'' if spans else high}"
+            f"{format_time_of_day(hot.at_ns)}, mean {percent(hot.mean)}{'' if mine else high}"
         )
-        lines += [f"  pegged   {format_span(*_ends(each))}: {each.describe()}"
-                  for each in spans[:_MOST_SPANS]]  # fmt: skip
-        if len(spans) > _MOST_SPANS:
-            lines.append(f"  pegged   {len(spans) - _MOST_SPANS:,} times more")
+        lines += [_render_span(each) for each in mine[:MOST_SPANS]]
+        if len(mine) > MOST_SPANS:
+            lines.append(f"  and {len(mine) - MOST_SPANS:,} times more")
     return lines
 
 
-def _ends(pegged: PeggedCore) -> tuple[int, int]:
-    return pegged.from_ns, pegged.to_ns
+def _render_span(span: CoreSpan) -> str:
+    word = "pegged" if span.pegged else "kept"
+    by = f", by {visible(span.by)}" if span.by is not None else ""
+    return f"  {word:<8} {format_span(span.from_ns, span.to_ns)}: {span.said}{by}"
 
 
 def draw_cores(shares: CoreShares, by: str, heading: str) -> Drawing:

@@ -9,6 +9,8 @@ from nodescope.quantities import HOUR_NS, SECOND_NS
 from nodescope.sources.places import Places
 
 MAX_FREQUENCY_HZ = 10_000
+FLUSH_NS = 5 * SECOND_NS
+SHORTEST_FLUSH_NS = 100_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +24,7 @@ class RecorderOptions:
     cpus: tuple[int, ...] | None = None  # None: all that are online
     core_interval_ns: int = SECOND_NS
     segment_ns: int | None = None  # None: by what a segment holds
-    flush_ns: int = 5 * SECOND_NS
+    flush_ns: int = FLUSH_NS
     tick_ns: int = 100_000
     retention_age_ns: int = 12 * HOUR_NS
     retention_bytes: int = 4 << 30

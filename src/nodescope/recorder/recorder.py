@@ -32,6 +32,7 @@ from nodescope.recorder.pace import ClockWatch, Pace
 from nodescope.recorder.samples.core_times import CoreTimes
 from nodescope.recorder.samples.intake import MAX_UNDECODED_BYTES, Intake
 from nodescope.recorder.segment_length import SegmentLength
+from nodescope.recorder.watches.core_owners import CoreOwners
 from nodescope.records.columns import Columns, columns_of
 from nodescope.records.recorder_tables import HeartbeatRow
 from nodescope.sources.processes.own_cost import OwnCost, read_own_cost
@@ -67,6 +68,7 @@ class Recorder:
         clock: Clock | None = None,
         notifier: Notifier | None = None,
         observers: Mapping[str, Observer] | None = None,
+        owners: CoreOwners | None = None,
         report: Callable[[str], None] = lambda message: None,
         progress: Callable[[Progress], None] | None = None,
         sealed: Callable[[Progress], None] | None = None,
@@ -100,7 +102,9 @@ class Recorder:
         self._segment_length = SegmentLength(options.segment_ns)
         interval_ns = self._segment_length.interval_ns
         self._segment_pace = Pace(interval_ns, now + interval_ns)
-        self._core_times = CoreTimes(options.places.proc, options.core_interval_ns, now, self._log)
+        self._core_times = CoreTimes(
+            options.places.proc, options.core_interval_ns, now, self._log, owners
+        )
         self._heap = HeapGrowth(options.budget_memory_bytes)
         self._written = 0
         self._flushed_ns = now
@@ -151,6 +155,8 @@ class Recorder:
             reason = f"the recorder was not running{killed}"
             self._log.gap(self._writer.recorded_to_ns, now, "all", reason)
         cores = self._intake.start(now)
+        if not self._intake.is_sampling:
+            self._core_times.owners.blind = "no samples are taken"
         self._budget = Budget(self._options.budget_cpu(cores), self._options.budget_memory_bytes)
         # From before the start, whose cost is most of a short recording's.
         self._append_heartbeat(self._started, self._started_cost)
@@ -248,7 +254,8 @@ class Recorder:
             self._watch_rings()
 
     def _drain(self, now: int) -> None:
-        self._intake.drain(now, keep=self._paused_ns is None)
+        chunks = self._intake.drain(now, keep=self._paused_ns is None)
+        self._core_times.owners.see(now, chunks)
         self._show_progress(now)
 
     def _watch_clock(self) -> None:

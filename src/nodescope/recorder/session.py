@@ -8,12 +8,12 @@ from nodescope.archive.retention import Retention
 from nodescope.archive.writer import ArchiveWriter
 from nodescope.clock import SystemClock
 from nodescope.errors import UsageError
-from nodescope.quantities import format_cpu_list
+from nodescope.quantities import format_cpu_list, format_duration
 from nodescope.recorder import footprint
 from nodescope.recorder.notify import Notifier
 from nodescope.recorder.observer import Setting
 from nodescope.recorder.observers.catalogue import make_observers
-from nodescope.recorder.options import MAX_FREQUENCY_HZ, RecorderOptions
+from nodescope.recorder.options import MAX_FREQUENCY_HZ, SHORTEST_FLUSH_NS, RecorderOptions
 from nodescope.recorder.recorder import Progress, Recorder
 from nodescope.recorder.segment_length import SegmentLength
 from nodescope.sources.node.identity import read_node, read_online_cpus
@@ -31,7 +31,8 @@ def record(
     footprint.keep_flat()
     footprint.allow_files()
     clock = SystemClock()
-    observers = make_observers(Setting(options.places, options.archive), options.without)
+    setting = Setting(options.places, options.archive)
+    observers = make_observers(setting, options.without)
     writer = ArchiveWriter.open(
         options.archive,
         node=read_node(options.places.proc, options.places.sys),
@@ -48,10 +49,28 @@ def record(
             clock=clock,
             notifier=Notifier(),
             observers=observers,
+            owners=setting.core_owners,
             report=report,
             progress=progress,
             sealed=sealed,
         ).run()
+
+
+def _check_flush(flush_ns: int, segment_ns: int) -> None:
+    """Refuse to write more often than is sensible, and segments that end before a flush."""
+    shortest = format_duration(SHORTEST_FLUSH_NS)
+    for option, length_ns in (("--segment", segment_ns), ("--flush", flush_ns)):
+        if length_ns < SHORTEST_FLUSH_NS:
+            raise UsageError(
+                f"{option} {format_duration(length_ns)} is too short",
+                hint=f"give {shortest} or more",
+            )
+    if segment_ns < flush_ns:
+        flush, segment = format_duration(flush_ns), format_duration(segment_ns)
+        raise UsageError(
+            f"--flush {flush} is longer than --segment {segment}, and each segment is flushed",
+            hint=f"give a --flush of {segment} or less, or a longer --segment",
+        )
 
 
 def check(options: RecorderOptions) -> None:
@@ -65,9 +84,7 @@ def check(options: RecorderOptions) -> None:
         raise UsageError(f"--ring-size {ring}", hint="a power of two, 8KiB or more")
     if options.core_interval_ns < 10_000_000:
         raise UsageError("--core-interval is too short", hint="the kernel counts in 10 ms ticks")
-    segment_ns = SegmentLength(options.segment_ns).interval_ns
-    if options.flush_ns < 100_000_000 or segment_ns < options.flush_ns:
-        raise UsageError("--flush and --segment", hint="100ms <= --flush <= --segment")
+    _check_flush(options.flush_ns, SegmentLength(options.segment_ns).interval_ns)
     if options.cpus is not None:
         online = read_online_cpus(options.places.sys)
         if not set(options.cpus) & set(online):

@@ -14,10 +14,8 @@ from itertools import pairwise
 from nodescope.recording.gaps import read_noted_gaps
 from nodescope.recording.part import Part, Parts, may_hold_events, surrounding
 from nodescope.recording.window import Window
-from nodescope.records import TABLES
+from nodescope.records import SAMPLE_TABLES, TABLES
 from nodescope.records.recorder_tables import Gap
-
-_WITH_SAMPLES = ("samples", "frames", "stacks", "profile", "paths", "seconds")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +84,19 @@ def _observes(part: Part, table: str, asked: dict[tuple[str, int], frozenset[str
     tables = part.description.tables
     if table in tables or table == "events":
         return True
-    if table in _WITH_SAMPLES:
-        # A recorder that samples an idle node has no sample; an import without any has no rate.
-        cost = part.description.cost
-        return "samples" in tables or bool(cost is not None and cost.frequency_hz)
+    if table in SAMPLE_TABLES:
+        return takes_samples(part)
     observer = TABLES[table].observer
     return observer is not None and observer in asked.get(part.description.run, ())
+
+
+def takes_samples(part: Part) -> bool:
+    """Decide whether samples were taken in the time of a part.
+
+    A recorder that samples an idle node has no sample; an import without any has no rate.
+    """
+    cost = part.description.cost
+    return "samples" in part.description.tables or bool(cost is not None and cost.frequency_hz)
 
 
 def _observers_by_run(touched: Parts, parts: Parts) -> dict[tuple[str, int], frozenset[str]]:
@@ -119,7 +124,7 @@ def _observers(part: Part) -> frozenset[str]:
 def _blinds(gap: Gap, table: str) -> bool:
     """Decide whether a gap is of the whole table: one core of many is not."""
     sources = {"all", table, TABLES[table].observer}
-    if table in _WITH_SAMPLES:
+    if table in SAMPLE_TABLES:
         sources.add("samples")
     return gap.cpu is None and gap.lost is None and gap.source in sources
 

@@ -38,4 +38,6 @@ def read_part_gaps(part: Part) -> Sequence[Gap]:
     if whole and all(len(gap.reason) < MAX_REASON for gap in described):
         return described
     clock = part.description.clock
-    return [wall_gap(Gap(**row), clock) for row in part.read("gaps").to_pylist()]
+    noted = [wall_gap(Gap(**row), clock) for row in part.read("gaps").to_pylist()]
+    damaged = described[min(len(noted), MAX_GAPS) :]  # tables: the description alone has those
+    return [*noted, *damaged]

@@ -2,11 +2,12 @@
 
 from nodescope.records.node_tables import NODE_TABLES
 from nodescope.records.table import Column, ColumnKind, Table
-from nodescope.records.tables import OPEN_TABLES, SEALED_TABLES, TABLES, WIDE_PATHS
+from nodescope.records.tables import OPEN_TABLES, SAMPLE_TABLES, SEALED_TABLES, TABLES, WIDE_PATHS
 
 __all__ = [
     "NODE_TABLES",
     "OPEN_TABLES",
+    "SAMPLE_TABLES",
     "SEALED_TABLES",
     "TABLES",
     "WIDE_PATHS",

@@ -16,11 +16,13 @@ from nodescope.records.view_forms import Document, parse_view, view_document
 ActionName = Literal[
     "look", "stop_unit", "stop_container", "stop_leak", "free_zombies", "raise_limit",
     "add_memory", "set_kernel_value", "set_boot_option", "upgrade_kernel", "spread_queues",
-    "change_program", "change_firewall",
+    "change_program", "change_firewall", "drain_node", "reboot_node", "reset_device",
+    "replace_hardware", "restart_job", "abort_connection", "thaw", "free_space",
 ]  # fmt: skip
 TargetName = Literal[
-    "unit", "container", "pod", "process", "cgroup", "kernel_value", "network_device", "node"
-]
+    "unit", "container", "pod", "process", "cgroup", "kernel_value", "network_device", "node",
+    "device", "module", "mount", "job",
+]  # fmt: skip
 Undo = Literal["nothing to undo", "start again", "write back", "by hand", "never"]
 
 
@@ -51,14 +53,16 @@ def _kind(help_: str, targets: str, undo: Undo, value: str = "") -> ActionKind:
 
 
 ACTION_KINDS: dict[ActionName, ActionKind] = {
-    "look": _kind("look before anything is changed", "unit container pod process cgroup node",
+    "look": _kind("look before anything is changed",
+                  "unit container pod process cgroup node device module mount job",
                   "nothing to undo", "another tool's command"),
     "stop_unit": _kind("stop a unit, now and at boot", "unit", "start again"),
     "stop_container": _kind("stop a container", "container", "start again"),
     "stop_leak": _kind("stop what makes it, of which no name is known", "node", "by hand",
                        "what it does"),
     "free_zombies": _kind("free the removed memory cgroups that are left", "node", "never"),
-    "raise_limit": _kind("raise a limit", "cgroup kernel_value", "write back"),
+    "raise_limit": _kind("raise a limit", "cgroup unit container pod kernel_value",
+                         "write back", "what it limits: `memory` or `tasks`"),
     "add_memory": _kind("give more memory, or less work", "node process", "by hand"),
     "set_kernel_value": _kind("write a value of the kernel", "kernel_value", "write back",
                               "the value"),
@@ -70,6 +74,16 @@ ACTION_KINDS: dict[ActionName, ActionKind] = {
     "change_program": _kind("let a program do something else", "process", "by hand",
                             "what it should do"),
     "change_firewall": _kind("change firewall rules", "node", "by hand", "what to change"),
+    "drain_node": _kind("let no new work come to the node, and its work go elsewhere", "node",
+                        "by hand"),
+    "reboot_node": _kind("boot the node anew", "node", "never"),
+    "reset_device": _kind("reset a device", "device", "never"),
+    "replace_hardware": _kind("replace a device, or the node", "device node", "never"),
+    "restart_job": _kind("start a job again", "job", "by hand"),
+    "abort_connection": _kind("end all requests to a file system in user space", "mount",
+                              "never"),
+    "thaw": _kind("let a frozen file system or cgroup go on", "mount cgroup", "by hand"),
+    "free_space": _kind("make room on a file system", "mount", "never"),
 }  # fmt: skip
 
 

@@ -39,8 +39,9 @@ def describe_action(action: Action) -> str:
         return _describe_stop_container(_named(action))
     if action.kind == "change_program" and action.target is None:
         said = action.value or ""
-    elif action.kind == "raise_limit" and action.target and action.target.kind == "cgroup":
-        said = f"raise the memory limit of {_called(action.target)}"
+    elif action.kind == "raise_limit" and action.target and action.target.kind in _LIMITED:
+        limit = "task limit" if action.value == "tasks" else "memory limit"
+        said = f"raise the {limit} of {_called(action.target)}"
     else:
         said = _SENTENCES[action.kind].format(
             target=_called(action.target), value=action.value or ""
@@ -63,7 +64,16 @@ _SENTENCES = {
     "spread_queues": "spread the queues of {target} over more cores (RSS, RPS)",
     "change_program": "let {target} {value}",
     "change_firewall": "{value}",
+    "drain_node": "drain {target}",
+    "reboot_node": "boot {target} anew",
+    "reset_device": "reset {target}",
+    "replace_hardware": "replace {target}",
+    "restart_job": "start {target} again",
+    "abort_connection": "abort the FUSE connection of {target}",
+    "thaw": "thaw {target}",
+    "free_space": "make room on {target}",
 }
+_LIMITED = ("cgroup", "unit", "container", "pod")
 
 
 def action_command(action: Action, archive: Path | None = None) -> str | None:
@@ -147,6 +157,10 @@ _NAMELESS = {
     "kernel_value": "the value",
     "network_device": "the device",
     "node": "the node",
+    "device": "the device",
+    "module": "the module",
+    "mount": "the file system",
+    "job": "the job",
 }
 
 

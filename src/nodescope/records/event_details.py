@@ -44,6 +44,20 @@ class KernelLineDetails(Details):
     ] = None
 
 
+class CounterDetails(KernelLineDetails):
+    """What a counter adds, for trouble that may leave no line in the log."""
+
+    statistic: Annotated[str | None, detail("the counter that rose")] = None
+    before: Annotated[int | None, detail("value of the counter at the previous reading")] = None
+    value: Annotated[int | None, detail("value of the counter now")] = None
+    within_s: Annotated[
+        float | None, detail("seconds since the previous reading; the event happened in that time")
+    ] = None
+    known_from: Annotated[
+        str | None, detail("`counters`: shown by a counter only, not by the kernel log")
+    ] = None
+
+
 class NicDetails(KernelLineDetails):
     """Trouble of a network device, reported by its driver or shown by counters."""
 
@@ -110,7 +124,7 @@ class NicRecoveryDetails(NicDetails):
     recovered: Annotated[int | None, detail("number of completions")] = None
 
 
-class SoftLockupDetails(KernelLineDetails):
+class SoftLockupDetails(CounterDetails):
     """A core that did not schedule."""
 
     stuck_s: Annotated[int | None, detail("duration in seconds")] = None
@@ -118,19 +132,22 @@ class SoftLockupDetails(KernelLineDetails):
     pid: Annotated[int | None, detail("id of the task")] = None
 
 
-class RcuStallDetails(KernelLineDetails):
+class RcuStallDetails(CounterDetails):
     """A stall of RCU."""
 
     flavor: Annotated[str | None, detail("flavour of RCU: `rcu_preempt`, `rcu_sched`, …")] = None
     starved_jiffies: Annotated[int | None, detail("time that its thread did not run")] = None
 
 
-class HungTaskDetails(KernelLineDetails):
+class HungTaskDetails(CounterDetails):
     """A task that was blocked."""
 
     blocked_s: Annotated[int | None, detail("minimum duration in seconds")] = None
     comm: Annotated[str | None, detail("name of the task")] = None
     pid: Annotated[int | None, detail("id of the task")] = None
+    waits_for: Annotated[str | None, detail("kind of lock that it waits for")] = None
+    holder: Annotated[str | None, detail("name of the task that likely holds the lock")] = None
+    holder_pid: Annotated[int | None, detail("id of that task")] = None
 
 
 class WorkItemDetails(KernelLineDetails):
@@ -148,7 +165,7 @@ class WorkPoolDetails(KernelLineDetails):
     stuck_s: Annotated[int | None, detail("duration in seconds")] = None
 
 
-class OomKillDetails(KernelLineDetails):
+class OomKillDetails(CounterDetails):
     """A task that the OOM killer killed."""
 
     constraint: Annotated[
@@ -162,6 +179,10 @@ class OomKillDetails(KernelLineDetails):
     score: Annotated[int | None, detail("badness score by which it was chosen")] = None
     virtual_bytes: Annotated[int | None, detail("virtual size of the task")] = None
     anonymous_bytes: Annotated[int | None, detail("anonymous memory of the task")] = None
+    asked_by: Annotated[str | None, detail("name of the task that asked for memory")] = None
+    usage_bytes: Annotated[int | None, detail("memory of the cgroup at its limit")] = None
+    limit_bytes: Annotated[int | None, detail("the limit of the cgroup")] = None
+    whole_group: Annotated[bool | None, detail("all tasks of the cgroup are killed")] = None
 
 
 # -- cores, memory cgroups, network devices -------------------------------------------

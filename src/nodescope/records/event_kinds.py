@@ -6,20 +6,17 @@ person will want to look at. Loud ones are also reported on the recorder's stand
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from nodescope.records.details import Details
 from nodescope.records.event_details import (
     CarrierDetails,
     ContainerDetails,
     ContainerExitDetails,
     ContainerLoopDetails,
     ContainerStartDetails,
+    CounterDetails,
     FoldingDetails,
     FrozenDetails,
     HungTaskDetails,
     JobDetails,
-    KernelLineDetails,
     MarkDetails,
     MovedInterruptDetails,
     NicDetails,
@@ -39,15 +36,8 @@ from nodescope.records.event_details import (
     WorkPoolDetails,
     ZombieDetails,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Lag:
-    """The maximum seconds from the end of a pegged core to the first report, and why."""
-
-    seconds: int
-    why: str
-
+from nodescope.records.event_kind import EventKind, Lag
+from nodescope.records.trouble_kinds import TROUBLE_KINDS
 
 _DRIVER = Lag(3, "the driver checks once a second, and a free core serves its queue")
 _RESET = Lag(5, "a reset comes within two seconds of what the driver saw")
@@ -55,30 +45,6 @@ _LATER = Lag(15, "the driver would have given up sooner")
 _WATCHDOG = Lag(3, "the kernel reports it while it lasts")
 _PACKETS = Lag(3, "packets are served as soon as the core is free")
 _JOB = Lag(20, "a job gives up sooner")
-
-
-@dataclass(frozen=True, slots=True)
-class EventKind:
-    """One kind of event.
-
-    A kind with a `rank` is a symptom: a diagnosis explains it. The lowest rank of an
-    incident names it, as the harm a person was paged for. `lag` bounds how long after a
-    pegged core was free again the event may still be put down to that core.
-    """
-
-    name: str
-    help: str
-    details: type[Details] = Details
-    serious: bool = False
-    loud: bool = False
-    rank: int | None = None
-    lag: Lag | None = None
-
-    @property
-    def of_nic(self) -> bool:
-        """Return whether the event is about a network device, by its details."""
-        return issubclass(self.details, NicDetails)
-
 
 _KINDS = (
     # the recorder about itself
@@ -109,44 +75,44 @@ _KINDS = (
     EventKind("kernel", "a line of an imported kernel log that has no kind of its own"),
     EventKind("journal", "a line of an imported journal"),
     EventKind("nic_tx_timeout", "a transmit queue timed out",
-              NicTransmitDetails, serious=True, rank=40, lag=_DRIVER),
+              NicTransmitDetails, serious=True, rank=40, lag=_DRIVER, way="core"),
     EventKind("nic_poll_starved", "the driver reports that its poll was scheduled and did not run",
-              NicDetails, serious=True, rank=110, lag=_DRIVER),
+              NicDetails, serious=True, rank=110, lag=_DRIVER, way="core"),
     EventKind("nic_tx_late", "transmitted packets were not completed in time", NicTransmitDetails),
     EventKind("nic_keepalive_lost", "the device's keep-alive is missing",
-              NicKeepaliveDetails, serious=True, rank=50, lag=_DRIVER),
+              NicKeepaliveDetails, serious=True, rank=50, lag=_DRIVER, way="core"),
     EventKind("nic_reset", "the driver resets its device",
-              NicResetDetails, serious=True, rank=20, lag=_RESET),
+              NicResetDetails, serious=True, rank=20, lag=_RESET, way="core"),
     EventKind("nic_reset_done", "the reset is over", NicResetDetails),
     EventKind("nic_reset_failed", "the reset failed",
-              NicResetDetails, serious=True, rank=30, lag=_LATER),
+              NicResetDetails, serious=True, rank=30, lag=_LATER, way="core"),
     EventKind("nic_event_recovered", "the driver recovered lost completions", NicRecoveryDetails),
     EventKind("nic_health", "the device's health is compromised",
-              NicDetails, serious=True, rank=60, lag=_LATER),
+              NicDetails, serious=True, rank=60, lag=_LATER, way="core"),
     EventKind("soft_lockup", "a core did not schedule for many seconds",
-              SoftLockupDetails, serious=True, rank=80, lag=_WATCHDOG),
+              SoftLockupDetails, serious=True, rank=80, lag=_WATCHDOG, way="core"),
     EventKind("hard_lockup", "a core did not serve interrupts for many seconds",
-              KernelLineDetails, serious=True, rank=70, lag=_WATCHDOG),
+              CounterDetails, serious=True, rank=70, lag=_WATCHDOG, way="core"),
     EventKind("rcu_stall", "a core stalled RCU",
-              RcuStallDetails, serious=True, rank=90, lag=_WATCHDOG),
+              RcuStallDetails, serious=True, rank=90, lag=_WATCHDOG, way="core"),
     EventKind("hung_task", "a task was blocked for minutes",
-              HungTaskDetails, serious=True, rank=100, lag=_WATCHDOG),
+              HungTaskDetails, serious=True, rank=100, lag=_WATCHDOG, way="task"),
     EventKind("workqueue_hogged", "a work item hogged its core", WorkItemDetails),
     EventKind("workqueue_lockup", "a pool of work items made no progress",
-              WorkPoolDetails, serious=True),
+              WorkPoolDetails, serious=True, rank=95, lag=_WATCHDOG, way="core"),
     EventKind("oom_kill", "the OOM killer killed a task",
-              OomKillDetails, serious=True),
+              OomKillDetails, serious=True, rank=32, way="cgroup"),
     # the node
     EventKind("core_held", "one core was pegged: in the kernel for three seconds",
-              PeggedCoreDetails, serious=True, rank=130),
+              PeggedCoreDetails, serious=True, rank=130, way="core"),
     EventKind("core_starved", "a core that serves packets made no progress",
-              StarvedCoreDetails, serious=True, rank=120, lag=_PACKETS),
+              StarvedCoreDetails, serious=True, rank=120, lag=_PACKETS, way="core"),
     # Both thresholds: who makes them is seen while they pile up, which may be weeks before
     # the second one is passed.
     EventKind("zombies_warn", "zombie memory cgroups passed the warning threshold",
-              ZombieDetails, serious=True, loud=True),
+              ZombieDetails, serious=True, loud=True, condition=True),
     EventKind("zombies_critical", "zombie memory cgroups passed the critical threshold",
-              ZombieDetails, serious=True, loud=True),
+              ZombieDetails, serious=True, loud=True, condition=True),
     EventKind("nic_carrier", "a link came or went", CarrierDetails),
     EventKind("nic_stat_jump", "an error or allowance counter of the driver rose", NicDetails),
     EventKind("irq_moved", "an interrupt moved to another core", MovedInterruptDetails),
@@ -154,9 +120,10 @@ _KINDS = (
     EventKind("unit_exit", "a unit's main process ended", UnitRunDetails),
     EventKind("unit_failed", "a unit failed", UnitRunDetails),
     EventKind("unit_restart", "systemd restarts a unit", UnitRunDetails),
-    EventKind("unit_loop", "a unit began to loop", UnitRunDetails, serious=True, loud=True),
+    EventKind("unit_loop", "a unit began to loop",
+              UnitRunDetails, serious=True, loud=True, condition=True),
     EventKind("unit_hidden_loop", "a child of a running unit fails again and again",
-              UnitChildDetails, serious=True, loud=True),
+              UnitChildDetails, serious=True, loud=True, condition=True),
     EventKind("unit_child_failing", "a child of a running unit still fails again and again",
               UnitChildDetails),
     EventKind("unit_logs_ends", "a running unit logs exits with errors",
@@ -166,9 +133,11 @@ _KINDS = (
     EventKind("container_exit", "a container ended", ContainerExitDetails),
     EventKind("container_restart", "a container was started again", ContainerDetails),
     EventKind("container_loop", "a container began to loop",
-              ContainerLoopDetails, serious=True, loud=True),
-    EventKind("job_failed", "a job failed", JobDetails, serious=True, rank=10, lag=_JOB),
+              ContainerLoopDetails, serious=True, loud=True, condition=True),
+    EventKind("job_failed", "a job failed",
+              JobDetails, serious=True, rank=10, lag=_JOB, way="core"),
     EventKind("mark", "somebody marked this moment", MarkDetails),
+    *TROUBLE_KINDS,
 )  # fmt: skip
 
 EVENT_KINDS: dict[str, EventKind] = {kind.name: kind for kind in _KINDS}

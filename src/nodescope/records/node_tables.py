@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from nodescope.records.table import Row, Table, Time, count, counter, gauge, key, label, time
+from nodescope.records.witness_tables import WITNESS_ROWS
 
 
 class MemoryCgroupsRow(
@@ -66,7 +67,7 @@ class CgroupChurnRow(
     table="cgroup_churn",
     help="Cgroups made and removed since the previous row, by parent, pattern of name and maker.",
     sorted_by=("time_ns", "parent"),
-    subject=("parent", "pattern", "maker", "maker_pid"),
+    subject=("parent", "pattern", "maker", "maker_pid", "maker_cgroup"),
     observers=("cgroup_churn",),
 ):
     """Row of `cgroup_churn`."""
@@ -78,6 +79,9 @@ class CgroupChurnRow(
         str | None, label("comm of the process that made or removed them; null if not known")
     ] = None
     maker_pid: Annotated[int | None, key("process id of the maker", type="int32")] = None
+    maker_cgroup: Annotated[
+        str | None, label("cgroup that the maker itself is in; null if not known")
+    ] = None
     workload: Annotated[str | None, label("comm of the last task attached; null if not known")] = (
         None
     )
@@ -258,6 +262,9 @@ class CgroupRow(
         int | None, counter("times the limit was reached (v1 failcnt, v2 events max)")
     ] = None
     oom_kills: Annotated[int | None, counter("tasks killed by the OOM killer")] = None
+    oom_group_kills: Annotated[
+        int | None, counter("times that all its tasks were killed at once (v2, Linux 5.19)")
+    ] = None
     tasks: Annotated[int | None, gauge("tasks in the cgroup and its descendants")] = None
 
 
@@ -400,7 +407,7 @@ class KernelLogRow(
     text: Annotated[str, label("the message", type="string")]
 
 
-NODE_ROWS = (
+NODE_ROWS: tuple[type[Row], ...] = (
     MemoryCgroupsRow,
     DyingParentRow,
     CgroupChurnRow,
@@ -417,5 +424,6 @@ NODE_ROWS = (
     ContainerRow,
     SourceCostRow,
     KernelLogRow,
+    *WITNESS_ROWS,
 )
 NODE_TABLES: tuple[Table, ...] = tuple(row.table() for row in NODE_ROWS)

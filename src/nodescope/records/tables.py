@@ -322,8 +322,9 @@ OPEN_TABLES = (
     *(table.name for table in NODE_TABLES),
 )
 
-# What a sealed segment may hold; a table without rows has no file.
-SEALED_TABLES = (
+# Samples with the tables they point into, and what is summed up of them: one without the others
+# means nothing.
+SAMPLE_TABLES = (
     "samples",
     "threads",
     "profile",
@@ -335,6 +336,11 @@ SEALED_TABLES = (
     "features",
     "feature_seconds",
     "seconds",
+)
+
+# What a sealed segment may hold; a table without rows has no file.
+SEALED_TABLES = (
+    *SAMPLE_TABLES,
     "cores",
     "heartbeats",
     "gaps",

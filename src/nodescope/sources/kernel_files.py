@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from nodescope.errors import SourceError, source_error
+from nodescope.errors import SourceAbsent, SourceError, source_error
 
 _CHUNK = 1 << 16
 
@@ -73,3 +73,38 @@ class KeptFile:
     def close(self) -> None:
         """Give the descriptor back."""
         os.close(self._descriptor)
+
+
+class KeptFiles:
+    """Files that may be absent, each opened once and read from its start each time."""
+
+    def __init__(self) -> None:
+        self._kept: dict[Path, KeptFile] = {}
+        self.refused: dict[Path, SourceError] = {}
+        """Those that are there and could not be read when they were last tried."""
+
+    def read(self, path: Path) -> bytes | None:
+        """Return the content; None where the file is absent or not to be read by us."""
+        try:
+            kept = self._kept.get(path)
+            if kept is None:
+                kept = self._kept[path] = KeptFile(path)
+            content = kept.read()
+        except SourceError as error:
+            self._drop(path, error)
+            return None
+        self.refused.pop(path, None)
+        return content
+
+    def _drop(self, path: Path, error: SourceError) -> None:
+        kept = self._kept.pop(path, None)
+        if kept is not None:
+            kept.close()  # of a module that was unloaded: it may come again
+        if not isinstance(error, SourceAbsent):
+            self.refused[path] = error
+
+    def close(self) -> None:
+        """Give the descriptors back."""
+        for kept in self._kept.values():
+            kept.close()
+        self._kept = {}

@@ -8,7 +8,16 @@ from nodescope.analysis.tracks import TRACKS
 from nodescope.errors import UsageError
 from nodescope.exchange.export.catalogue import BUNDLE, SAMPLE_FORMATS
 from nodescope.web import schemas
-from nodescope.web.answers import compare, diagnosis, exports, facts, quality, samples, timeline
+from nodescope.web.answers import (
+    compare,
+    diagnosis,
+    exports,
+    facts,
+    processes,
+    quality,
+    samples,
+    timeline,
+)
 from nodescope.web.declaration import AnswerKind, Parameter, Route, choice, flag, integer, text
 from nodescope.web.matrix import MEDIA_TYPE
 from nodescope.web.parameters import AT, BASE, FILTERS, REVISION, WINDOW
@@ -63,6 +72,9 @@ ROUTES = (
           (REVISION,)),
     Route("/api/track", "One line, in columns", timeline.track, _json(schemas.TRACK),
           (*_VIEW, choice("name", "which one", tuple(TRACKS), next(iter(TRACKS))), _COLUMNS)),
+    Route("/api/processes", "Cores that each of the busiest processes used, by column",
+          processes.processes, _json(schemas.PROCESSES),
+          (*_VIEW, _COLUMNS, integer("limit", "how many processes", 1, processes.MOST_LANES, 6))),
     Route("/api/events", "What happened, each at its time", timeline.events,
           _json(schemas.EVENTS),
           (*_VIEW, text("kinds", "only these kinds, separated by commas", 2000, _parse_kinds),

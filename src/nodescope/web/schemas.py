@@ -53,6 +53,12 @@ TRACK = record({
     "name": STRING, "title": STRING, "unit": STRING, "from_ms": NUMBER, "column_ms": NUMBER,
     "most": listing(nullable(NUMBER)), "mean": listing(nullable(NUMBER)),
 })  # fmt: skip
+PROCESSES = record({
+    "from_ms": NUMBER, "column_ms": NUMBER, "unit": STRING, "complete": BOOLEAN,
+    "processes": listing(record({
+        "comm": STRING, "samples": INTEGER, "values": listing(nullable(NUMBER)),
+    })),
+})  # fmt: skip
 EVENTS = record({
     "events": listing(record({
         "time_ms": NUMBER, "kind": STRING, "title": STRING, "serious": BOOLEAN,
@@ -94,6 +100,12 @@ DIAGNOSIS = record({
         "ends": nullable(record({"what": STRING, "consequence": STRING, "hint": STRING})),
         "unfollowed": INTEGER,
         "ruled_out": records(["name", "statement", "show"]),
+    })),
+    "conditions": listing(record({
+        "kind": STRING, "owner": record({"kind": STRING, "name": STRING}), "severity": STRING,
+        "since": nullable(STRING), "statement": STRING, "trend": STRING,
+        "steps": records(["statement", "command"]), "show": STRING,
+        "look": record({"view": STRING, "from_ms": NUMBER, "to_ms": NUMBER}, {"row": STRING}),
     })),
     "missing": records(["what", "consequence", "hint"]),
 })  # fmt: skip

@@ -1,4 +1,4 @@
-"""Reduced forms of sealed segments, kept: core strips, tracks, events.
+"""Reduced forms of sealed segments, kept: core strips, tracks, events, processes by second.
 
 Sealed segments never change, so each is reduced once; the open one is reduced again
 with every snapshot. A thread fills the shelf at the start, the newest first.
@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nodescope.analysis.core_strips import Strip, join_strips, make_strip
+from nodescope.analysis.process_lanes import ProcessSeconds, count_process_seconds
 from nodescope.analysis.tracks import Readings, read_tracks
 from nodescope.archive.memory import give_memory_back
 from nodescope.errors import ArchiveError
@@ -24,6 +25,7 @@ from nodescope.records.event import Event
 from nodescope.web.cache import Cache
 
 MOST_BYTES = 160 << 20
+MOST_PROCESS_BYTES = 32 << 20
 _EVENT_BYTES = 900  # of one in memory, about
 _WHOLE = Window(-(1 << 62), 1 << 62)
 
@@ -64,6 +66,7 @@ class Shelf:
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
         self._sealed: Cache[Reduced] = Cache(most_bytes, lambda reduced: reduced.bytes)
         self._joints: Cache[tuple[Strip | None]] = Cache(16 << 20, lambda _: 4096)
+        self._processes: Cache[ProcessSeconds] = Cache(MOST_PROCESS_BYTES, lambda each: each.bytes)
         self._of: object = None
         self._lock = threading.Lock()
 
@@ -73,6 +76,7 @@ class Shelf:
             if identity != self._of:
                 self._sealed.clear()
                 self._joints.clear()
+                self._processes.clear()
                 self._of = identity
 
     def has(self, segment: Part) -> bool:
@@ -88,6 +92,16 @@ class Shelf:
                 kept = vars(segment)["_reduced"] = reduce_segment(segment)
             return kept
         return self._sealed.get(segment.name, lambda: reduce_segment(segment))
+
+    def has_processes(self, segment: Part) -> bool:
+        """Return whether the processes of a segment are counted already."""
+        return segment.name in self._processes
+
+    def take_processes(self, segment: Part) -> ProcessSeconds:
+        """The processes of a segment by second."""
+        if segment.is_open:
+            return count_process_seconds(segment)
+        return self._processes.get(segment.name, lambda: count_process_seconds(segment))
 
     def strips(self, segments: Sequence[Part]) -> Iterator[Strip]:
         """Strips of neighbouring segments, with the readings between two of one run."""

@@ -125,6 +125,9 @@ class ServedArchive:
         sealed = {s.name: s for s in known.segments if not s.is_open} if known and same else {}
         archive = known.archive if known is not None and same else Archive.open(self.path)
         listing = archive.listing(sealed)
+        if not listing.segments and listing.damaged:
+            status = render_command(View("status"), self.path.absolute())
+            raise ArchiveError(self.path, listing.emptiness, hint=f"see `{status}`")
         if not listing.segments:
             raise self._nothing()
         revision = _hash([str(identity), str(content)])

@@ -236,3 +236,62 @@ def test_of_many_that_are_innocent_those_that_end_most_are_named() -> None:
     node = Node(events, [unit(name) for name in names], [churn(name, 60, 0) for name in names])
     _, ruled_out = _ask(node)
     assert [each.name for each in ruled_out] == [f"unit {name}" for name in names[:3]]
+
+
+# -- makers that are known by their own cgroup --------------------------------------
+
+
+_SCRIPT = unit("script.service", vendor="administrator")
+
+
+def _made(count: int, by: str | None, pattern: str = "job-*", **more: Any) -> CgroupChurnRow:
+    return churn(pattern, count, count, maker="mkdir", maker_pid=None, maker_cgroup=by, **more)
+
+
+@pytest.mark.parametrize("place", [SLICE, "/batch.slice", "/", "/somebody.slice/else.service"])
+def test_the_unit_whose_processes_make_them_is_named_wherever_they_lie(place: str) -> None:
+    rows = [_made(120, f"{SLICE}/script.service", parent=place)]
+    (origin,) = _find(Node([], [_SCRIPT], rows, place=place))
+    assert origin.root == Root("unit", "script.service")
+    assert f"saw mkdir in {SLICE}/script.service make 120" in _said(origin)
+    assert [link.kind for link in origin.links] == ["parent", "source", "why"]
+    shown = _source(origin).show
+    assert (shown.table, shown.where) == (
+        "cgroup_churn",
+        (("maker_cgroup", f"{SLICE}/script.service"),),
+    )
+
+
+def test_what_loops_beside_it_is_not_blamed_for_what_another_is_known_to_make() -> None:
+    rows = [_made(120, f"{SLICE}/script.service")]
+    (origin,) = _find(Node(ends(_INNOCENT, 20), [*_UNITS, _SCRIPT], rows))
+    assert origin.root == Root("unit", "script.service")
+
+
+def test_a_unit_that_loops_and_makes_cgroups_beside_its_own_is_one_origin() -> None:
+    rows = [_made(120, f"{SLICE}/{_LEAKY}"), churn(_LEAKY, 24, 0)]
+    (origin,) = _find(Node(ends(_LEAKY, 150), [_UNITS[0]], rows))
+    assert origin.root == Root("unit", _LEAKY)
+    assert "of its own stayed" in _said(origin)
+
+
+def test_a_maker_inside_a_container_leads_to_the_container() -> None:
+    by = f"/system.slice/docker-{'ab' * 32}.scope/inner"
+    (origin,) = _find(Node([], [], [_made(120, by, parent="/")], place="/"))
+    assert (origin.root.kind, origin.root.name) == ("container", "ab" * 6)
+
+
+@pytest.mark.parametrize(
+    "by", [None, "/", "/init.scope", "/user.slice/user-0.slice/session-1.scope",
+           f"{SLICE}/containerd.service", f"{SLICE}/kubelet.service"],
+)  # fmt: skip
+def test_a_maker_that_is_nobody_in_particular_leaves_the_place(by: str | None) -> None:
+    (origin,) = _find(Node([], [_SCRIPT], [_made(120, by)]))
+    assert origin.root == Root("cgroup", SLICE)
+
+
+def test_where_several_make_what_stays_none_is_certain() -> None:
+    one, other = f"{SLICE}/script.service", f"{SLICE}/other.service"
+    rows = [_made(60, one), _made(60, other, "run-*")]
+    (origin,) = _find(Node([], [_SCRIPT], rows))
+    assert origin.root == Root("cgroup", SLICE)

@@ -38,3 +38,13 @@ def test_a_symptom_is_a_serious_kind_of_event_with_a_rank_of_its_own() -> None:
     assert all(EVENT_KINDS[kind].serious for kind in SYMPTOM_RANKS)
     assert len(set(SYMPTOM_RANKS.values())) == len(SYMPTOM_RANKS)
     assert all(kind.rank is not None for kind in EVENT_KINDS.values() if kind.lag is not None)
+
+
+def test_every_serious_kind_is_a_symptom_that_leads_somewhere_or_a_condition() -> None:
+    for kind in EVENT_KINDS.values():
+        if kind.serious:
+            assert (kind.rank is not None) != kind.condition, kind.name
+            assert kind.condition or (kind.way is not None) != bool(kind.ends), kind.name
+        else:
+            assert not kind.condition, kind.name
+            assert (kind.rank, kind.way) == (None, None), kind.name

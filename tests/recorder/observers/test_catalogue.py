@@ -27,7 +27,7 @@ def test_every_table_of_the_node_names_observers_that_there_are(table: Table) ->
 def test_an_observer_knows_the_tables_that_name_it() -> None:
     tables = {entry.name: entry.tables for entry in CATALOGUE}
     assert tables["softnet"] == ("softnet", "interrupts")
-    assert tables["cgroups"] == ("pressure", "cgroups")
+    assert tables["cgroups"] == ("pressure", "cgroups", "limits", "trouble_counts")
     assert tables["marks"] == ()
 
 

@@ -179,7 +179,7 @@ def test_what_happened_to_a_device_is_known_to_those_who_count_it(tmp_path: Path
     last = write_line(f"{tag}{resets}").text
     wait_for(lambda: collected.has(last), last)
     observer.close()
-    told = setting.nic_reports.told
+    told = setting.log_reports.told
     assert told("nic_reset", ("re0",), reset.before_ns - MILLISECOND_NS)
     assert told("nic_reset", ("0000:90:00.0",), reset.before_ns - MILLISECOND_NS)
     assert not told("nic_tx_timeout", ("re0",), 0)

@@ -148,7 +148,7 @@ def test_what_is_counted_and_not_logged_is_told_as_the_log_would(host: Host) -> 
 def test_what_the_log_told_is_not_told_twice(host: Host, name: str | None) -> None:
     host.next()
     for kind in RESETS:
-        host.setting.nic_reports.tell(host.now_ns - 20 * SECOND_NS, kind, (name,))
+        host.setting.log_reports.tell(host.now_ns - 20 * SECOND_NS, kind, (name,))
     host.ethtool.values["total_resets"] += 1
     host.ethtool.values["suspected_poll_starvation"] += 1
     host.write(f"{NIC}/queues/tx-13/tx_timeout", "1")
@@ -157,9 +157,9 @@ def test_what_the_log_told_is_not_told_twice(host: Host, name: str | None) -> No
 
 def test_an_old_line_or_one_of_another_device_does_not_count(host: Host) -> None:
     host.next()
-    host.setting.nic_reports.tell(host.now_ns - 31 * SECOND_NS, "nic_reset", ("ens5",))
-    host.setting.nic_reports.tell(host.now_ns, "nic_reset", ("eth7", "0000:21:00.0"))
-    host.setting.nic_reports.tell(host.now_ns, "nic_tx_timeout", ("ens5",))
+    host.setting.log_reports.tell(host.now_ns - 31 * SECOND_NS, "nic_reset", ("ens5",))
+    host.setting.log_reports.tell(host.now_ns, "nic_reset", ("eth7", "0000:21:00.0"))
+    host.setting.log_reports.tell(host.now_ns, "nic_tx_timeout", ("ens5",))
     host.ethtool.values["total_resets"] += 1
     assert [event.kind for event in host.events()] == ["nic_reset"]
 

@@ -9,8 +9,9 @@ from nodescope.recorder.observers.unit_lines import UnitLines
 from nodescope.records.event import Event
 from nodescope.records.event_details import UnitLinesDetails
 from nodescope.records.event_kinds import EVENT_KINDS
+from nodescope.records.trouble_details import ServiceReportDetails
 from nodescope.sources.places import Places
-from nodescope.sources.systemd.journal import JournalMessage, Wanted
+from nodescope.sources.systemd.journal import JournalMessage, Most, Wanted
 
 _ENDED = "Agent exited with code 1"
 
@@ -23,8 +24,9 @@ class Node:
         self._waiting: list[JournalMessage] = []
         self.observer = UnitLines(Places(), lambda _: self)
 
-    def take_new(self, wanted: Wanted, most: int | None = None) -> list[JournalMessage]:
-        assert most == 100
+    def take_new(self, wanted: Wanted, most: Most | None = None) -> list[JournalMessage]:
+        assert most is not None
+        assert (most("agent.service"), most("kubelet.service")) == (100, 500)
         chosen = wanted["_SYSTEMD_UNIT"]
         assert callable(chosen)
         taken, self._waiting = self._waiting, []
@@ -59,6 +61,17 @@ def test_a_unit_that_goes_on_logging_of_ends_is_told_of_with_its_lines(node: Nod
         f"Removing container ID: {'3f' * 32}", "Starting the agent", _ENDED,
     )  # fmt: skip
     assert not EVENT_KINDS[found.kind].serious  # it may only watch
+
+
+def test_what_the_kubelet_reports_of_itself_is_an_event(node: Node) -> None:
+    line = 'E1117 kubelet.go:24] "Eviction manager: attempting to reclaim" resourceName="memory"'
+    (found,) = node.look("I1117 nothing", line, unit="kubelet.service")
+    assert (found.kind, found.subject) == ("eviction", "kubelet.service")
+    assert found.time_ns == node.now_s * SECOND_NS
+    assert node.look(line, line, unit="kubelet.service") == []
+    (counted,) = node.look(unit="kubelet.service")
+    assert counted.get(ServiceReportDetails).times == 2
+    assert node.look("exited with code 1", "exited with code 1", unit="kubelet.service") == []
 
 
 def test_it_is_told_again_while_it_goes_on_but_not_at_each_look(node: Node) -> None:

@@ -230,3 +230,40 @@ def test_many_at_once_are_told_in_the_order_of_time(listener: Listener) -> None:
     wait_for(released, "200 are released")
     times = [each.time_ns for each in listener.events]
     assert times == sorted(times)
+
+
+_MAKE_INSIDE = """
+import os, subprocess, sys
+for procs in sys.argv[2:]:
+    with open(procs, "w") as file:
+        file.write(str(os.getpid()))
+subprocess.run(["mkdir", sys.argv[1]], check=True)
+os.read(0, 1)
+"""
+
+
+@pytest.mark.root
+@pytest.mark.live
+@pytest.mark.parametrize("where", ["unified", "name=systemd"])
+def test_a_short_lived_maker_is_placed_in_its_cgroup(parent: Path, where: str) -> None:
+    """By the id that the kernel gives; on v1 alone by the script that started it."""
+    hierarchies = {each.name: each for each in read_hierarchies(Places())}
+    if where not in hierarchies:
+        pytest.skip(f"no hierarchy {where} here")
+    home = hierarchies[where].mount / f"nodescope-maker-{os.getpid()}-{next(_NUMBERS)}"
+    watch = ChurnWatch()  # it begins before the home is there, too
+    home.mkdir()
+    try:
+        listener = Listener(watch, parent)
+
+        def make(cgroup: Path) -> None:
+            command = [sys.executable, "-c", _MAKE_INSIDE, str(cgroup), str(home / "cgroup.procs")]
+            with subprocess.Popen(command, stdin=subprocess.PIPE) as script:
+                wait_for(cgroup.exists, "it is made", process=script)
+                listener.poll()
+
+        made = listener.try_until(make, "made")["made"]
+        assert (made.comm, made.maker_cgroup) == ("mkdir", f"/{home.name}")
+    finally:
+        watch.close()
+        _remove(home)

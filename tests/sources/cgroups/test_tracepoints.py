@@ -5,7 +5,13 @@ import struct
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodescope.sources.cgroups.tracepoints import Hit, Renamed, TracepointLayout, parse_records
+from nodescope.sources.cgroups.tracepoints import (
+    Born,
+    Hit,
+    Renamed,
+    TracepointLayout,
+    parse_records,
+)
 from nodescope.sources.node.tracefs import TracepointField, TracepointFormat
 
 MKDIR = TracepointFormat(
@@ -83,3 +89,19 @@ def test_what_did_not_fit_is_counted_and_other_records_are_passed_over() -> None
 def test_any_path_comes_back(path: str) -> None:
     found, _ = parse_records(_hit(1, 1, _mkdir(1, path.encode())), LAYOUTS)
     assert [each.path for each in found if isinstance(each, Hit)] == [path or "/"]
+
+
+def test_a_hit_carries_the_cgroup_of_who_ran_into_it_where_the_kernel_gives_it() -> None:
+    raw = _mkdir(5, b"/a/b")
+    raw = raw.ljust(-(-(len(raw) + 4) // 8) * 8 - 4, b"\0")  # size and record fill whole words
+    body = struct.pack("<IIQI", 7, 7, 99, len(raw)) + raw
+    found, _ = parse_records(_record(9, body + struct.pack("<Q", 4711)), LAYOUTS, cgroup=True)
+    assert found == [Hit(99, "cgroup_mkdir", 7, 4, 5, "/a/b", None, None, 4711)]
+
+
+def test_processes_are_born_and_threads_are_passed_over() -> None:
+    def born(pid: int, tid: int) -> bytes:
+        return _record(7, struct.pack("<IIIIQIIQ", pid, 4, tid, 4, 66, 4, 4, 66))
+
+    found, _ = parse_records(born(5, 5) + born(5, 6), {})
+    assert found == [Born(66, 5, 4)]

@@ -104,11 +104,11 @@ def test_the_latest_lines_of_a_unit_are_found(folder: Path) -> None:
 
 def test_entries_are_chosen_by_the_unit_that_wrote_them(folder: Path) -> None:
     journal = Journal([folder], None, 1000)
-    found = journal.take_new({"_SYSTEMD_UNIT": "inside.service".__eq__}, 3)
+    found = journal.take_new({"_SYSTEMD_UNIT": "inside.service".__eq__}, lambda _: 3)
     assert [line.fields["MESSAGE"] for line in found][:2] == ["Agent exited with code 4"] * 2
     assert len(found) == 3  # of more, the latest
     assert {line.fields["_SYSTEMD_UNIT"] for line in found} == {"inside.service"}
-    assert journal.take_new({"_SYSTEMD_UNIT": "inside.service".__eq__}, 3) == []
+    assert journal.take_new({"_SYSTEMD_UNIT": "inside.service".__eq__}, lambda _: 3) == []
     journal.close()
 
 

@@ -66,6 +66,17 @@ def test_on_a_small_screen_the_culprit_is_in_sight_and_marked(served: Server, pa
     assert int(depth.get_attribute("aria-level") or 0) * 19 <= seen + 1
 
 
+def test_each_process_has_a_lane(served: Server, page: Page) -> None:
+    page.goto(served.link)
+    track = page.locator("[data-track='processes']")
+    expect(track.locator(".fold")).to_have_attribute("aria-expanded", "false")
+    expect(track.get_by_text("kubelet")).to_be_visible()
+    track.locator(".fold").click()
+    lanes = int(track.locator("canvas").get_attribute("data-lanes") or 0)
+    expect(track.locator(".gutter li")).to_have_count(lanes)
+    assert lanes > 1
+
+
 def test_links_go_to_the_node_facts_and_the_timeline(served: Server, page: Page) -> None:
     page.goto(served.link)
     link(page, "queue").click()

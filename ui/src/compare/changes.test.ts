@@ -52,7 +52,7 @@ it('writes chances', () => {
 
 it('says how long the baseline is, and how much of it was recorded', () => {
   const range = { from_ms: 1_000_000, to_ms: 1_004_000 }
-  expect(sayBaseline({ ...range, recorded_ms: 4000 }, 'utc')).toBe('1970-01-01 00:16:40, 4 s')
+  expect(sayBaseline({ ...range, recorded_ms: 4000 }, 'utc')).toBe('1970-01-01 00:16:40 UTC, 4 s')
   expect(sayBaseline({ ...range, recorded_ms: 1000 }, 'utc')).toContain('4 s (1 s recorded)')
   expect(sayBaseline({ ...range, recorded_ms: 0 }, 'utc')).toBe('nothing was recorded then')
 })

@@ -4,14 +4,14 @@ import { visible } from '../flame/words'
 import type { Range } from '../range'
 import { jump } from '../state'
 import { zone } from '../timeline/plot'
-import { formatClock } from '../times'
+import { formatMoment } from '../times'
 import { ChainView } from './chain'
 import { explains, type Finding } from './document'
 import { goTo } from './follow'
 import { Prose } from './parts'
 
 const AROUND_MS = 15_000
-const clock = (time: number): string => formatClock(time, zone.value, 3)
+const clock = (time: number): string => formatMoment(time, zone.value, 3)
 
 export function FindingView({ finding, open }: { finding: Finding; open: boolean }) {
   const [opened, setOpened] = useState(open)

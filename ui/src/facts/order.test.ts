@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { byName, byTrouble, formatBytes, troubleOf } from './order'
+import { byName, byTrouble, formatBytes, healthOf, troubleOf } from './order'
 
 test('a unit that hides its loop behind "active" is not well', () => {
   expect(troubleOf({ unit: 'a', active: 'active', failures: 9, successes: 0 })).toBe(
@@ -7,6 +7,14 @@ test('a unit that hides its loop behind "active" is not well', () => {
   )
   expect(troubleOf({ unit: 'a', active: 'active', result: 'success' })).toBe('')
   expect(troubleOf({ unit: 'a', active: 'failed', result: 'exit-code' })).toBe('failed')
+})
+
+test('units whose states were not seen are not called well', () => {
+  expect(healthOf([{ unit: 'a' }, { unit: 'b' }])).toBe('2 known by their files; states not seen')
+  expect(healthOf([{ unit: 'a', active: 'active' }])).toBe('1, no trouble seen')
+  expect(healthOf([{ unit: 'a', active: 'failed' }, { unit: 'b' }])).toBe(
+    '2, 1 in trouble; states of 1 not seen',
+  )
 })
 
 test('units that are not well come first', () => {

@@ -10,6 +10,16 @@ export function troubleOf(unit: Unit): string {
   return ''
 }
 
+/** How many are not well, and of how many no state was seen: those may be either. */
+export function healthOf(units: readonly Unit[]): string {
+  if (units.length === 0) return ''
+  const bad = units.filter((unit) => troubleOf(unit)).length
+  const unseen = units.filter((unit) => unit.active == null && !troubleOf(unit)).length
+  if (unseen === units.length) return `${units.length} known by their files; states not seen`
+  const told = bad === 0 ? 'no trouble seen' : `${bad} in trouble`
+  return `${units.length}, ${told}${unseen ? `; states of ${unseen} not seen` : ''}`
+}
+
 /** Those that are not well first, then by name. */
 export function byTrouble(units: readonly Unit[]): Unit[] {
   const rank = (unit: Unit): number => (troubleOf(unit) ? 0 : 1)

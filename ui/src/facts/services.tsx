@@ -5,7 +5,7 @@ import { count, visible } from '../flame/words'
 import { Card } from './card'
 import type { Container, Unit } from './document'
 import { firstAndMarked, row, rowAttributes } from './marked'
-import { byName, byTrouble, troubleOf } from './order'
+import { byName, byTrouble, healthOf, troubleOf } from './order'
 
 const SHOWN = 8
 
@@ -16,7 +16,7 @@ export function Units({ units }: { units: Unit[] }) {
   const most = all ? Infinity : Math.max(SHOWN, Math.min(bad, 3 * SHOWN))
   const shown = firstAndMarked(ordered, most, (unit) => unit.unit, row.value)
   return (
-    <Card title="Units" note={units.length ? `${units.length}, ${bad || 'none'} not well` : ''}>
+    <Card title="Units" note={healthOf(units)}>
       {units.length === 0 && <Empty>No unit was recorded here.</Empty>}
       {units.length > 0 && (
         <table>

@@ -1,7 +1,7 @@
 /** Memory cgroups: how many the kernel tracks, how many exist, and below what the rest died. */
 import { count, visible } from '../flame/words'
 import { zone } from '../timeline/plot'
-import { formatClock } from '../times'
+import { formatMoment } from '../times'
 import { Card } from './card'
 import type { Zombies } from './document'
 import { firstAndMarked, row, rowAttributes } from './marked'
@@ -61,7 +61,7 @@ export function ZombieFacts({ zombies }: { zombies: Zombies }) {
 }
 
 const readAt = (time: number | null | undefined): string =>
-  time === null || time === undefined ? '' : `read at ${formatClock(time, zone.value)}`
+  time === null || time === undefined ? '' : `read at ${formatMoment(time, zone.value)}`
 
 const known = (value: number | null | undefined): string =>
   value === null || value === undefined ? '–' : count(value)

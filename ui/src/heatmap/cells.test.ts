@@ -5,6 +5,7 @@ import {
   cellOf,
   cellRange,
   move,
+  onEdges,
   patches,
   tally,
   windowFor,
@@ -107,4 +108,9 @@ it('a selection is summed up without what is shown around it', () => {
   })
   const outside = { from: at(-9000), to: at(-1000) }
   expect(tally(grid, outside, counts)).toEqual({ samples: 0, kernel: 0, most: null })
+})
+
+it('counts of cells are those of a range that starts and ends with one', () => {
+  expect(onEdges(grid, { from: at(2000), to: at(4020) })).toBe(true)
+  expect(onEdges(grid, { from: at(2000), to: at(4005) })).toBe(false)
 })

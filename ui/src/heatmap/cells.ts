@@ -114,6 +114,15 @@ export function tally(
   return sum
 }
 
+/** Whether a range starts and ends with a cell: else the counts of its cells are not quite its. */
+export function onEdges(grid: Grid, { from, to }: Range): boolean {
+  const away = (time: number) => {
+    const cells = (time - grid.from) / rowMs(grid)
+    return Math.abs(cells - Math.round(cells))
+  }
+  return away(from) < 0.01 && away(to) < 0.01
+}
+
 const SHORTEST_MS = 60_000
 export const LONGEST_MS = 3_600_000
 

@@ -10,8 +10,8 @@ import { isEmpty } from '../range'
 import { filters, recording, select, selection, type Range } from '../state'
 import { dark } from '../theme'
 import { zone } from '../timeline/plot'
-import { formatClock } from '../times'
-import { cellRange, tally, windowFor, type Grid } from './cells'
+import { formatMoment } from '../times'
+import { cellRange, onEdges, tally, windowFor, type Grid } from './cells'
 import { Plot } from './plot'
 import { brightest, ramp, type Measure } from './scale'
 import { measure, setMeasure, shown } from './settings'
@@ -124,9 +124,10 @@ function zoomOut(): void {
 function describe({ grid, counts, kernel }: Heat, chosen: Range): string {
   const sum = tally(grid, chosen, counts, kernel)
   if (!sum.most) return 'no samples selected'
-  const busiest = formatClock(cellRange(grid, sum.most).from, zone.value, 3)
+  const busiest = formatMoment(cellRange(grid, sum.most).from, zone.value, 3)
   const share = kernel ? `, ${percent(sum.kernel / sum.samples)} kernel` : ''
-  return `${count(sum.samples)} samples selected${share} · most at ${busiest}`
+  const about = onEdges(grid, chosen) ? '' : 'about '
+  return `${about}${count(sum.samples)} samples selected${share} · most at ${busiest}`
 }
 
 function Scale(scale: { measure: Measure; most: number }) {

@@ -10,7 +10,7 @@ import { count, percent } from '../flame/words'
 import type { Range } from '../range'
 import { isLow } from '../screen'
 import { colour, dark } from '../theme'
-import { formatClock, formatLength, ticks, type Zone } from '../times'
+import { formatMoment, formatLength, ticks, type Zone } from '../times'
 import {
   between,
   cellAt,
@@ -246,7 +246,7 @@ function drawAxes(
 }
 
 function clock({ grid, zone }: Plotted, time: number): string {
-  return formatClock(time, zone, rowMs(grid) >= 1 ? 3 : 6)
+  return formatMoment(time, zone, rowMs(grid) >= 1 ? 3 : 6)
 }
 
 function describe(shown: Plotted, cell: Cell): Fact[] {

@@ -11,6 +11,7 @@ import { AverageTrack, LineTrack } from './linetrack'
 import { Overlay } from './overlay'
 import { bounds, pixels } from './plot'
 import { spanAround, watchPointer } from './pointer'
+import { ProcessTrack } from './processes'
 import { Ruler } from './ruler'
 import { fit, timeAt } from './scale'
 import { lineAt, Strip, StripGutter } from './strip'
@@ -124,6 +125,7 @@ function TrackRow({ track }: { track: Track }) {
     )
   }
   if (track.id === 'average') return <AverageTrack />
+  if (track.id === 'processes') return <ProcessTrack />
   return <LineTrack track={track} />
 }
 

@@ -12,7 +12,7 @@ import {
   selection,
   view,
 } from '../state'
-import { formatClock } from '../times'
+import { formatMoment } from '../times'
 import { coreTiles } from './cores'
 import { columnAt, peakAt } from './shares'
 import { stepEvent } from './events'
@@ -125,5 +125,5 @@ export function stepTo(by: 1 | -1): void {
   }
   const half = width(spanAround(found.time_ms)) / 2
   select({ from: found.time_ms - half, to: found.time_ms + half })
-  notice(`${formatClock(found.time_ms, zone.peek(), 3)} ${found.subject} ${found.title}`)
+  notice(`${formatMoment(found.time_ms, zone.peek(), 3)} ${found.subject} ${found.title}`)
 }

@@ -2,7 +2,7 @@
 import { useSignal } from '@preact/signals'
 import { width } from '../range'
 import { notice, select, selection } from '../state'
-import { formatDate, formatClock, formatLength, parseTime } from '../times'
+import { formatDate, formatClock, formatLength, parseTime, zoneName } from '../times'
 import { zone } from './plot'
 
 /** As many digits as the span needs to be told from its neighbours. */
@@ -33,7 +33,9 @@ export function SelectedTime() {
         reference={from}
         take={(time) => keep(from, time, 'to')}
       />
-      <span class="length muted">{formatLength(to - from)}</span>
+      <span class="length muted">
+        {zoneName(from, zone.value)} · {formatLength(to - from)}
+      </span>
     </div>
   )
 }

@@ -1,7 +1,7 @@
 /** What is under the pointer, in words. */
 import type { ComponentChildren } from 'preact'
 import { recording, view } from '../state'
-import { digitsFor, formatClock, formatLength, formatTime } from '../times'
+import { digitsFor, formatLength, formatMoment, formatTime } from '../times'
 import { coreState, coreTiles } from './cores'
 import { columnAt, peakAt } from './shares'
 import { eventsNear, type NodeEvent } from './events'
@@ -78,7 +78,7 @@ function listed(at: Hover): ComponentChildren {
 function oneLine(event: NodeEvent): ComponentChildren {
   return (
     <>
-      <span class="mono">{formatClock(event.time_ms, zone.value, 3)}</span> <b>{event.subject}</b>{' '}
+      <span class="mono">{formatMoment(event.time_ms, zone.value, 3)}</span> <b>{event.subject}</b>{' '}
       {event.title}
       {event.message && <div class="muted message">{event.message}</div>}
     </>

@@ -11,10 +11,11 @@ export type Track = { id: string; title: string; lines: LineInfo[] }
 const OWN: Track[] = [
   { id: 'cores', title: 'Cores', lines: [] },
   { id: 'average', title: 'Node average', lines: [] },
+  { id: 'processes', title: 'Processes', lines: [] },
   { id: 'events', title: 'Events', lines: [] },
 ]
 
-const FIRST_SHOWN = ['cores', 'average', 'events', 'zombies', 'pressure']
+const FIRST_SHOWN = ['cores', 'average', 'processes', 'events', 'zombies', 'pressure', 'blocked']
 
 /** The lines of this recording; filled once the server told. */
 export const lineInfos: Signal<LineInfo[]> = signal([])
@@ -54,8 +55,9 @@ function titleOf(group: string, first: boolean, info: LineInfo): string {
 }
 
 function write(ids: string[]): void {
+  const known = new Set(tracks.peek().map((track) => track.id))
   const text = ids.join(',') || '-'
-  shownText.value = text === FIRST_SHOWN.join(',') ? '' : text
+  shownText.value = text === FIRST_SHOWN.filter((id) => known.has(id)).join(',') ? '' : text
 }
 
 const ids = (): string[] => shown.peek().map((track) => track.id)

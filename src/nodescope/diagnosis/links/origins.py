@@ -2,9 +2,10 @@
 
 Three witnesses, each of which may be missing: what removed cgroups still hold, by
 parent (`dying_parents`); who makes and removes cgroups, and which of them stay (`churn`);
-what loops (`loopers`). They must agree on a place in the tree. Of several that loop in one
-place those whose own cgroups were all released are ruled out; the others share what the
-place is worth, by what speaks for each.
+what loops (`loopers`). They must agree on a place in the tree. Where the makers' own cgroup
+was recorded (`cgroup_makers`) it decides. Of several that loop in one place those whose own
+cgroups were all released are ruled out; the others share what the place is worth, by what
+speaks for each.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from dataclasses import dataclass
 
 from nodescope.diagnosis.case import LOOKBACK_NS, Case
 from nodescope.diagnosis.finding import Link, Root, RuledOut
+from nodescope.diagnosis.links.cgroup_makers import Maker, find_maker, make_links
 from nodescope.diagnosis.links.loops_in_words import describe_before, describe_ends
 from nodescope.diagnosis.links.owners import why_link
 from nodescope.diagnosis.links.runners import Runner, find_namesake, find_runner
@@ -36,6 +38,7 @@ from nodescope.records.view import Moment, View, around
 from nodescope.sources.cgroups.name_pattern import lies_in
 from nodescope.wall_time import format_time_of_day
 
+LEAST_SHARE = 0.2  # of the zombies: a place with fewer is no second explanation
 MOST_PLACES = 5
 MOST_RULED_OUT = 3  # those that look worst; every timer's service may loop without harm
 NEARLY_ALL = 0.9  # of the zombies: then the way in one line need not say how many
@@ -93,7 +96,8 @@ def find_origins(
 ) -> tuple[list[Origin], list[RuledOut]]:
     """Explanations of the zombies, the best first; and what loops beside them in innocence."""
     hour = Window(at_ns - LOOKBACK_NS, at_ns + SECOND_NS)
-    churned = merge_makers(add_up(case.rows(CgroupChurnRow, hour), at_ns))
+    by_maker = add_up(case.rows(CgroupChurnRow, hour), at_ns)
+    churned = merge_makers(by_maker)
     places = find_zombie_parents(zombies.parents, churned)
     dying = zombies.likely_dying or 0
     uptime_s = None if zombies.uptime_ns is None else zombies.uptime_ns / SECOND_NS
@@ -110,14 +114,22 @@ def find_origins(
             if looper.stands_in(place.path)
         ]
         cleared += [each for each in found if each.cleared]
-        suspects = _by_root([each for each in found if not each.cleared])
+        maker = find_maker(case, place, by_maker, at_ns)
+        suspects = _by_root(
+            [each for each in found if not (each.cleared or _is_not_it(each, maker))]
+        )
         origins += [_explain(case, each, suspects, units, others) for each in suspects]
-        if suspects and _made_by_others(place, suspects):
+        if maker is not None:
+            if all(each.root != maker.root for each in suspects):
+                links = make_links(maker, units, at_ns)
+                origins.append(_by_maker(case, at_ns, place, others, maker, links))
+        elif suspects and _made_by_others(place, suspects):
             origins.append(_place_alone(case, at_ns, place, others))
     if not origins:
         origins = [
             _place_alone(case, at_ns, place, _find_other_leaks(place, places))
             for place in places[:2]
+            if place is places[0] or place.share >= LEAST_SHARE
         ]
     origins.sort(key=lambda each: each.score, reverse=True)
     named = {origin.root for origin in origins}
@@ -181,6 +193,17 @@ def _place_alone(
     return Origin((link,), Root("cgroup", place.path), None)
 
 
+def _by_maker(
+    case: Case,
+    at_ns: int,
+    place: ZombieParent,
+    others: Sequence[ZombieParent],
+    maker: Maker,
+    links: Sequence[Link],
+) -> Origin:
+    return Origin((_place_link(case, at_ns, place, others), *links), maker.root, None)
+
+
 # -- what loops there ------------------------------------------------------------
 
 
@@ -212,6 +235,13 @@ def _by_root(suspects: Sequence[_Suspect]) -> list[_Suspect]:
         if known is None or each.evidence > known.evidence:
             best[each.root] = each
     return list(best.values())
+
+
+def _is_not_it(suspect: _Suspect, maker: Maker | None) -> bool:
+    """Return whether another is known to make what stays, and nothing that stays is its own."""
+    if maker is None or suspect.root == maker.root:
+        return False
+    return not any(each.unreleased for each in suspect.own)
 
 
 def _made_by_others(place: ZombieParent, suspects: Sequence[_Suspect]) -> bool:

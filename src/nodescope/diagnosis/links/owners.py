@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from nodescope.diagnosis.case import Case
 from nodescope.diagnosis.evidence_views import view_top
 from nodescope.diagnosis.finding import Link, Root
+from nodescope.diagnosis.links.whose_cgroup import name_cgroup, read_root
 from nodescope.diagnosis.story import Story
 from nodescope.judgement.core_occupants import IN_ONE_CGROUP
 from nodescope.judgement.unit_use import is_asked_by_preset_alone, is_enabled_by_preset
-from nodescope.records.node_tables import CgroupNameRow, UnitRow
+from nodescope.records.node_tables import UnitRow
 from nodescope.records.view import Moment, View
-from nodescope.sources.cgroups.owner_by_path import find_owner as read_path
 
 
 def find_owner(case: Case, story: Story) -> tuple[list[Link], Root] | None:
@@ -24,10 +24,7 @@ def find_owner(case: Case, story: Story) -> tuple[list[Link], Root] | None:
     if main is None:
         return None
     path, _, share = main
-    row = _named(case, path, held.to_ns)
-    if row is None:
-        return None
-    root = _root(row)
+    root = find_root(case, path, held.to_ns)
     if root is None:
         return None
     link = Link(
@@ -46,34 +43,10 @@ def find_owner(case: Case, story: Story) -> tuple[list[Link], Root] | None:
     return links, root
 
 
-def _named(case: Case, path: str, at_ns: int) -> CgroupNameRow | None:
-    """Return the name row of a cgroup, or of the innermost named one above it.
-
-    Names are looked up twice a minute: of a younger one its path alone tells.
-    """
-    names = {row.cgroup: row for row in case.state(CgroupNameRow, at_ns)}
-    above = path
-    while above:
-        if above in names and _root(names[above]) is not None:
-            return names[above]
-        above = above.rpartition("/")[0]
-    owner = read_path(path)
-    if owner is None:
-        return None
-    return CgroupNameRow(
-        time_ns=at_ns, cgroup=path, unit=owner.unit, container_id=owner.container_id
-    )
-
-
-def _root(row: CgroupNameRow) -> Root | None:
-    if row.pod:
-        inside = f" ({row.container})" if row.container else ""
-        return Root("pod", f"{row.namespace or 'default'}/{row.pod}{inside}")
-    if row.container or row.container_id:
-        return Root("container", row.container or (row.container_id or "")[:12])
-    if row.unit and row.unit.endswith(".service"):
-        return Root("unit", row.unit)
-    return None  # a session, a slice: nobody's in particular
+def find_root(case: Case, cgroup: str, at_ns: int) -> Root | None:
+    """Return the unit, container or pod that a cgroup is of; None if it is nobody's."""
+    row = name_cgroup(case, cgroup, at_ns)
+    return None if row is None else read_root(row)
 
 
 def why_link(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from nodescope.diagnosis.case import Case
+from nodescope.diagnosis.case import Case, CoreLook
 from nodescope.diagnosis.evidence_views import view_cores
 from nodescope.diagnosis.finding import Link, RuledOut, Symptom
 from nodescope.diagnosis.links.queues import core_of_nic
@@ -102,11 +102,11 @@ def add_core(case: Case, story: Story, incident: Incident, report: Symptom | Non
         )  # fmt: skip
         return False
     if report is None:
-        chosen = _longest(case.pegged_cores(_span(incident, EDGE_NS)), incident)
+        held = case.pegged_cores(span_of(incident, EDGE_NS))
+        chosen = _longest([each for each in held if _is_of(each, incident)], incident)
     else:
         chosen = _explaining(case, story, incident, report)
     if chosen is None:
-        _lacks_core(case, story, report or incident.first)
         return False
     story.held = chosen
     said, strength = "", 3.0 + min(2.0, chosen.seconds / 5)
@@ -132,7 +132,7 @@ def add_core(case: Case, story: Story, incident: Incident, report: Symptom | Non
 
 def _explaining(case: Case, story: Story, incident: Incident, report: Symptom) -> PeggedCore | None:
     """The core that explains a report; those that were pegged too early or too late do not."""
-    near = _span(incident, NEAR_NS)
+    near = span_of(incident, NEAR_NS)
     # Beside a report that a core is tied to, one whole reading is enough.
     least = PEGGED_NS if _by_time(incident, report) else TIED_NS
     held = [each for each in case.pegged_cores(near, least) if explains(each.window, report)]
@@ -145,7 +145,7 @@ def _explaining(case: Case, story: Story, incident: Incident, report: Symptom) -
     return chosen
 
 
-def _span(incident: Incident, margin_ns: int) -> Window:
+def span_of(incident: Incident, margin_ns: int) -> Window:
     """All of an incident and something around it."""
     times = [each.time_ns for each in incident.symptoms]
     starts = [each.from_ns for each in incident.symptoms if each.from_ns is not None]
@@ -157,6 +157,14 @@ def _longest(held: Sequence[PeggedCore], incident: Incident) -> PeggedCore | Non
     named = {each.cpu for each in incident.symptoms if each.cpu is not None}
     mine = [each for each in held if not named or each.cpu in named]
     return max(mine, key=lambda each: each.seconds, default=None)
+
+
+def _is_of(held: PeggedCore, incident: Incident) -> bool:
+    """Return whether it is one of an incident's own: others may have pegged the core between."""
+    return any(
+        each.cpu == held.cpu and (each.from_ns or 0) < held.to_ns and held.from_ns < each.time_ns
+        for each in incident.symptoms
+    )
 
 
 def _by_time(incident: Incident, report: Symptom | None) -> bool:
@@ -218,26 +226,40 @@ def _held_then(
     )
 
 
-def _lacks_core(case: Case, story: Story, report: Symptom) -> None:
+def lack_core(case: Case, story: Story, report: Symptom) -> None:
     """Say what was seen of the cores before a report that none of them explains."""
+    if not case.recorded("cores"):
+        return  # said already
     if report.kind in NIC_KINDS:
         advice, show = "look at the device, its driver and the link", View("network")
     else:
         advice, show = "look at what ran", View("flame", around(report.time_ns))
     lag_s = most_s(report) if report.kind in LAGS else 0.0
     before_ns = BEFORE_REPORT_NS + round(lag_s * SECOND_NS)
-    seen = case.recording.coverage("cores", Window(told_ns(report) - before_ns, told_ns(report)))
-    before = f"in the {format_duration(before_ns)} before it"
-    if seen.observed_ns >= MOSTLY * before_ns:
-        said = f"no core that could explain it was pegged {before}"
-    elif seen:
-        said = (
-            f"core time was recorded for only {format_duration(seen.observed_ns)} {before}: "
-            "no core was pegged then, and for the rest a pegged core cannot be ruled out"
-        )
-    else:
-        said = f"core time was not recorded {before}: a pegged core cannot be ruled out"
+    seen = case.look_at_cores(Window(told_ns(report) - before_ns, told_ns(report)))
+    said = _describe_look(seen, report, before_ns)
     story.lacks("a pegged core", said, advice, show)
+
+
+def _describe_look(seen: CoreLook, report: Symptom, before_ns: int) -> str:
+    """Return what was seen of the cores before a report, and what of them was not."""
+    before = f"in the {format_duration(before_ns)} before it"
+    unknown = "a pegged core cannot be ruled out"
+    if not seen.observed_ns:
+        return f"core time was not recorded {before}: {unknown}"
+    if report.cpu is not None and report.cpu not in seen.cpus:
+        return f"the time of core {report.cpu} was not recorded {before}"
+    if seen.observed_ns < MOSTLY * before_ns:
+        return (
+            f"core time was recorded for only {format_duration(seen.observed_ns)} {before}: "
+            f"no core was pegged in what was recorded, and for the rest {unknown}"
+        )
+    if len(seen.cpus) < seen.cores:
+        return (
+            f"the time of {len(seen.cpus)} of {seen.cores} cores was recorded {before}: none of "
+            f"those recorded was pegged, and of the others {unknown}"
+        )
+    return f"no core that could explain it was pegged {before}"
 
 
 def node_average(case: Case, held: PeggedCore) -> str:

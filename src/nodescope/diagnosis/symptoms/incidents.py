@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from nodescope.diagnosis.case import Case
 from nodescope.diagnosis.finding import Symptom
 from nodescope.diagnosis.symptoms.lags import JOB_EARLY_NS, explains
+from nodescope.diagnosis.symptoms.relations import may_be_one
 from nodescope.judgement.core_occupants import ALL_BUT_HOUSEKEEPING
 from nodescope.judgement.pegged_cores import PeggedCore
 from nodescope.quantities import SECOND_NS
@@ -24,6 +25,7 @@ NOT_EVENTS = (PEGGED_CORE, MOMENT)
 NIC_KINDS = tuple(kind for kind in SYMPTOM_RANKS if EVENT_KINDS[kind].of_nic)
 APART_NS = 30 * SECOND_NS  # symptoms further apart are not one incident
 NEAR_NS = 60 * SECOND_NS  # of a moment somebody asks about
+_COMPARED = 50  # latest symptoms of an incident that a further one is compared with
 
 
 def rank_of(symptom: Symptom) -> int:
@@ -36,6 +38,7 @@ class Incident:
     """Symptoms that belong together; the first is the gravest."""
 
     symptoms: list[Symptom]
+    last_ns: int = 0  # while it is put together: when its latest symptom was
 
     @property
     def first(self) -> Symptom:
@@ -102,22 +105,38 @@ def _from_held(case: Case, held: PeggedCore) -> Symptom | None:
 
 
 def group(symptoms: Iterable[Symptom]) -> list[Incident]:
-    """Symptoms close in time that do not speak of different things."""
+    """Symptoms close in time that may be one thing (`relations`)."""
+    ordered = sorted(symptoms, key=lambda each: each.time_ns)
+    reach_ns = APART_NS + max((each.time_ns - _start_ns(each) for each in ordered), default=0)
     incidents: list[Incident] = []
-    for symptom in sorted(symptoms, key=lambda each: each.time_ns):
-        home = next((each for each in reversed(incidents) if _belongs(each, symptom)), None)
+    recent: list[Incident] = []  # those that a later symptom may still belong to
+    for symptom in ordered:
+        recent = [each for each in recent if symptom.time_ns - each.last_ns <= reach_ns]
+        home = next((each for each in reversed(recent) if _belongs(each, symptom)), None)
         if home is None:
-            incidents.append(Incident([symptom]))
-        else:
-            home.symptoms.append(symptom)
+            home = Incident([])
+            incidents.append(home)
+            recent.append(home)
+        home.symptoms.append(symptom)
+        home.last_ns = symptom.time_ns
     for incident in incidents:
-        incident.symptoms.sort(key=lambda each: (rank_of(each), each.time_ns))
+        incident.symptoms.sort(key=_gravest_first)
     return incidents
 
 
+def _gravest_first(symptom: Symptom) -> tuple[int, int, int]:
+    """Return the order within an incident: by rank; of pegged cores the longest, else the first."""
+    length_ns = symptom.time_ns - _start_ns(symptom) if symptom.kind == PEGGED_CORE else 0
+    return rank_of(symptom), -length_ns, symptom.time_ns
+
+
 def _belongs(incident: Incident, symptom: Symptom) -> bool:
-    last = max(each.time_ns for each in incident.symptoms)
-    if _start_ns(symptom) - last > APART_NS or not _in_time(incident, symptom):
+    if _start_ns(symptom) - incident.last_ns > APART_NS or not _in_time(incident, symptom):
+        return False
+    latest = incident.symptoms[-_COMPARED:]
+    # A job may have failed on anything: what else there is must fit by itself.
+    others = [each for each in latest if each.kind != "job_failed"] or latest
+    if not any(may_be_one(each, symptom) for each in others):
         return False
     if symptom.cpu is None:
         return True
@@ -129,16 +148,25 @@ def _belongs(incident: Incident, symptom: Symptom) -> bool:
 
 def _in_time(incident: Incident, symptom: Symptom) -> bool:
     """Return whether the first may explain the second: a cause does not come later."""
-    reports = [each for each in incident.symptoms if each.kind not in NOT_EVENTS]
     if symptom.kind == PEGGED_CORE:
-        # A core that was pegged before may be pegged on, with a pause.
-        cores = {each.cpu for each in incident.of(PEGGED_CORE)}
-        return not reports or symptom.cpu in cores or _explains_any(symptom, reports)
-    if not reports:
+        reports = [each for each in incident.symptoms if each.kind not in NOT_EVENTS]
+        # A core that a process pegged before may be pegged on by it, with a pause.
+        goes_on = any(_is_same_hold(each, symptom) for each in incident.of(PEGGED_CORE))
+        return goes_on or _explains_any(symptom, reports)
+    if all(each.kind in NOT_EVENTS for each in incident.symptoms):
         return any(_explains_any(held, [symptom]) for held in incident.symptoms)
-    if symptom.kind != "job_failed" and all(each.kind == "job_failed" for each in reports):
-        return symptom.time_ns - min(each.time_ns for each in reports) <= JOB_EARLY_NS
+    if symptom.kind == "job_failed":
+        return True
+    if all(each.kind in ("job_failed", *NOT_EVENTS) for each in incident.symptoms):
+        jobs = incident.of("job_failed")
+        return symptom.time_ns - min(each.time_ns for each in jobs) <= JOB_EARLY_NS
     return True
+
+
+def _is_same_hold(before: Symptom, after: Symptom) -> bool:
+    """Return whether the same core was pegged by the same process, as far as that is known."""
+    comms = {each.get(PeggedCoreDetails).comm for each in (before, after)} - {None}
+    return before.cpu == after.cpu and len(comms) <= 1
 
 
 def _explains_any(held: Symptom, reports: Iterable[Symptom]) -> bool:

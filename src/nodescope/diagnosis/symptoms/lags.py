@@ -44,6 +44,8 @@ def since_free_s(held: Window, report: Symptom) -> float:
 
 def explains(held: Window, report: Symptom) -> bool:
     """Return whether a core pegged then may explain that report."""
+    if report.kind not in LAGS:
+        return False
     begun = held.from_ns < told_ns(report)
     return begun and since_free_s(held, report) <= most_s(report)
 

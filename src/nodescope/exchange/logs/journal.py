@@ -17,7 +17,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from nodescope.archive.layout import MAX_TIME_NS
 from nodescope.exchange.import_formats import ImportFormat, Progress
@@ -29,6 +29,7 @@ from nodescope.exchange.logs.wall_stamps import WallStamp, match_stamp, note_lac
 from nodescope.ingest.clean_text import MAX_LINE_BYTES, clean, clean_text, split_lines
 from nodescope.ingest.kernel_events import KernelEvents
 from nodescope.ingest.parsed import Notes
+from nodescope.ingest.service_events import ServiceEvents
 from nodescope.ingest.sink import ImportReport, Sink
 from nodescope.ingest.unit_events import UNIT_FIELDS, UnitEvents
 from nodescope.records.event import Event
@@ -50,6 +51,15 @@ _STRUCTURED = re.compile(  # RFC 5424: host, program, process id, message id, st
     re.DOTALL,
 )
 _BOOT_MARK = re.compile(r"-- .* --$|-- (?:Journal|Logs) begin")
+
+
+class _TextLine(NamedTuple):
+    """A line of a system log: its event, its time, its host, and who wrote it in the kernel."""
+
+    event: Event
+    stamp: WallStamp
+    host: str
+    caller: str = ""
 
 
 def looks_like_journal_json(head: bytes) -> bool:
@@ -94,7 +104,7 @@ def _read_json(blocks: Iterable[bytes], notes: Notes) -> Iterator[Any]:
 def events_of(entries: Iterable[Any], notes: Notes) -> Iterator[list[Event]]:
     """Yield the events of journal entries in batches, whatever form they were read from."""
     events: list[Event] = []
-    kernel, units = KernelEvents(), UnitEvents()
+    kernel, units, services = KernelEvents(), UnitEvents(), ServiceEvents()
     for entry in entries:
         event = parse_entry(entry)
         if event is None:
@@ -105,13 +115,22 @@ def events_of(entries: Iterable[Any], notes: Notes) -> Iterator[list[Event]]:
         if event.kind == KERNEL:
             by_user = field_text(entry.get("SYSLOG_FACILITY")) not in ("", "0")
             add_kernel_line(kernel, events, event, by_user=by_user)
+            notes.rows += kernel.take_traces(event.time_ns)
         else:
             fields = _unit_fields(entry, event.message)
-            events += (fields and units.take(event.time_ns, fields)) or [event]
+            told = units.take(event.time_ns, fields) if fields else []
+            events += told or _of_service(services, event)
         if len(events) >= kernel_log.BATCH:
             yield events
             events = []
+    events += services.flush()
+    notes.rows += kernel.take_traces()
     yield events
+
+
+def _of_service(services: ServiceEvents, line: Event) -> list[Event]:
+    """Return the events of a line that a service wrote; the line itself if it makes none."""
+    return services.take(line.time_ns, line.subject, line.message) or [line]
 
 
 def _unit_fields(entry: JsonObject, message: str) -> dict[str, str]:
@@ -181,7 +200,7 @@ def _microseconds(value: Any) -> int | None:
 def parse_journal_text(blocks: Iterable[bytes], notes: Notes) -> Iterator[list[Event]]:
     """Events in batches, on the wall clock; an indented line goes on with the one before."""
     events: list[Event] = []
-    kernel = KernelEvents()
+    kernel, services = KernelEvents(), ServiceEvents()
     more: list[str] = []  # lines that go on with the last event
     for offset, raw, _ in split_lines(blocks):
         text = raw.decode("utf-8", "replace")
@@ -196,7 +215,7 @@ def parse_journal_text(blocks: Iterable[bytes], notes: Notes) -> Iterator[list[E
             else:
                 notes.skipped["lines that are no journal entry"] += 1
             continue
-        event, stamp, host = parsed
+        event, stamp, host, caller = parsed
         note_lacks(stamp, notes)
         notes.facts.setdefault("nodename", host)
         _go_on(events, more)
@@ -205,10 +224,13 @@ def parse_journal_text(blocks: Iterable[bytes], notes: Notes) -> Iterator[list[E
             yield events
             events = []
         if event.kind == KERNEL:
-            add_kernel_line(kernel, events, event)
+            add_kernel_line(kernel, events, event, caller=caller)
+            notes.rows += kernel.take_traces(event.time_ns)
         else:
-            events.append(event)
+            events += _of_service(services, event)
     _go_on(events, more)
+    events += services.flush()
+    notes.rows += kernel.take_traces()
     yield events
 
 
@@ -219,8 +241,8 @@ def _go_on(events: list[Event], more: list[str]) -> None:
         events[-1] = replace(events[-1], message=message)
 
 
-def _parse_text(text: str, written_ns: int | None) -> tuple[Event, WallStamp, str] | None:
-    """Return a line as an event, with its time and its host; None if it is no line of a log."""
+def _parse_text(text: str, written_ns: int | None) -> _TextLine | None:
+    """Return a line as an event; None if it is no line of a log."""
     start = priority.end() if (priority := _PRIORITY.match(text)) else 0
     stamp = match_stamp(text[start:], written_ns)
     if stamp is None or text[start + 19 : start + 20] == ",":  # a comma: dmesg's ISO times
@@ -232,9 +254,12 @@ def _parse_text(text: str, written_ns: int | None) -> tuple[Event, WallStamp, st
     host = clean_text(match["host"], 255)
     if who == "kernel":
         line = parse_line(message)  # rsyslog keeps the kernel's stamp in front
-        message = line.message if line is not None and line.clock == "boot" else message
-        return kernel_log.plain_event(stamp.time_ns, message), stamp, host
-    return Event(stamp.time_ns, JOURNAL, who, message), stamp, host
+        caller = ""
+        if line is not None and line.clock == "boot":
+            message, caller = line.message, line.caller
+        event = kernel_log.plain_event(stamp.time_ns, message)
+        return _TextLine(event, stamp, host, caller)
+    return _TextLine(Event(stamp.time_ns, JOURNAL, who, message), stamp, host)
 
 
 def _import_json(path: Path, sink: Sink, progress: Progress) -> ImportReport:

@@ -1,4 +1,4 @@
-"""Record the use of every live cgroup: the table `cgroups`, and `pressure` of v2 cgroups.
+"""Record the use and the limits of every live cgroup: `cgroups`, and `pressure` of v2 cgroups.
 
 Two thousand cgroups have sixteen thousand files, and reading one takes ten
 microseconds. So each round asks top-down who used CPU since the last one: below a
@@ -18,6 +18,8 @@ from nodescope.errors import SourceError
 from nodescope.ingest.observation import Observation
 from nodescope.quantities import SECOND_NS
 from nodescope.recorder.observer import Setting
+from nodescope.recorder.watches.cgroup_limits import CgroupLimits
+from nodescope.recorder.watches.log_reports import LogReports
 from nodescope.records.node_tables import CgroupRow, PressureRow
 from nodescope.sources.cgroups.hierarchies import LEAF_LINKS, read_hierarchies, walk
 from nodescope.sources.cgroups.name_pattern import split_path
@@ -44,6 +46,9 @@ class _Node:
     links: int = -1
     seen: int = -1  # the round in which it was last read whole
     pressure: dict[str, Pressure] = field(default_factory=dict)
+    new: bool = False  # made since the first round: its counters began at zero
+    task_limit: int | None = None
+    failed_forks: int | None = None
 
 
 class CgroupsObserver:
@@ -52,8 +57,10 @@ class CgroupsObserver:
     interval_ns = 10 * SECOND_NS
     patient = False
 
-    def __init__(self, places: Places) -> None:
+    def __init__(self, places: Places, reports: LogReports | None = None) -> None:
         self._places = places
+        self._limits = CgroupLimits(reports or LogReports())
+        self._gone: list[str] = []
         self._reader: UsageReader | None = None
         self._nodes: dict[str, _Node] = {}
         self._elsewhere: dict[str, _Node] = {}  # not in the hierarchy that knows CPU time
@@ -66,6 +73,7 @@ class CgroupsObserver:
     def begin_segment(self) -> None:
         self._whole = True
         self._said_pressure = {}
+        self._limits.begin_segment()
 
     def observe(self, now_ns: int) -> Observation:
         if self._reader is None:
@@ -79,7 +87,11 @@ class CgroupsObserver:
         said = Observation()
         for node in (*self._nodes.values(), *self._elsewhere.values()):
             self._say(said, now_ns, node)
+            self._say_limits(said, now_ns, node)
         self._whole = False
+        self._limits.forget(self._gone)
+        self._gone = []
+        said.events += self._limits.take(now_ns)
         return said
 
     # -- reading -----------------------------------------------------------
@@ -116,6 +128,7 @@ class CgroupsObserver:
             node.pressure = _read_pressure(reader, node.path)
         values.update(reader.read_often(node.path, values))
         node.values, node.usage_us, node.seen = values, cpu.get("usage_us"), self._round
+        _read_task_limit(reader, node, seldom=seldom)
 
     def _take_turns(self, reader: UsageReader) -> None:
         """Whoever's turn it is, is read whether it ran or not."""
@@ -166,7 +179,8 @@ class CgroupsObserver:
             self._forget(path)
         for path in found - node.children:
             if len(self._nodes) < _MAX_CGROUPS:
-                self._nodes[path] = _Node(path, len(self._nodes) % _TURNS)
+                turn = len(self._nodes) % _TURNS
+                self._nodes[path] = _Node(path, turn, new=self._round > 0)
         node.children = found
 
     def _lose(self, reader: UsageReader, node: _Node) -> list[str]:
@@ -187,6 +201,7 @@ class CgroupsObserver:
             node = self._nodes.pop(pending.pop(), None)
             if node is not None and node.path != "/":
                 pending.extend(node.children)
+                self._gone.append(node.path)
 
     # -- telling -----------------------------------------------------------
 
@@ -208,8 +223,35 @@ class CgroupsObserver:
                 )
                 said.add(row)
 
+    def _say_limits(self, said: Observation, now_ns: int, node: _Node) -> None:
+        """Pass on what was read of a cgroup's limits."""
+        tasks, most = node.values.get("tasks"), node.task_limit
+        if self._whole or node.seen == self._round:
+            self._limits.add_tasks(said, now_ns, node.path, tasks, most)
+        if node.seen != self._round:
+            return
+        if node.failed_forks is not None:
+            self._limits.add_failed_forks(
+                said, now_ns, node.path, node.failed_forks, most, new=node.new
+            )
+        kills = node.values.get("oom_kills")
+        if kills is not None:
+            limit = node.values.get("memory_limit_bytes")
+            self._limits.add_kills(now_ns, node.path, kills, limit, new=node.new)
+        node.new = False
+
     def close(self) -> None:
         """Nothing is held."""
+
+
+def _read_task_limit(reader: UsageReader, node: _Node, *, seldom: bool) -> None:
+    """Read the limit of tasks at a cgroup's turn; forks that failed also while it is near."""
+    if seldom:
+        node.task_limit = reader.read_task_limit(node.path)
+    if node.task_limit is None:
+        return
+    if seldom or (node.values.get("tasks") or 0) * 2 >= node.task_limit:
+        node.failed_forks = reader.read_task_limit_hits(node.path)
 
 
 def _read_cpu(reader: UsageReader, path: str) -> Values:
@@ -236,4 +278,4 @@ def _read_pressure(reader: UsageReader, path: str) -> dict[str, Pressure]:
 
 def make(setting: Setting) -> CgroupsObserver:
     """An observer of this node's cgroups."""
-    return CgroupsObserver(setting.places)
+    return CgroupsObserver(setting.places, setting.log_reports)

@@ -22,6 +22,7 @@ from nodescope.sources.kernel_log.messages import KernelMessage
 # ring and comes with the next answers, and what is overwritten there is a gap.
 MOST_LINES = 500
 _SOURCE = "kernel_log"
+_NAMES = ("device", "cgroup", "mount")  # details that name what a line is about
 
 
 class KernelLogObserver:
@@ -48,7 +49,9 @@ class KernelLogObserver:
             self._open(now_ns, said)
             assert self._log is not None
         batch = self._log.read(MOST_LINES, after=self._told.sequence)
+        self._setting.log_reports.note_read(now_ns)
         if not batch.records:
+            said.rows += self._events.take_traces(now_ns)
             return said
         offset = self._offset()
         for record in batch.records:
@@ -56,6 +59,7 @@ class KernelLogObserver:
             self._account(record, time_ns, said)
             said.add(kernel_log_row(record, time_ns))
             self._interpret(record, time_ns, said)
+        said.rows += self._events.take_traces(self._last_ns)
         return said
 
     def _open(self, now_ns: int, said: Observation) -> None:
@@ -82,6 +86,7 @@ class KernelLogObserver:
             lost = record.sequence - self._next
             reason = "overwritten before it was read"
             said.add_gap(self._last_ns, time_ns, _SOURCE, reason, lost)
+            self._setting.log_reports.note_lost(time_ns)
         self._next, self._last_ns = record.sequence + 1, time_ns
 
     def _interpret(self, record: Record, time_ns: int, said: Observation) -> None:
@@ -91,12 +96,12 @@ class KernelLogObserver:
             self._report(message, time_ns)
 
     def _report(self, message: KernelMessage, time_ns: int) -> None:
-        """Say aside what happened to a network device: others count the same."""
-        if not message.kind.startswith("nic_"):
-            return
+        """Note what the log reports: other observers count the same."""
         kinds = {message.kind} | ({"nic_reset"} if message.details.get("resets") else set())
+        named = (message.details.get(key) for key in _NAMES)
+        names = (message.interface, message.device, *(str(name) for name in named if name))
         for kind in kinds:
-            self._setting.nic_reports.tell(time_ns, kind, (message.interface, message.device))
+            self._setting.log_reports.tell(time_ns, kind, names)
 
     def close(self) -> None:
         """Let go of the device."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from nodescope.ingest.observation import Observation
 from nodescope.quantities import SECOND_NS
 from nodescope.recorder.observer import Setting
+from nodescope.recorder.watches.counted_trouble import CountedTrouble
+from nodescope.recorder.watches.log_reports import LogReports
 from nodescope.records.node_tables import MemoryRow
 from nodescope.sources.node.meminfo import read_meminfo
 from nodescope.sources.node.vmstat import read_vmstat
@@ -32,8 +34,10 @@ class MemoryObserver:
     interval_ns = 10 * SECOND_NS
     patient = False
 
-    def __init__(self, places: Places) -> None:
+    def __init__(self, places: Places, reports: LogReports | None = None) -> None:
         self._places = places
+        self._reports = reports or LogReports()
+        self._trouble = CountedTrouble(self._reports)
         self._said: dict[str, int] = {}
 
     def begin_segment(self) -> None:
@@ -55,7 +59,17 @@ class MemoryObserver:
             if self._said.get(name) != value:
                 said.add(MemoryRow(time_ns=now_ns, name=name, value=value))
         self._said = values
+        self._follow_kills(now_ns, values.get("oom_kill"))
+        said.events += self._trouble.take(now_ns)
         return said
+
+    def _follow_kills(self, now_ns: int, kills: int | None) -> None:
+        """Report OOM kills that nobody else does: not the log, nor the counter of a cgroup."""
+        if kills is None:
+            return
+        rise = self._trouble.follow(now_ns, "oom_kill", "oom_kill", "", kills)
+        if rise is not None and not self._reports.is_whole(rise.since_ns):
+            self._trouble.report_rise(now_ns, rise, {}, hold=True)
 
     def close(self) -> None:
         """Nothing is held."""
@@ -63,4 +77,4 @@ class MemoryObserver:
 
 def make(setting: Setting) -> MemoryObserver:
     """An observer of this node's memory."""
-    return MemoryObserver(setting.places)
+    return MemoryObserver(setting.places, setting.log_reports)

@@ -37,7 +37,7 @@ class NicsObserver:
 
     def __init__(self, setting: Setting, ethtool: Ethtool | None = None) -> None:
         self._places = setting.places
-        self._reports = setting.nic_reports
+        self._reports = setting.log_reports
         self._ethtool = ethtool
         self._own = ethtool is None
         self._whole = True

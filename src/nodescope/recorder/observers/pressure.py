@@ -1,10 +1,14 @@
-"""Time lost for want of CPU, memory or I/O: the table `pressure`, of the node itself."""
+"""Time lost for want of CPU, memory or I/O: the table `pressure`, of the node itself.
+
+A minute in which all tasks waited for memory a fifth of the time is an event.
+"""
 
 from __future__ import annotations
 
 from nodescope.ingest.observation import Observation
 from nodescope.quantities import SECOND_NS
 from nodescope.recorder.observer import Setting
+from nodescope.recorder.watches.memory_stall import MemoryStallWatch
 from nodescope.records.node_tables import PressureRow
 from nodescope.sources.node.pressure import Pressure, read_pressure
 from nodescope.sources.places import Places
@@ -19,6 +23,7 @@ class PressureObserver:
     def __init__(self, places: Places) -> None:
         self._places = places
         self._said: dict[str, Pressure] = {}
+        self._memory = MemoryStallWatch()
 
     def begin_segment(self) -> None:
         self._said = {}
@@ -37,6 +42,9 @@ class PressureObserver:
                 )
                 said.add(row)
         self._said = found
+        memory = found.get("memory")
+        if memory is not None and memory.full_us is not None:
+            said.events += self._memory.look(now_ns, memory.full_us)
         return said
 
     def close(self) -> None:

@@ -7,6 +7,9 @@ container it makes anew, for one. A unit that says so three times, at two looks 
 least, is told of, and every two minutes that it goes on. Its lines are kept with it, the
 latest of each kind. Whether that is somebody's loop is not judged here: others log the
 ends of what they only watch.
+
+Of kubelet, container runtimes and time services the same journal is read for what they report of
+themselves (`ingest.service_events`).
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from nodescope.ingest.observation import Observation
+from nodescope.ingest.service_events import ServiceEvents
 from nodescope.ingest.unit_events import unit_lines_event
 from nodescope.judgement.loop_rules import is_often
 from nodescope.judgement.unit_insides import FOR_OTHERS, tells_of_failure
@@ -25,10 +29,12 @@ from nodescope.recorder.observer import Setting
 from nodescope.records.event import Event
 from nodescope.sources.cgroups.name_pattern import name_pattern
 from nodescope.sources.places import Places
-from nodescope.sources.systemd.journal import Journal, JournalMessage, Wanted
+from nodescope.sources.systemd.journal import Journal, JournalMessage, Most, Wanted
+from nodescope.sources.systemd.service_reports import service_of
 
 _UNIT = "_SYSTEMD_UNIT"
 _LINES = 100  # of one unit, at one look
+_REPORTS = 500  # of a unit whose reports are read
 _LINE = 200  # characters of it that are kept
 _KINDS = 8  # of lines that are kept of one unit
 _KEPT_US = 1_200_000_000
@@ -39,7 +45,7 @@ _MAX_UNITS = 256
 class Lines(Protocol):
     """Who has the lines of units."""
 
-    def take_new(self, wanted: Wanted, most: int | None = None) -> list[JournalMessage]: ...
+    def take_new(self, wanted: Wanted, most: Most | None = None) -> list[JournalMessage]: ...
 
     def close(self) -> None: ...
 
@@ -95,6 +101,7 @@ class UnitLines:
         self._journal: Lines | None = None
         self._units: dict[str, _Unit] = {}
         self._looks = 0
+        self._services = ServiceEvents()
 
     def begin_segment(self) -> None:
         """Nothing is said by segment."""
@@ -109,14 +116,22 @@ class UnitLines:
             self._journal = self._opening(self._places)
         self._looks += 1
         by_unit: defaultdict[str, list[JournalMessage]] = defaultdict(list)
-        for message in self._journal.take_new({_UNIT: _is_followed}, _LINES):
+        for message in self._journal.take_new({_UNIT: _is_read}, _most_lines):
             by_unit[message.fields.get(_UNIT, "")].append(message)
         said = Observation()
         for name, messages in by_unit.items():
-            if self._hear(name, messages):
+            if service_of(name) is not None:
+                self._take_reports(name, messages, said)
+            if _is_followed(name) and self._hear(name, messages):
                 said.events += self._tell(now_ns, name)
+        said.events += self._services.flush(now_ns)
         self._forget(now_ns // 1000 - _KEPT_US)
         return said
+
+    def _take_reports(self, name: str, messages: list[JournalMessage], said: Observation) -> None:
+        for message in messages:
+            text = message.fields.get("MESSAGE", "")
+            said.events += self._services.take(message.time_us * 1000, name, text) or []
 
     def _hear(self, name: str, messages: list[JournalMessage]) -> bool:
         """Keep what a unit logged, if it ever logged of an end; whether it did just now."""
@@ -144,6 +159,14 @@ class UnitLines:
         unit.told_ns = now_ns
         ends_us = [time_us for time_us, _ in unit.ends]
         return [unit_lines_event(now_ns, name, ends_us, unit.last, list(unit.lines.values()))]
+
+
+def _is_read(unit: str) -> bool:
+    return _is_followed(unit) or service_of(unit) is not None
+
+
+def _most_lines(unit: str) -> int:
+    return _LINES if service_of(unit) is None else _REPORTS
 
 
 def _is_followed(unit: str) -> bool:

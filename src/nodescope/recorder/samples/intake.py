@@ -221,16 +221,17 @@ class Intake:
 
     # -- from the rings to the archive ---------------------------------------
 
-    def drain(self, now_ns: int, *, keep: bool = True, last: bool = False) -> None:
-        """Empty the rings; what they held waits for `append`, unless it is not to be kept."""
+    def drain(self, now_ns: int, *, keep: bool = True, last: bool = False) -> list[Chunk]:
+        """Empty the rings and return what they held; it waits for `append` if it is to be kept."""
         if self._sampling is None:
-            return
+            return []
         chunks = self._sampling.drain()
         if keep:
             self._profiler.look_ahead(chunks)
             self._take(chunks)
         self._before_ns, self._drained_ns = self._drained_ns, now_ns
         self._tell_lost(now_ns, ask_all=last)
+        return chunks
 
     def _take(self, chunks: list[Chunk]) -> None:
         """Keep what the rings held for the next `append`."""

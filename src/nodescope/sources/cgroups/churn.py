@@ -13,15 +13,30 @@ import os
 import time
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Literal, NamedTuple, Protocol
 
 from nodescope.errors import SourceError
 from nodescope.perf import event
 from nodescope.perf.ring import Ring
 from nodescope.quantities import SECOND_NS
-from nodescope.sources.cgroups.hierarchies import UNIFIED, Hierarchy, read_hierarchies, walk
+from nodescope.sources.cgroups.hierarchies import (
+    LEAF_LINKS,
+    UNIFIED,
+    Hierarchy,
+    read_hierarchies,
+    walk,
+)
+from nodescope.sources.cgroups.maker_cgroups import MakerCgroups
 from nodescope.sources.cgroups.maker_names import RenamedProcesses
-from nodescope.sources.cgroups.tracepoints import Hit, Renamed, TracepointLayout, parse_records
+from nodescope.sources.cgroups.paths_by_id import CgroupPaths
+from nodescope.sources.cgroups.tracepoints import (
+    Born,
+    Hit,
+    Renamed,
+    TracepointLayout,
+    parse_records,
+)
 from nodescope.sources.node.identity import read_core_lives
 from nodescope.sources.node.tracefs import open_tracefs
 from nodescope.sources.places import Places
@@ -49,6 +64,7 @@ class ChurnEvent(NamedTuple):
     identity: int  # of the cgroup, within its hierarchy: a path may be used again
     pid: int | None  # the process that did it; of `attached`: the thread that was moved
     comm: str | None
+    maker_cgroup: str | None = None  # the cgroup that the process itself is in
 
 
 class Watch(Protocol):
@@ -92,8 +108,13 @@ class ChurnWatch:
         }
         self._hierarchies: dict[int, str] = {}
         self._processes = RenamedProcesses(self._places.proc)
+        unified = _find_unified(self._places)
+        self._makers = MakerCgroups(self._places.proc, CgroupPaths(unified))
+        self._cgroup = event.carries_cgroup(next(iter(self._layouts)), _any_cpu(self._places))
+        # Where ids lead to nothing but the root, makers are found by who started them.
+        self._births = not (self._cgroup and _has_cgroups(unified))
         self._cores: dict[int, _TracedCore] = {}
-        self._late: list[Hit | Renamed] = []
+        self._late: list[Hit | Renamed | Born] = []
         self._lost = 0
         self._followed_ns = 0
         try:
@@ -120,7 +141,7 @@ class ChurnWatch:
         heads = [(core, core.hits.head(), core.names.head()) for core in self._cores.values()]
         found, self._late = self._late, []
         for core, hits, names in heads:
-            records, lost = parse_records(core.hits.drain(hits), self._layouts)
+            records, lost = parse_records(core.hits.drain(hits), self._layouts, cgroup=self._cgroup)
             self._lost += lost
             found.extend(records)
             if drained := core.names.drain(names):
@@ -136,18 +157,27 @@ class ChurnWatch:
         found.sort(key=lambda record: record.time_ns)
         due = bisect_left(found, now, key=lambda record: record.time_ns)
         self._late = found[due:]
+        self._makers.forget_found()
         return [each for record in found[:due] if (each := self._take(record)) is not None]
 
-    def _take(self, record: Hit | Renamed) -> ChurnEvent | None:
+    def _take(self, record: Hit | Renamed | Born) -> ChurnEvent | None:
         if isinstance(record, Renamed):
             self._processes.rename(record.pid, record.comm)
             return None
+        if isinstance(record, Born):
+            self._makers.is_born(record.pid, record.parent_pid)
+            return None
         kind = _TRACEPOINTS[record.tracepoint]
-        pid, comm = record.task_pid, record.task_comm
+        pid, comm, maker_cgroup = record.task_pid, record.task_comm, None
+        hierarchy = self._hierarchy(record.root)
+        if kind == "made" and hierarchy == UNIFIED:
+            self._makers.learn(record.identity, record.path)
         if kind in ("made", "removed"):
             pid, comm = record.pid, self._processes.name(record.pid)
-        hierarchy = self._hierarchy(record.root)
-        return ChurnEvent(record.time_ns, kind, record.path, hierarchy, record.identity, pid, comm)
+            maker_cgroup = self._makers.find(record.pid, record.cgroup)
+        return ChurnEvent(
+            record.time_ns, kind, record.path, hierarchy, record.identity, pid, comm, maker_cgroup
+        )
 
     def _hierarchy(self, number: int) -> str:
         if number not in self._hierarchies:
@@ -166,7 +196,12 @@ class ChurnWatch:
             size *= 2
         for cpu, life in lives.items():
             if cpu not in self._cores:
-                self._cores[cpu] = _TracedCore(cpu, life, list(self._layouts), size)
+                wanted = [
+                    event.Tracepoint(number, size // 2, cgroup=self._cgroup)
+                    for number in self._layouts
+                ]
+                names = event.Renames(_NAMES_RING_BYTES // 2, births=self._births)
+                self._cores[cpu] = _TracedCore(cpu, life, wanted, names, size)
 
     def close(self) -> None:
         """Give everything back."""
@@ -177,11 +212,17 @@ class ChurnWatch:
 class _TracedCore:
     """The rings of one core: hits of all tracepoints, and apart from them, names."""
 
-    def __init__(self, cpu: int, life: int, numbers: list[int], size_bytes: int) -> None:
+    def __init__(
+        self,
+        cpu: int,
+        life: int,
+        wanted: Sequence[event.Tracepoint],
+        names: event.Renames,
+        size_bytes: int,
+    ) -> None:
         self.life = life
-        wanted = [event.Tracepoint(number, size_bytes // 2) for number in numbers]
         self._others: list[int] = []
-        self.names = Ring(cpu, event.Renames(_NAMES_RING_BYTES // 2), _NAMES_RING_BYTES)
+        self.names = Ring(cpu, names, _NAMES_RING_BYTES)
         try:
             self.hits = Ring(cpu, wanted[0], size_bytes)
         except SourceError:
@@ -202,6 +243,29 @@ class _TracedCore:
             os.close(descriptor)
         self.hits.close()
         self.names.close()
+
+
+def _find_unified(places: Places) -> Path | None:
+    """Return where the unified hierarchy is mounted; None where there is none."""
+    try:
+        found = read_hierarchies(places)
+    except SourceError:
+        return None
+    return next((each.mount for each in found if each.name == UNIFIED), None)
+
+
+def _has_cgroups(unified: Path | None) -> bool:
+    """Return whether anything but the root is in the unified hierarchy."""
+    if unified is None:
+        return False
+    try:
+        return unified.stat().st_nlink > LEAF_LINKS
+    except OSError:
+        return False
+
+
+def _any_cpu(places: Places) -> int:
+    return min(read_core_lives(places.sys), default=0)
 
 
 def _read_hierarchy_numbers(places: Places) -> dict[int, str]:

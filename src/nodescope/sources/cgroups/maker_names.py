@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import deque
 from pathlib import Path
 
-from nodescope.sources.cgroups.tracepoints import Renamed, parse_records
+from nodescope.sources.cgroups.tracepoints import Born, Renamed, parse_records
 
 _MAX_KEPT_BYTES = 1 << 20
 _MAX_NAMES = 4096
@@ -27,19 +27,19 @@ class RenamedProcesses:
         self._names: dict[int, str] = {}
 
     def keep(self, drained: bytes) -> None:
-        """Keep the renames that a ring held."""
+        """Keep the renames and births that a ring held."""
         self._kept.append(drained)
         self._kept_bytes += len(drained)
         while self._kept_bytes > _MAX_KEPT_BYTES:
             self._kept_bytes -= len(self._kept.popleft())
             self._names.clear()  # numbers are used again: what was known may be another's name
 
-    def take_kept(self) -> list[Renamed]:
-        """Return the kept renames, unordered; give each to `rename` when its time has come."""
-        found: list[Renamed] = []
+    def take_kept(self) -> list[Renamed | Born]:
+        """Return the kept records, unordered; give each to `rename` when its time has come."""
+        found: list[Renamed | Born] = []
         for drained in self._kept:
             records, _lost = parse_records(drained, {})
-            found.extend(each for each in records if isinstance(each, Renamed))
+            found.extend(each for each in records if isinstance(each, Renamed | Born))
         self._kept.clear()
         self._kept_bytes = 0
         return found

@@ -67,6 +67,7 @@ def _take_events(values: Values, content: bytes) -> None:
     said = parse_flat(content)
     values["memory_limit_hits"] = said.get(b"max")
     values["oom_kills"] = said.get(b"oom_kill")
+    values["oom_group_kills"] = said.get(b"oom_group_kill")  # v5.19
 
 
 _TAKE_MEMORY, _TAKE_LIMIT = _taking("memory_bytes"), _taking("memory_limit_bytes")
@@ -169,6 +170,23 @@ class UsageReader:
             values["memory_limit_bytes"] = None
         self._read_hits(values, path, limited=values.get("memory_limit_bytes") is not None)
         return values
+
+    def read_task_limit(self, path: str) -> int | None:
+        """Read how many tasks there may be (`pids.max`); None if that is not limited."""
+        return self._read_pids(path, "pids.max", parse_number)
+
+    def read_task_limit_hits(self, path: str) -> int | None:
+        """Read how often a fork failed because of it (`pids.events`; v4.8 and later)."""
+        return self._read_pids(path, "pids.events", lambda said: parse_flat(said).get(b"max"))
+
+    def _read_pids(self, path: str, name: str, parse: Callable[[bytes], int | None]) -> int | None:
+        pids = self._pids or self._unified
+        if pids is None:
+            return None
+        try:
+            return parse(_read(f"{pids}{path}/{name}"))
+        except Absent:
+            return None  # the root has neither file
 
     def pressure_path(self, path: str, resource: str) -> str | None:
         """The file that tells of this cgroup's pressure; None where there cannot be one."""

@@ -17,12 +17,10 @@ from pathlib import Path
 from types import TracebackType
 
 from nodescope.errors import MalformedSource, SourceAbsent, SourceError, source_error
+from nodescope.sources.node.detached_mount import mount_detached
 from nodescope.sources.places import Places
 
-# Numbers of system calls since v5.0 are the same on all architectures we meet.
-_FSOPEN, _FSCONFIG, _FSMOUNT = 430, 431, 432
-_CLOEXEC, _CONFIG_CREATE = 1, 6
-_READ_ONLY, _NO_SUID, _NO_DEV, _NO_EXEC = 1, 2, 4, 8
+_NO_SUID, _NO_EXEC = 2, 8
 _MOUNT_POINT = "/sys/kernel/tracing"
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -143,29 +141,10 @@ def open_tracefs(places: Places, *, mount: bool = True) -> Tracefs:
 
 def _mount() -> Tracefs:
     try:
-        return Tracefs(_mount_detached(), "tracefs")
+        return Tracefs(mount_detached("tracefs"), "tracefs")
     except OSError as error:
         denied: SourceError = source_error("tracefs", error)
     if _libc.mount(b"tracefs", _MOUNT_POINT.encode(), b"tracefs", _NO_SUID | _NO_EXEC, None) != 0:
         denied.hint = f"as root: mount -t tracefs tracefs {_MOUNT_POINT}"
         raise denied
     return Tracefs(os.open(_MOUNT_POINT, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC), _MOUNT_POINT)
-
-
-def _mount_detached() -> int:
-    """A descriptor of the root of a tracefs that is mounted nowhere."""
-    context = _call(_FSOPEN, b"tracefs", _CLOEXEC)
-    try:
-        _call(_FSCONFIG, context, _CONFIG_CREATE, None, None, 0)
-        return _call(_FSMOUNT, context, _CLOEXEC, _READ_ONLY | _NO_SUID | _NO_DEV | _NO_EXEC)
-    finally:
-        os.close(context)
-
-
-def _call(number: int, *arguments: int | bytes | None) -> int:
-    passed = [ctypes.c_long(each) if isinstance(each, int) else each for each in arguments]
-    answer: int = _libc.syscall(ctypes.c_long(number), *passed)
-    if answer < 0:
-        code = ctypes.get_errno()
-        raise OSError(code, os.strerror(code))
-    return answer

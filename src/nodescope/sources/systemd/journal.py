@@ -28,6 +28,8 @@ _LATE_US = 10_000_000  # journald may be behind the one who logs, but not by mor
 
 # Which values of which fields: a set of them, or what says of each.
 Wanted = Mapping[str, Collection[str] | Callable[[str], bool]]
+# How many entries of a value are read at once.
+Most = Callable[[str], int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,11 +130,11 @@ class Journal:
 
     # -- entries -----------------------------------------------------------
 
-    def take_new(self, wanted: Wanted, most: int | None = None) -> list[JournalMessage]:
+    def take_new(self, wanted: Wanted, most: Most | None = None) -> list[JournalMessage]:
         """The entries of the wanted kinds since the last call, in order.
 
-        A kind is a field with its value. Of each at most the latest `most`: of who logs
-        more the rest is passed over.
+        A kind is a field with its value. Of each at most the latest `most`, by its value: of
+        who logs more the rest is passed over.
         """
         messages: list[JournalMessage] = []
         history = self._history
@@ -160,7 +162,7 @@ class Journal:
         followed: _Followed,
         wanted: Wanted,
         left: dict[str, int] | None,
-        most: int | None,
+        most: Most | None,
     ) -> list[JournalMessage]:
         """New entries of one file; of history, only so many of each kind as are `left`."""
         messages: list[JournalMessage] = []
@@ -174,7 +176,7 @@ class Journal:
                 if left is not None:
                     followed.file.skip_to(cursor, left[name])
                 if most is not None:
-                    followed.file.skip_to(cursor, most)
+                    followed.file.skip_to(cursor, most(name.partition("=")[2]))
                 while offsets := followed.file.take_new(cursor):
                     messages += self._read(followed, offsets)
                     if left is not None:

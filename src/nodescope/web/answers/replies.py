@@ -7,6 +7,7 @@ import json
 from nodescope.web.question import Reply
 
 
-def json_reply(document: object) -> Reply:
+def json_reply(document: object, *, whole: bool = True) -> Reply:
     """Return a JSON document; names are anybody's text, so everything beyond ASCII is escaped."""
-    return Reply(json.dumps(document, separators=(",", ":"), allow_nan=False).encode())
+    body = json.dumps(document, separators=(",", ":"), allow_nan=False).encode()
+    return Reply(body, whole=whole)

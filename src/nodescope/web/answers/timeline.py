@@ -122,9 +122,9 @@ class EventColumns:
         return Window(self.from_ns, self.from_ns + self.column_ns * self.count)
 
 
-def choose_columns(window: Window, wanted: int) -> EventColumns:
+def choose_columns(window: Window, wanted: int, narrowest_ns: int = NARROWEST_NS) -> EventColumns:
     """Columns that fill a window; none is narrower than anything recorded."""
-    width = max(NARROWEST_NS, -(-window.length_ns // wanted))
+    width = max(narrowest_ns, -(-window.length_ns // wanted))
     return EventColumns(window.from_ns, width, max(1, -(-window.length_ns // width)))
 
 

@@ -6,14 +6,9 @@ The lines are made from the printf formats of the versions named in
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
-
-class Format(NamedTuple):
-    text: str
-    kind: str
-    subject: str
-    says: dict[str, Any]  # fields of the message and details
+from tests.sources.kernel_log.messages.trouble_formats import NO_TROUBLE, TROUBLES, Format
 
 
 def _ena(text: str, kind: str, **says: Any) -> Format:
@@ -61,15 +56,15 @@ FORMATS: tuple[Format, ...] = (
          "napi CPU: 37", "nic_tx_late",
          queue=2, cpu=37, pending_ms=5800, poll_schedule_changes=1),
     _ena("The number of lost tx completions is above the threshold (248 > 128). Reset the device",
-         "nic_tx_late", lost=248, lost_threshold=128, resets=True),
+         "nic_tx_timeout", lost=248, lost_threshold=128, resets=True),
     _ena("The number of lost tx completion is above the threshold (248 > 128). Reset the device",
-         "nic_tx_late", lost=248, lost_threshold=128, resets=True),
+         "nic_tx_timeout", lost=248, lost_threshold=128, resets=True),
     _ena("Lost TX completions are above the threshold (248 > 128). Completion transmission "
          "timeout: 5000 (msec). 1 msecs since last interrupt, 2 msecs since last napi execution.",
-         "nic_tx_late", lost=248, lost_threshold=128, threshold_ms=5000,
+         "nic_tx_timeout", lost=248, lost_threshold=128, threshold_ms=5000,
          since_interrupt_ms=1, since_poll_ms=2, resets=True),
     _ena("[1/2] Lost TX completions are above threshold (248 > 128), completion timeout: 5000 "
-         "(msec), 10 msecs since interrupt, 20 msecs since napi, qid: 3", "nic_tx_late",
+         "(msec), 10 msecs since interrupt, 20 msecs since napi, qid: 3", "nic_tx_timeout",
          queue=3, lost=248, since_interrupt_ms=10, since_poll_ms=20, threshold_ms=5000),
     # The driver hands the two over in the wrong order: queue 3, served by core 17.
     _ena("[2/2] qid: 17, napi CPU: 3", "nic_tx_late", queue=3, cpu=17),
@@ -176,6 +171,7 @@ FORMATS: tuple[Format, ...] = (
            "a (b) c", {"pid": 77, "score": 12}),
     Format("Out of memory (oom_kill_allocating_task): Kill process 78 (a) score 0 or sacrifice "
            "child", "oom_kill", "a", {"pid": 78}),
+    *TROUBLES,
 )  # fmt: skip
 
 OF_NO_KIND = (
@@ -190,4 +186,5 @@ OF_NO_KIND = (
     "ena 0000:00:05.0 eth0: Local page cache is disabled for less than 16 channels",
     "INFO: task is done",
     "NETDEV WATCHDOG: what",
+    *NO_TROUBLE,
 )

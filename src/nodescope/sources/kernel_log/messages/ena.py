@@ -1,7 +1,8 @@
 r"""Amazon's ENA driver: read in amzn-drivers, ena_linux 1.1.2 to 2.17.
 
 `poll` stands for what the driver calls napi. Version 2.17 says late and lost
-completions in two lines. The second line of *lost* ones prints the core where
+completions in two lines. Too many lost ones reset the device: the driver may write no other
+line before that. The second line of *lost* ones prints the core where
 it says `qid` and the queue where it says `napi CPU`
 (`check_missing_comp_in_tx_queue`); the second line of *late* ones does not.
 """
@@ -64,14 +65,14 @@ RULES: tuple[MessageRule, ...] = (
         r"napi CPU: (?P<cpu>-?\d+)",
     ),
     rule(
-        "nic_tx_late",
+        "nic_tx_timeout",
         "The number of lost tx completion",
         r"The number of lost tx completions? is above the threshold "
         r"\((?P<lost>\d+) > (?P<lost_threshold>\d+)\)",
         resets=True,
     ),
     rule(
-        "nic_tx_late",
+        "nic_tx_timeout",
         "Lost TX completions are above",  # 2.7.2; 2.17 numbers it and adds the queue
         r"Lost TX completions are above (?:the )?threshold "
         r"\((?P<lost>\d+) > (?P<lost_threshold>\d+)\)"

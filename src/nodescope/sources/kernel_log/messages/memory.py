@@ -1,16 +1,37 @@
-"""Tasks killed for want of memory: linux 3.10 to 7.2, mm/oom_kill.c.
+"""Memory that could not be had, and tasks killed for want of it: linux 3.10 to 7.2, mm/.
 
-The kernel says each kill twice, first why and where, then whom; `joining` makes
-one of the two. Before 5.1 (bbbe48029720) it first names the task it chose, and then the
-one it killed, which may be a child of that; red hat's 3.10 puts the user between. Where
-and why in one line came with 5.0 (ef8444ea01d7).
+The kernel reports each kill twice, first why and where, then whom; `continuation` makes one of
+the two. Lines before them say who asked for memory, and how much the cgroup had. Before 5.1
+(bbbe48029720) it first names the task it chose, and then the one it killed, which may be a child
+of that; red hat's 3.10 puts the user between. Where and why in one line came with 5.0
+(ef8444ea01d7).
 """
 
 from __future__ import annotations
 
 from nodescope.sources.kernel_log.messages.message import MessageRule, rule
 
-RULES: tuple[MessageRule, ...] = (
+_KILLS = (
+    rule(
+        "oom_kill",
+        " invoked oom-killer: ",
+        r"\A(?P<asked_by>[^\n]{1,64}) invoked oom-killer: ",
+        announces=True,
+    ),
+    rule(  # up to 4.19
+        "oom_kill",
+        " killed as a result of limit of ",
+        r"\ATask in (?P<task_memcg>(?>.*?(?= killed as a ))) killed as a result of limit of "
+        r"(?P<memcg>[^\n]+)",
+        announces=True,
+        constraint="CONSTRAINT_MEMCG",
+    ),
+    rule(
+        "oom_kill",
+        "memory: usage ",
+        r"\Amemory: usage (?P<usage_kb>\d{1,15})kB, limit (?P<limit_kb>\d{1,15})kB",
+        announces=True,
+    ),
     rule(
         "oom_kill",
         "oom-kill:constraint=",
@@ -53,3 +74,45 @@ RULES: tuple[MessageRule, ...] = (
         r" total-vm:(?P<virtual_kb>\d+)kB, anon-rss:(?P<anonymous_kb>\d+)kB",
     ),
 )
+
+_FAILURES = (
+    rule(
+        "page_alloc_failed",
+        ": page allocation failure",
+        r"\A(?P<comm>[^\n]{1,64}): (?P<reason>page allocation failure): order:(?P<order>\d+)",
+    ),
+    rule(
+        "page_alloc_failed",
+        "SLUB: Unable to allocate ",
+        r"SLUB: (?P<reason>Unable to allocate memory on (?:node|CPU) -?\d+)",
+    ),
+    rule(
+        "page_alloc_failed",
+        "vmalloc",
+        r"\A(?:(?P<comm>[^\n]{1,64}): )?(?P<reason>vmalloc(?: error: size|: allocation failure))",
+    ),
+    rule(
+        "page_alloc_failed",
+        "not enough memory for the allocation",
+        r"pid: (?P<pid>\d+), comm: (?P<comm>[^\n]{1,64}), bytes: \d+ "
+        r"(?P<reason>not enough memory for the allocation)",
+    ),
+    rule(
+        "page_alloc_failed",
+        "Out of memory and no killable",
+        r"(?P<reason>Out of memory and no killable processes)",
+    ),
+    rule(
+        "memory_poisoned",
+        "due to hardware memory corruption",
+        r"(?:MCE|Memory failure:) (?P<about>0x[0-9a-f]+): (?:Killing|Sending SIGBUS to) "
+        r"(?P<comm>[^\n]{1,64}):(?P<pid>\d+) (?P<reason>due to hardware memory corruption)",
+    ),
+    rule(
+        "memory_poisoned",
+        ": recovery action for ",
+        r"Memory failure: (?P<about>0x[0-9a-f]+): (?P<reason>recovery action for [^\n]{1,120})",
+    ),
+)
+
+RULES: tuple[MessageRule, ...] = (*_KILLS, *_FAILURES)

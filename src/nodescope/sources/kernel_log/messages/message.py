@@ -1,8 +1,9 @@
 """A classified line, and the rule that reads it.
 
 A rule's pattern names what it finds. `driver`, `device`, `interface`, `queue`
-and `cpu` become fields of the message, all else its details: numbers as integers,
-`…_us` as `…_ms` and `…_kb` as `…_bytes`, so that versions of one message compare.
+and `cpu` become fields of the message, `about` its subject, all else its details: of the
+type that the kind declares, `…_us` as `…_ms` and `…_kb` as `…_bytes`, so that versions of
+one message compare.
 """
 
 from __future__ import annotations
@@ -12,15 +13,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from nodescope.records.details import fields_of
+from nodescope.records.event_kinds import EVENT_KINDS
+
 Detail = int | str | bool
 
-_FLAGS = frozenset({"poll_scheduled"})
-_TEXTS = frozenset(
-    {"comm", "flavor", "function", "constraint", "memcg", "task_memcg", "version", "pool_cpus"}
-)
+_FIELDS = frozenset({"driver", "device", "interface", "queue", "cpu", "about"})
+# Kinds that happen to a task; the core is where it ran.
+_OF_TASKS = frozenset(
+    {"kernel_oops", "kernel_panic", "kernel_warning", "process_crash", "page_alloc_failed",
+     "memory_poisoned"}
+)  # fmt: skip
 _DRIVER = re.compile(r"[A-Za-z][\w.+-]*", re.ASCII)
 _INTERFACE = re.compile(r"[^\s:/]{1,15}")
 _STATES = re.compile(r"(?: \([^()]*\))+$")  # (uninitialized), (unnamed net_device)
+_SLOT = re.compile(r"[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}")
 _MOST_CORES = 1 << 15
 
 
@@ -35,15 +42,18 @@ class KernelMessage:
     queue: int | None = None
     cpu: int | None = None  # the core it is about, never the one that happened to say it
     details: Mapping[str, Detail] = field(default_factory=dict)
+    about: str | None = None  # its subject, where none of these is
+    announces: bool = False  # the line adds to an event that a later line makes
 
     @property
     def subject(self) -> str:
         """Return the thing the event happened to."""
         if self.interface or self.device or self.driver:
             return self.interface or self.device or self.driver or ""
-        if self.cpu is not None:
+        task = str(self.details.get("comm", ""))
+        if self.cpu is not None and not (task and self.kind in _OF_TASKS):
             return f"cpu{self.cpu}"
-        return str(self.details.get("comm", self.details.get("function", "kernel")))
+        return task or self.about or str(self.details.get("function", "kernel"))
 
 
 class Speaker(NamedTuple):
@@ -63,14 +73,50 @@ class MessageRule:
     pattern: re.Pattern[str]
     constants: Mapping[str, Detail] = field(default_factory=dict)
     drivers: frozenset[str] = frozenset()  # where the words are not telling enough: who says them
+    types: Mapping[str, str] = field(default_factory=dict)  # of the details that it finds
+    about: str = ""  # the subject: words with `{name}` for what the pattern finds
+    announces: bool = False
 
 
 def rule(
-    kind: str, needle: str, pattern: str = "", *, drivers: str = "", **constants: Detail
+    kind: str,
+    needle: str,
+    pattern: str = "",
+    *,
+    drivers: str = "",
+    about: str = "",
+    announces: bool = False,
+    **constants: Detail,
 ) -> MessageRule:
-    """A rule; without a pattern the needle itself is one."""
+    """Return a rule; without a pattern the needle itself is one.
+
+    A search for `needle` is the cheapest if it begins with a letter that is rare in a log: a
+    capital, a bracket, a colon.
+    """
     compiled = re.compile(pattern or re.escape(needle), re.DOTALL | re.ASCII)
-    return MessageRule(kind, needle, compiled, constants, frozenset(drivers.split()))
+    return MessageRule(
+        kind,
+        needle,
+        compiled,
+        constants,
+        frozenset(drivers.split()),
+        _types(kind, {*compiled.groupindex, *constants} - _FIELDS),
+        about,
+        announces,
+    )
+
+
+def _types(kind: str, names: set[str]) -> Mapping[str, str]:
+    """Return the declared types of the details of a kind; an error if one is not declared."""
+    declared = {each.key: each.type for each in fields_of(EVENT_KINDS[kind].details)}
+    return {name: declared[_stored_name(name)] for name in names}
+
+
+def _stored_name(name: str) -> str:
+    """Return the name of a detail, in the unit that it is stored in."""
+    if name.endswith("_us"):
+        return f"{name[:-3]}_ms"
+    return f"{name[:-3]}_bytes" if name.endswith("_kb") else name
 
 
 def read_by(rule: MessageRule, text: str) -> KernelMessage | None:
@@ -83,14 +129,20 @@ def read_by(rule: MessageRule, text: str) -> KernelMessage | None:
     if rule.drivers and speaker.driver not in rule.drivers:
         return None
     found = {name: value for name, value in match.groupdict().items() if value is not None}
+    about = rule.about.format_map(found) if rule.about else found.pop("about", None)
     return KernelMessage(
         rule.kind,
         driver=found.pop("driver", speaker.driver),
-        device=found.pop("device", speaker.device),
+        device=_address(found.pop("device", speaker.device)),
         interface=found.pop("interface", speaker.interface),
         queue=_index(found.pop("queue", None)),
         cpu=_index(found.pop("cpu", None)),
-        details={**rule.constants, **dict(map(_detail, found.items()))},
+        details={
+            **rule.constants,
+            **{_stored_name(name): _detail(name, text, rule) for name, text in found.items()},
+        },
+        about=about,
+        announces=rule.announces,
     )
 
 
@@ -114,20 +166,23 @@ def parse_speaker(prefix: str) -> Speaker:
     return Speaker()
 
 
+def _address(device: str | None) -> str | None:
+    """Return a device; its first function where a driver leaves out the last part of an address."""
+    return f"{device.lower()}.0" if device and _SLOT.fullmatch(device) else device
+
+
 def _index(text: str | None) -> int | None:
     """A queue or core; drivers write -1 for none."""
     number = -1 if text is None else int(text)
     return number if 0 <= number < _MOST_CORES else None
 
 
-def _detail(item: tuple[str, str]) -> tuple[str, Detail]:
-    name, text = item
-    if name in _TEXTS:
-        return name, text
-    if name in _FLAGS:
-        return name, text != "0"
+def _detail(name: str, text: str, rule: MessageRule) -> Detail:
+    declared = rule.types[name]
+    if declared == "text":
+        return text
+    if declared == "true or false":
+        return text != "0"
     if name.endswith("_us"):
-        return f"{name[:-3]}_ms", int(text) // 1000
-    if name.endswith("_kb"):
-        return f"{name[:-3]}_bytes", int(text) * 1024
-    return name, int(text)
+        return int(text) // 1000
+    return int(text) * 1024 if name.endswith("_kb") else int(text)

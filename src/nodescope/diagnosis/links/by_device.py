@@ -1,0 +1,184 @@
+"""From trouble of a device to what came before it, on its disk or its place on the bus."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from nodescope.diagnosis.case import Case
+from nodescope.diagnosis.ending import Ending
+from nodescope.diagnosis.finding import Link, Root, Symptom
+from nodescope.diagnosis.story import Story
+from nodescope.diagnosis.symptoms.subjects import device_of, task_of
+from nodescope.judgement.device_names import disk_of, is_same_device
+from nodescope.quantities import MINUTE_NS, SECOND_NS, format_duration
+from nodescope.recording.window import Window
+from nodescope.records.action import Action, Target
+from nodescope.records.event import Event
+from nodescope.records.event_kinds import EVENT_KINDS
+from nodescope.records.trouble_details import GpuDetails, HardwareDetails, StorageDetails
+from nodescope.records.view import Span, View, around
+
+BEFORE_NS = 10 * MINUTE_NS
+_STORAGE = (
+    "nvme_timeout", "disk_io_error", "io_stalled", "raid_degraded", "fs_error", "fs_readonly",
+    "nfs_stalled", "fuse_stalled",
+)  # fmt: skip
+# What may come before: the device itself, the bus below it, heat.
+_BEFORE = (*_STORAGE, "pcie_error", "pcie_corrected", "hw_error", "edac_ce", "edac_ue", "mce",
+           "mce_corrected", "gpu_ecc", "gpu_memory_retired", "gpu_nvlink", "gpu_hung",
+           "nvswitch_error")  # fmt: skip
+_FILE_SYSTEM = ("fs_error", "fs_readonly")
+_JOB_DIES = ("gpu_ecc", "gpu_lost", "gpu_hung", "gpu_nvlink", "nvswitch_error")
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    """What an end at a device means, and what to do."""
+
+    mechanism: str
+    meaning: str
+    replace: bool = False
+
+
+_RULES = {
+    "disk_io_error": _Rule("failed_requests", "The device does not do what it is asked.", True),
+    "nvme_timeout": _Rule("no_answer", "The device did not answer in time.", True),
+    "io_stalled": _Rule("no_answer", "Requests wait at the device, and none completes."),
+    "nfs_stalled": _Rule("no_answer", "The server, or the network to it, does not answer."),
+    "fuse_stalled": _Rule("no_answer", "The program that serves the mount does not answer."),
+    "fs_error": _Rule("damaged_file_system", "What the file system reads there cannot be true."),
+    "fs_readonly": _Rule("damaged_file_system", "The file system stopped taking writes."),
+    "raid_degraded": _Rule("lost_disk", "The array goes on without one of its disks.", True),
+    "gpu_lost": _Rule("lost_device", "The device does not answer on its bus.", True),
+    "gpu_hung": _Rule("hung_device", "The device or its firmware hangs."),
+    "gpu_ecc": _Rule("memory_error", "Memory of the device had an error.", True),
+    "gpu_nvlink": _Rule("link_error", "A link between devices had an error."),
+    "nvswitch_error": _Rule("link_error", "A switch between devices had an error."),
+    "gpu_action": _Rule("reset_wanted", "The driver itself says what has to be done."),
+    "rdma_link_down": _Rule("lost_link", "A port lost its link: cable, switch or port."),
+    "pcie_error": _Rule("bus_error", "The bus had an error that was not corrected.", True),
+    "memory_poisoned": _Rule("memory_error", "Memory of the node is damaged.", True),
+}
+
+_HARDWARE = _Rule("hardware_error", "", True)
+
+
+def follow_device(case: Case, story: Story, symptom: Symptom) -> Ending:
+    """Add what came before on the same device, and end at the device."""
+    earliest = _add_earlier(case, story, symptom)
+    kind = symptom.kind if earliest is None else earliest.kind
+    device = device_of(symptom if earliest is None else _as_symptom(earliest))
+    name = device or symptom.subject
+    of_disk = EVENT_KINDS[kind].details is StorageDetails and "/" not in name
+    root = Root(_root_kind(kind, symptom), disk_of(name) if of_disk else name)
+    _add_user(story, symptom)
+    rule = _RULES.get(kind) or _RULES.get(symptom.kind)
+    if rule is None:
+        return Ending(root)
+    return Ending(root, rule.mechanism, rule.meaning, _steps(root, symptom, rule))
+
+
+def end_at_hardware(symptom: Symptom) -> Ending | None:
+    """End at the part of the hardware that a report names; None if it names none."""
+    device = symptom.get(HardwareDetails).device
+    if device is None:
+        return None
+    root = Root("device", device)
+    return Ending(root, "hardware_error", "The hardware itself reports the error.",
+                  _steps(root, symptom, _HARDWARE))  # fmt: skip
+
+
+def _root_kind(kind: str, symptom: Symptom) -> str:
+    if kind == "nfs_stalled" and symptom.get(StorageDetails).server:
+        return "server"
+    return "mount" if kind in ("fuse_stalled", "nfs_stalled") else "device"
+
+
+def earlier_trouble(case: Case, symptom: Symptom, before_ns: int) -> Symptom | None:
+    """Return the first trouble of storage in some time before a report; of one device alone."""
+    before = Window(symptom.time_ns - before_ns, symptom.time_ns + SECOND_NS)
+    found = [_as_symptom(each) for each in case.events_of(*_STORAGE, within=before)]
+    devices = {disk_of(device_of(each) or each.subject) for each in found}
+    return found[0] if len(devices) == 1 else None
+
+
+def _as_symptom(event: Event) -> Symptom:
+    return Symptom(
+        event.kind, event.time_ns, event.subject, event.message, event.cpu, None, event.details
+    )
+
+
+def _add_earlier(case: Case, story: Story, symptom: Symptom) -> Event | None:
+    """Add the first trouble of the same device in the minutes before a report."""
+    device = device_of(symptom)
+    if device is None:
+        return None
+    before = Window(symptom.time_ns - BEFORE_NS, symptom.time_ns + 1)
+    mine = [
+        event
+        for event in case.events_of(*_BEFORE, within=before)
+        if event.kind != symptom.kind and _is_of(event, device)
+    ]
+    if not mine:
+        if symptom.kind in _FILE_SYSTEM and case.observed("kernel_log"):
+            story.lacks(
+                "an error of the device",
+                f"none of {disk_of(device)} was reported in the "
+                f"{format_duration(BEFORE_NS)} before: the file system itself may be damaged",
+                "check the file system when it is not mounted",
+            )
+        return None
+    first = mine[0]
+    alike = sum(event.kind == first.kind for event in mine)
+    often = f" ({alike} such events)" if alike > 1 else ""
+    ahead = format_duration(max(0, symptom.time_ns - first.time_ns))
+    story.links.append(
+        Link(
+            "earlier", first.subject, f"{ahead} before, on the same device: {first.message}{often}",
+            4.0, View("events", Span(first.time_ns - SECOND_NS, symptom.time_ns + SECOND_NS)),
+            "the same trouble without that error",
+        )
+    )  # fmt: skip
+    return first
+
+
+def _is_of(event: Event, device: str) -> bool:
+    named = device_of(_as_symptom(event)) or event.subject
+    return is_same_device(named, device)
+
+
+def _add_user(story: Story, symptom: Symptom) -> None:
+    """Say which process used the device, where the report names one."""
+    comm, pid = task_of(symptom)
+    if comm is None or symptom.kind not in _JOB_DIES:
+        return
+    story.links.append(
+        Link(
+            "task", comm, f"{comm} ({pid}) was using it, says the driver", 3.0,
+            View("events", around(symptom.time_ns, 30)), "another user of the device",
+        )
+    )  # fmt: skip
+
+
+def _steps(root: Root, symptom: Symptom, rule: _Rule) -> tuple[Action, ...]:
+    show = View("events", around(symptom.time_ns, 600))
+    if root.kind != "device":
+        mount = Target("mount", root.name)
+        look = Action("look", mount, note="does whoever serves it answer?", view=show)
+        abort = Action("abort_connection", mount, note="if its program is gone")
+        return (look, abort) if symptom.kind == "fuse_stalled" else (look,)
+    target = Target("device", root.name)
+    steps = [Action("look", target, note="what else was reported of it?", view=show)]
+    asked = symptom.get(GpuDetails).action
+    if asked:
+        steps.append(Action("reset_device", target, note=f"the driver asks for: {asked}"))
+    elif symptom.get(GpuDetails).xid is not None:
+        steps.append(Action("reset_device", target, note="when no job uses it"))
+    if symptom.kind in _JOB_DIES:
+        steps.append(Action("restart_job", Target("job"), note="from its last checkpoint"))
+    if rule.replace or symptom.get(HardwareDetails).severity is not None:
+        steps += [
+            Action("drain_node", Target("node"), note="before anything else fails on it"),
+            Action("replace_hardware", target, note="if it happens again"),
+        ]
+    return tuple(steps)

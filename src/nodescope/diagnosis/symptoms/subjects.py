@@ -1,0 +1,49 @@
+"""What a symptom is about: its cgroup, its device, its task, by its details."""
+
+from __future__ import annotations
+
+from nodescope.diagnosis.finding import Symptom
+from nodescope.records.event_details import (
+    HungTaskDetails,
+    NicDetails,
+    OomKillDetails,
+    SoftLockupDetails,
+)
+from nodescope.records.trouble_details import (
+    CgroupLimitDetails,
+    FaultDetails,
+    FullTableDetails,
+    GpuDetails,
+    HardwareDetails,
+    StorageDetails,
+)
+
+
+def cgroup_of(symptom: Symptom) -> str | None:
+    """Return the cgroup whose limit was reached; None if none is named, or the whole node's."""
+    path = symptom.get(OomKillDetails).memcg or symptom.get(CgroupLimitDetails).cgroup
+    if path is None:
+        path = symptom.get(FullTableDetails).scope
+    return path if path is not None and path.startswith("/") and path != "/" else None
+
+
+def device_of(symptom: Symptom) -> str | None:
+    """Return the device, server or mount that a symptom is about."""
+    storage = symptom.get(StorageDetails)
+    named = storage.device or storage.server or storage.mount
+    return (
+        named
+        or symptom.get(HardwareDetails).device
+        or symptom.get(GpuDetails).device
+        or symptom.get(NicDetails).device
+    )
+
+
+def task_of(symptom: Symptom) -> tuple[str | None, int | None]:
+    """Return name and id of the task that a symptom is about."""
+    hung, locked = symptom.get(HungTaskDetails), symptom.get(SoftLockupDetails)
+    fault, device = symptom.get(FaultDetails), symptom.get(GpuDetails)
+    for told in (hung, locked, fault, device):
+        if told.comm is not None or told.pid is not None:
+            return told.comm, told.pid
+    return symptom.get(StorageDetails).comm, None
