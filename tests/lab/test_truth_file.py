@@ -8,7 +8,7 @@ from nodescope.lab.truth_file import read_truth, truth_path, write_truth
 
 TRUTH = Truth(
     "memory-limit-loop", healthy=False, finding=True, roots=("a.service",), root_kinds=("unit",),
-    symptoms=("oom_kill",), never=("b.service",), facts={"seed": 7},
+    symptoms=("oom_kill",), well=("b.service",), facts={"seed": 7},
     conditions=(LastingTruth(("unit_loop",), "unit", "a.service"),),
 )  # fmt: skip
 

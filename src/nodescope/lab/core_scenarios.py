@@ -60,7 +60,7 @@ def _act_realtime(run: ScenarioRun) -> Truth:
     return Truth(
         "realtime-hog", healthy=False, finding=True, roots=(run.names["unit"],),
         root_kinds=("unit",), symptoms=("nic_tx_timeout", "nic_reset"), cpu=cpu,
-        simulated=(LINES,), never=(*run.innocent, *ZOMBIE_WALKS), held=held,
+        simulated=(LINES,), never=ZOMBIE_WALKS, well=run.innocent, held=held,
     )  # fmt: skip
 
 
@@ -104,7 +104,7 @@ def _act_flood(run: ScenarioRun) -> Truth:
         "softirq-flood", healthy=False, finding=True,
         roots=(run.names["unit"],), root_kinds=("unit",),
         mechanisms=("softirq_storm", "netfilter_rules"), cpu=cpu, simulated=(LINES,),
-        symptoms=("nic_tx_timeout", "nic_reset"), never=(*run.innocent, *ZOMBIE_WALKS), held=held,
+        symptoms=("nic_tx_timeout", "nic_reset"), never=ZOMBIE_WALKS, well=run.innocent, held=held,
     )  # fmt: skip
 
 
@@ -123,7 +123,7 @@ def _act_scanner(run: ScenarioRun) -> Truth:
     return Truth(
         "periodic-scanner", healthy=False, finding=True, roots=(run.names["unit"],),
         root_kinds=("unit",), symptoms=("core_held",), cpu=last_cpu(),
-        never=(*run.innocent, *ZOMBIE_WALKS), facts={"comm": run.names["comm"]},
+        never=ZOMBIE_WALKS, well=run.innocent, facts={"comm": run.names["comm"]},
     )  # fmt: skip
 
 

@@ -105,7 +105,7 @@ def _of_unit(run: ScenarioRun, scenario: str, symptom: str, *, loops: bool = Fal
     unit = run.names["unit"]
     return Truth(
         scenario, healthy=False, finding=True, roots=(unit,), root_kinds=("unit",),
-        symptoms=(symptom,), never=run.innocent,
+        symptoms=(symptom,), well=run.innocent,
         conditions=(LastingTruth(LOOPS, "unit", unit),) if loops else (),
     )  # fmt: skip
 
