@@ -95,3 +95,25 @@ def test_throughput_of_all_network_devices_and_of_disks(tmp_path: Path) -> None:
     assert line.most.tolist() == [100, 500]
     read = draw_line([found["disks.read"]], "rate", start, 10 * SECOND_NS, 1)
     assert read.most.tolist() == [10 * 1024]
+
+
+def test_blocked_tasks_are_counted_while_they_last(tmp_path: Path) -> None:
+    at = 1_010 * SECOND_NS
+    rows = [(3, 7, 1.0), (5, 7, 3.0), (9, 7, 7.0), (5, 8, 1.0)]  # seconds after, thread, blocked
+    beside: dict[str, dict[str, list[object]]] = {
+        "blocked_tasks": {
+            "time_ns": [at + second * SECOND_NS for second, _, _ in rows],
+            "pid": [tid for _, tid, _ in rows],
+            "tid": [tid for _, tid, _ in rows],
+            "comm": ["dd"] * 4,
+            "cgroup": NONE * 4,
+            "blocked_ns": [int(blocked * SECOND_NS) for _, _, blocked in rows],
+            "waits_in": NONE * 4,
+            "stack": NONE * 4,
+            "frozen": NONE * 4,
+        }
+    }
+    archive = write_archive(tmp_path / "a", [SAMPLES], beside)
+    found = read_tracks(archive.segments()[0])["blocked.tasks"]
+    line = draw_line([found], "gauge", START + 10 * SECOND_NS, SECOND_NS, 12)
+    assert line.most[1:11].tolist() == [0, 1, 1, 2, 2, 1, 1, 1, 1, 0]

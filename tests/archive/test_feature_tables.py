@@ -15,7 +15,7 @@ from nodescope.analysis.compare import compare
 from nodescope.analysis.features import Block, Windows, count_part, has_roll_up, read_part
 from nodescope.analysis.filter import Filter
 from nodescope.analysis.top import rank
-from nodescope.archive import wide_paths
+from nodescope.archive import feature_counts, wide_paths
 from nodescope.archive.feature_counts import graft_leaves
 from nodescope.archive.reader import Archive, Segment
 from nodescope.quantities import SECOND_NS
@@ -181,3 +181,18 @@ def test_a_comparison_notes_where_narrow_paths_do_not_count(tmp_path: Path, larg
     found = compare(now, before, one, other, Filter())
     said = [note for note in found.notes if "1/8000 of its segment's samples" in note]
     assert len(said) == large
+
+
+def test_samples_counted_in_parts_give_the_same_tables(tmp_path: Path) -> None:
+    samples = make_samples(2_000, 3)
+    whole = seal(tmp_path / "whole", samples)
+    with pytest.MonkeyPatch.context() as patch:
+        for module, name in (
+            (feature_counts, "_SAMPLES_AT_ONCE"), (feature_counts, "_AT_ONCE"),
+            (wide_paths, "_AT_ONCE"),
+        ):  # fmt: skip
+            patch.setattr(module, name, 97)
+        parts = seal(tmp_path / "parts", samples)
+    assert "core_paths" in whole.description.tables
+    for table in whole.description.tables:
+        assert parts.read(table).equals(whole.read(table)), table

@@ -18,10 +18,22 @@ from nodescope.analysis.flame import Group, flame_rows
 from nodescope.analysis.flame_node import FlameNode
 from nodescope.analysis.flame_rows import FlameNames, merge, prune, to_tree, whole
 from nodescope.archive import wide_paths
-from nodescope.archive.function_paths import Leaves, find_wide_callers, least_between, next_smaller
+from nodescope.archive.function_paths import (
+    Leaves,
+    count_keys,
+    find_wide_callers,
+    least_between,
+    next_smaller,
+)
 from nodescope.recording import sample_columns
 from nodescope.recording.sample_columns import SampleColumns
 from nodescope.records.tables import NARROW
+
+
+@given(st.lists(st.lists(st.integers(0, 9), max_size=20), max_size=5))
+def test_keys_in_parts_are_counted_as_one(parts: list[list[int]]) -> None:
+    found = count_keys((np.array(part, np.int64) for part in parts), 10)
+    assert found.tolist() == [sum(part.count(key) for part in parts) for key in range(10)]
 
 
 @given(st.lists(st.integers(0, 9), max_size=60))

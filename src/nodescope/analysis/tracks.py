@@ -1,4 +1,4 @@
-"""Lines over time: zombies, pressure, memory, disks, network. Each is declared once, as data.
+"""Lines over time: zombies, pressure, blocked tasks, memory, disks, network; declared as data.
 
 A track is read as pairs of time and value. Gauges are levels; counters are made into
 a rate, or into the share of time they count, between one reading and the next.
@@ -32,6 +32,7 @@ class Track:
     where: tuple[tuple[str, str], ...] = ()  # columns that must have these values
     scale: float = 1.0
     added_over: str = ""  # the column whose subjects are added up, such as all network devices
+    counted_over: str = ""  # the column whose subjects are counted while each lasts
 
 
 def _pressure(resource: str, which: str) -> Track:
@@ -87,6 +88,8 @@ TRACKS: dict[str, Track] = {
         _pressure("io", "some"),
         _pressure("io", "full"),
         _pressure("irq", "full"),
+        Track("blocked.tasks", "tasks blocked for over a second", "tasks", "blocked",
+              "blocked_tasks", "blocked_ns", counted_over="tid"),
         _memory("memory.available", "memory available", "MemAvailable"),
         _memory("memory.reclaim", "pages scanned by direct reclaim", "pgscan_direct", rate=True),
         _memory("memory.major_faults", "faults that read the disk", "pgmajfault", rate=True),
@@ -132,8 +135,10 @@ class _TrackTable:
         tracks = [track for track in TRACKS.values() if track.table == name]
         keys = {key for track in tracks for key, _ in track.where}
         keys |= {track.added_over for track in tracks if track.added_over}
+        keys |= {track.counted_over for track in tracks if track.counted_over}
         values = {track.column for track in tracks}
         content = segment.read(name, ["time_ns", *sorted(keys | values)])
+        self._from_ns = segment.wall_from_ns
         self._times = segment.wall_ns(content.column("time_ns").to_numpy())
         self._keys = {key: content.column(key).to_numpy() for key in keys}
         self._values = {
@@ -151,6 +156,9 @@ class _TrackTable:
             return None
         rows = rows[np.argsort(self._times[rows], kind="stable")]
         times, values = self._times[rows], value[rows] * track.scale
+        if track.counted_over:
+            subjects = self._keys[track.counted_over][rows]
+            times, values = _count_lasting(times, values, subjects, self._from_ns)
         if track.added_over:
             times, values = _add_up(times, values, self._keys[track.added_over][rows])
         return Readings(times, values)
@@ -165,6 +173,22 @@ def _add_up(times: I64, values: F64, subjects: npt.NDArray[Any]) -> tuple[I64, F
         latest = np.searchsorted(times[own], at, "right") - 1
         total += np.where(latest >= 0, values[own][np.maximum(latest, 0)], 0.0)
     return at, total
+
+
+def _count_lasting(
+    times: I64, lasted_ns: F64, subjects: npt.NDArray[Any], from_ns: int
+) -> tuple[I64, F64]:
+    """Count the subjects that last, second by second: each row is the end of a span so far."""
+    begin = np.maximum(times - lasted_ns.astype(np.int64), from_ns)
+    seconds = np.arange(begin.min() - SECOND_NS, times.max() + 2 * SECOND_NS, SECOND_NS)
+    total = np.zeros(len(seconds))
+    for subject in set(subjects.tolist()):
+        own = np.flatnonzero(subjects == subject)
+        inside = np.zeros(len(seconds), bool)
+        for first, last in zip(begin[own].tolist(), times[own].tolist(), strict=True):
+            inside |= (seconds >= first) & (seconds <= last)
+        total += inside
+    return seconds, total
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,20 +11,21 @@ and the innermost one (`graft_leaves`): all others are on paths with a few sampl
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
-from nodescope.archive.function_paths import Leaves, Runs
+from nodescope.archive.function_paths import Leaves, Runs, count_keys
 from nodescope.archive.stack_ids import identify_texts, mix
 from nodescope.arrays import F32, I16, I32, I64, U64, Bool, Integers
 
 Kind = Literal["comm", "function", "kernel", "core"]
 KINDS: tuple[Kind, ...] = ("comm", "function", "kernel", "core")
 _DENSE = 20_000_000  # cells of a table of (comm, function); beyond that they are sorted
-_AT_ONCE = 1 << 22  # counts that are added in one step
+_AT_ONCE = 1 << 19  # counts that are added in one step
+_SAMPLES_AT_ONCE = 1 << 18  # a column of 64 bits of all samples would be most of the memory
 _LEAVES_AT_ONCE = 1 << 16
 
 
@@ -84,6 +85,12 @@ class CountedSamples:
     comm: I64  # by row of `profile`
     comms: int
 
+    def parts(self) -> Iterator[CountedSamples]:
+        """Return them in parts, which bounds the memory of what is made of each sample."""
+        for begin in range(0, len(self.row), _SAMPLES_AT_ONCE):
+            some = slice(begin, begin + _SAMPLES_AT_ONCE)
+            yield replace(self, row=self.row[some], cpu=self.cpu[some], cell=self.cell[some])
+
 
 @dataclass(frozen=True, slots=True)
 class Features:
@@ -127,21 +134,24 @@ def count_features(
     samples: CountedSamples, tree: StackTree, functions: Functions, comms: U64, choose: Choose
 ) -> list[Features]:
     """Count all features; `comms` are the ids of the process names."""
-    comm = samples.comm[samples.row]
     own_id = identify_texts(functions.names)
-    found = [_count_directly("comm", comm, samples, lambda key: (comms[key],), choose)]
-    found += _count_functions(samples, tree, functions, (comms, own_id), choose)
-    core = samples.cpu.astype(np.int64) * samples.comms + comm
-    found.append(
-        _count_directly(
-            "core",
-            core,
-            samples,
-            lambda key: ((key // samples.comms).astype(np.uint64), comms[key % samples.comms]),
-            choose,
-        )
+    many, least = samples.comms, int(samples.cpu.min(initial=0))
+    cores = int(samples.cpu.max(initial=0)) - least + 1
+
+    def core_of(part: CountedSamples) -> I64:
+        core = (part.cpu.astype(np.int64) - least) * many
+        core += part.comm[part.row]
+        return core
+
+    def core_parts(key: I64) -> tuple[U64, U64]:
+        return (key // many + least).astype(np.uint64), comms[key % many]
+
+    by_comm = _count_directly(
+        "comm", lambda part: part.comm[part.row], many, samples, lambda key: (comms[key],), choose
     )
-    return found
+    by_function = _count_functions(samples, tree, functions, (comms, own_id), choose)
+    by_core = _count_directly("core", core_of, cores * many, samples, core_parts, choose)
+    return [by_comm, *by_function, replace(by_core, key=by_core.key + least * many)]
 
 
 def identify_feature(kind: Kind, *parts: U64) -> U64:
@@ -154,26 +164,31 @@ def identify_feature(kind: Kind, *parts: U64) -> U64:
 
 def _count_directly(
     kind: Kind,
-    key: I64,
+    key_of: Callable[[CountedSamples], I64],
+    size: int,
     samples: CountedSamples,
     parts: Callable[[I64], tuple[U64, ...]],
     choose: Choose,
 ) -> Features:
-    """Count a feature that each sample has just one of."""
-    least = int(key.min(initial=0))
-    totals = np.bincount(key - least)
-    found = np.flatnonzero(totals)
-    keys, total = found + least, totals[found]
+    """Count a feature that each sample has just one of: its key, below `size`."""
+    totals = count_keys(map(key_of, samples.parts()), size)
+    keys = np.flatnonzero(totals)
+    total = totals[keys].astype(np.int64)
     ids = identify_feature(kind, *parts(keys))
     chosen = np.flatnonzero(choose(ids, total))
-    place = np.full(len(totals), -1, np.int64)
-    place[found[chosen]] = np.arange(len(chosen))
-    at = place[key - least]
-    inside = np.flatnonzero(at >= 0)
-    pair = at[inside] * samples.cells + samples.cell[inside]
-    counts = np.bincount(pair, minlength=len(chosen) * samples.cells)
+    place = np.full(size, -1, np.int64)
+    place[keys[chosen]] = np.arange(len(chosen))
+
+    def cells_of(part: CountedSamples) -> I64:
+        at = place[key_of(part)]
+        inside = np.flatnonzero(at >= 0)
+        cell: I64 = at[inside] * samples.cells + part.cell[inside]
+        return cell
+
+    counts = count_keys(map(cells_of, samples.parts()), len(chosen) * samples.cells)
+    by_cell = counts.astype(np.int64).reshape(-1, samples.cells)
     depth = np.zeros(len(keys), np.float32)
-    return Features(kind, keys, ids, total, depth, chosen, counts.reshape(-1, samples.cells))
+    return Features(kind, keys, ids, total, depth, chosen, by_cell)
 
 
 def _count_functions(
@@ -238,27 +253,27 @@ class _Cells:
 
     bounds: I64  # where a leaf's begin
     cell: I32
-    samples: I64
-    running: I64  # samples before each
+    samples: I32
+    running: I64  # samples before each, and all
     cells: int
 
     @classmethod
     def of(cls, samples: CountedSamples, leaf_row: I64) -> _Cells:
         """Lay out the samples by leaf; `leaf_row` is the row of `profile` of each leaf."""
         position = np.zeros(len(samples.comm), np.int64)
-        position[leaf_row] = np.arange(len(leaf_row))
-        key = position[samples.row] * samples.cells + samples.cell
-        if len(leaf_row) * samples.cells <= 8 * len(key):
-            every = np.bincount(key)
-            key = np.flatnonzero(every)
-            count = every[key]
-        else:
-            key.sort()
-            first = np.flatnonzero(np.append(True, key[1:] != key[:-1])[: len(key)])
-            count = np.diff(np.append(first, len(key)))
-            key = key[first]
-        running = np.zeros(len(key) + 1, np.int64)
-        np.cumsum(count, out=running[1:])
+        position[leaf_row] = np.arange(len(leaf_row)) * samples.cells
+        narrow = np.int32 if len(leaf_row) * samples.cells < 1 << 31 else np.int64
+        key = np.empty(len(samples.row), narrow)
+        begin = 0
+        for part in samples.parts():
+            key[begin : begin + len(part.row)] = position[part.row] + part.cell
+            begin += len(part.row)
+        key.sort()
+        first = np.flatnonzero(np.append(True, key[1:] != key[:-1])[: len(key)])
+        running = np.append(first, len(key))
+        key = key[first]
+        del first
+        count = np.diff(running).astype(np.int32)
         bounds = np.searchsorted(key, np.arange(len(leaf_row) + 1) * samples.cells)
         cell = (key % samples.cells).astype(np.int32)
         return cls(bounds, cell, count, running, samples.cells)

@@ -58,7 +58,7 @@ def _features(counted: CountedSegment) -> tuple[Any, Any]:
     samples = CountedSamples(
         counted.profile,
         counted.cpu,
-        counted.second - first,
+        counted.second - np.int32(first),
         int(counted.second.max()) - first + 1,
         indices_of(counted.comm).astype(np.int64),
         len(comms),

@@ -11,6 +11,7 @@ and none of it goes level by level.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -20,6 +21,17 @@ from nodescope.arrays import I16, I32, I64, Bool, Integers
 
 _BELOW_ALL = np.int16(np.iinfo(np.int16).min)
 _NARROW = 1 << 16
+
+
+def count_keys(parts: Iterable[I64], size: int) -> I32:
+    """Return how often each key below `size` occurs, of keys that come in parts."""
+    counts = np.zeros(size, np.int32)
+    for keys in parts:
+        if len(keys):
+            least = int(keys.min())  # samples are in the order of cores: a part has few of them
+            found = np.bincount(keys - least)
+            counts[least : least + len(found)] += found.astype(np.int32)
+    return counts
 
 
 def next_smaller(values: I16) -> I64:

@@ -250,6 +250,7 @@ class OpenSegment(Segment):
     def find_damage(self) -> Damage:
         return ()  # its streams are read as far as they are whole
 
+    @property
     def description(self) -> Description:
         content = self._content
         return content.description if isinstance(content, Segment) else content[0]

@@ -242,7 +242,7 @@ def _roll_up_paths(
         _column(profile, "samples").astype(np.int64),
         samples["profile"],
         samples["cpu"],
-        samples["tick"] * tick_ns // SECOND_NS,
+        _seconds_of(samples["tick"], tick_ns),
         samples["cgroup"],
         cgroups,
     )
@@ -291,15 +291,22 @@ def _roll_up_seconds(samples: dict[str, Array], kernel: Array, folded: Array, ti
     cpu = samples["cpu"]
     if not len(cpu):
         return empty_table("seconds")
-    second = samples["tick"] * tick_ns // SECOND_NS
+    second = _seconds_of(samples["tick"], tick_ns)
     starts = np.flatnonzero(np.r_[True, (cpu[1:] != cpu[:-1]) | (second[1:] != second[:-1])])
     in_kernel = np.add.reduceat(kernel, starts, dtype=np.int32)
     total = np.diff(np.r_[starts, len(cpu)])
     columns = [
         cpu[starts],
-        second[starts],
+        second[starts].astype(np.int64),
         (total - in_kernel).astype(np.int32),
         in_kernel,
         np.add.reduceat(folded, starts, dtype=np.int32),
     ]
     return _make("seconds", columns)
+
+
+def _seconds_of(tick: Array, tick_ns: int) -> NDArray[np.int32]:
+    """Return the second of each tick."""
+    second = tick * tick_ns
+    second //= SECOND_NS
+    return second.astype(np.int32)

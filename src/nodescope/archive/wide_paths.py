@@ -26,6 +26,7 @@ from nodescope.archive.function_paths import (
     FunctionPaths,
     Runs,
     Trunk,
+    count_keys,
     cut_tree,
     find_paths,
     narrow_trunk,
@@ -39,6 +40,7 @@ from nodescope.records.tables import NARROW, TRUNK_SAMPLES
 
 Array = NDArray[Any]
 MANY = 200_000  # samples; with fewer, and a small tree, stacks are read as fast
+_AT_ONCE = 1 << 18  # samples
 LARGE_TREE = 500_000  # rows of `stacks`; with fewer they are read as fast as a trunk
 
 
@@ -89,7 +91,7 @@ class CountedSegment:
         wide = self._below_samples(core)
         made["core_paths"] = self._table("core_paths", wide, identify_roots(names), [cpus])
         names = [*self.cgroups, "[unknown]"]
-        known = np.where(self.cgroup < 0, len(self.cgroups), self.cgroup)
+        known = np.where(self.cgroup < 0, np.int32(len(self.cgroups)), self.cgroup)
         texts = make_text(np.r_[np.arange(len(self.cgroups)), -1], list(self.cgroups))
         wide = self._below_samples(known)
         made["cgroup_paths"] = self._table("cgroup_paths", wide, identify_roots(names), [texts])
@@ -112,12 +114,15 @@ class CountedSegment:
 
     def _below_samples(self, group: Array) -> _Grouped:
         """Wide paths below groups of samples."""
-        row = self.wide.row_of[self.profile]
         size = len(self.wide.depth) + 1
-        pairs = np.bincount(group * np.int64(size) + row + 1)
+        row_of, groups = self.wide.row_of + 1, int(group.max(initial=0)) + 1
+        # In parts: a column of 64 bits of all samples would be most of the memory.
+        parts = (slice(at, at + _AT_ONCE) for at in range(0, len(group), _AT_ONCE))
+        keys = (group[part] * np.int64(size) + row_of[self.profile[part]] for part in parts)
+        pairs = count_keys(keys, groups * size)
         key = np.flatnonzero(pairs)
         present = np.bincount(group).astype(np.int64)
-        return self._find(key % size - 1, key // size, pairs[key], present)
+        return self._find(key % size - 1, key // size, pairs[key].astype(np.int64), present)
 
     def _find(
         self, row: I64, group: I64, count: I64, present: I64, fewest: int | None = None
@@ -202,12 +207,12 @@ def _fewest(samples: int) -> int:
     return max(1, int(samples * NARROW))
 
 
-def _number(values: Array) -> tuple[Array, I64]:
+def _number(values: Array) -> tuple[Array, I32]:
     """The distinct values in order, and which of them each one is."""
     least = int(values.min(initial=0))
     there = np.bincount(values - least)
     found = np.flatnonzero(there)
-    number = np.zeros(len(there), np.int64)
+    number = np.zeros(len(there), np.int32)
     number[found] = np.arange(len(found))
     return (found + least).astype(values.dtype), number[values - least]
 

@@ -23,9 +23,11 @@ def add_parser(commands: options.Commands) -> None:
         description="Find what went wrong in a recording (resets of network devices, lockups,\n"
         "pegged cores, failed jobs) and follow each to its cause: the core, the process, the\n"
         "kernel mechanism, the state behind it and the service that made it. Each link\n"
-        "names the command that shows it. With --at: what went wrong near that moment (two\n"
-        "minutes before and after, unless --around says otherwise), else what stands out in\n"
-        "it. Exit code: 0 nothing wrong, 1 findings.",
+        "names the command that shows it. Then the conditions: what lasts at the end of that time\n"
+        "and wastes or will harm (loops, zombies, throttling, limits nearly reached). With --at:\n"
+        "what went wrong near that moment (two minutes before and after, unless --around says\n"
+        "otherwise), else what stands out in it, and the conditions at that moment. Exit code: 0\n"
+        "neither incident nor condition, 1 either, 2 it could not run.",
         examples=[
             ("nodescope diagnose", "the whole recording"),
             ("nodescope diagnose --last 2h", "the last two hours"),
@@ -71,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
         window.write_picture(args.output, kinds[args.output.suffix.lower()]().encode())
     else:
         print(render_text(diagnosis, view.terminal.width))
-    return 1 if diagnosis.findings else 0
+    return 0 if diagnosis.healthy else 1
 
 
 def _page(view: window.OpenedView, diagnosis: Diagnosis) -> str:

@@ -85,9 +85,8 @@ def add_parser(commands: options.Commands) -> None:
     archive.add_argument(
         "--segment",
         type=options.duration,
-        default="2m",
         metavar="TIME",
-        help="length of a segment (default: 2m)",
+        help="length of a segment (default: 2m, up to 10m while it holds less than 3 MiB)",
     )
     archive.add_argument(
         "--flush",
@@ -142,7 +141,7 @@ def recorder_options(args: argparse.Namespace) -> RecorderOptions:
         cpus=None if args.cpu is None else tuple(args.cpu),
         core_interval_ns=args.core_interval,
         segment_ns=args.segment,
-        flush_ns=min(FLUSH_NS, args.segment) if args.flush is None else args.flush,
+        flush_ns=min(FLUSH_NS, args.segment or FLUSH_NS) if args.flush is None else args.flush,
         retention_age_ns=args.retention_age,
         retention_bytes=args.retention_size,
         budget_cpu_ratio=args.budget_cpu,

@@ -1,4 +1,4 @@
-"""`diagnose`: symptoms to incidents, incidents to chains, equal ones told once."""
+"""`diagnose`: symptoms to incidents, incidents to chains, equal ones told once; conditions."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from nodescope.diagnosis.case import Case
 from nodescope.diagnosis.chains import build, build_moment
 from nodescope.diagnosis.finding import Chain, Diagnosis, Finding, Missing
+from nodescope.diagnosis.lasting import describe_unobserved, find_lasting
 from nodescope.diagnosis.rules.suspects import with_show
 from nodescope.diagnosis.story import Story
 from nodescope.diagnosis.symptoms.incidents import Incident, find_incidents
@@ -40,7 +41,7 @@ def diagnose(
     at_ns: int | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Diagnosis:
-    """Everything that went wrong in the window, or near one moment of it."""
+    """Return what went wrong in the window or near one moment, and what lasts at its end."""
     case = Case(recording, window)
     incidents = find_incidents(case, at_ns)
     result = Diagnosis(window.from_ns, window.to_ns)
@@ -54,6 +55,11 @@ def diagnose(
     describe_recurrence(case, result.findings)
     _count(result, left, len(incidents))
     result.missing += _missing_tables(case, result) + _older(case)
+    if recording.parts:
+        until = window if at_ns is None else Window(min(window.from_ns, at_ns), at_ns + 1)
+        result.conditions = find_lasting(recording, until, result.findings)
+        if result.healthy:
+            result.missing += describe_unobserved(recording, until)
     return result
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from nodescope.diagnosis.rules.calibration import calibrated
+from nodescope.judgement.condition import Condition
 from nodescope.records.action import Action
 from nodescope.records.details import DeclaredDetails, Details
 from nodescope.records.event import details_as
@@ -157,10 +158,16 @@ class Finding:
 
 @dataclass(slots=True)
 class Diagnosis:
-    """All of it."""
+    """Incidents (`findings`), conditions, and what is missing."""
 
     from_ns: int
     to_ns: int
     findings: list[Finding] = field(default_factory=list)
     missing: list[Missing] = field(default_factory=list)
+    conditions: list[Condition] = field(default_factory=list)  # worst first
     archive: Path | None = None  # the recording; None is the one that commands read by default
+
+    @property
+    def healthy(self) -> bool:
+        """Return whether there is neither an incident nor a condition."""
+        return not self.findings and not self.conditions

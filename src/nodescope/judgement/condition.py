@@ -23,7 +23,7 @@ class ConditionOwner:
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Condition:
     """One condition."""
 
@@ -35,3 +35,4 @@ class Condition:
     trend: str  # in words: `growing by 120 an hour`, `steady`; empty if not known
     steps: tuple[Action, ...]
     show: View
+    reference: str = ""  # `explains incident 1`, where a chain of a diagnosis leads to it

@@ -7,8 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from nodescope.judgement.container_loops import STOPPED, ContainerLoop, find_loops
-from nodescope.judgement.loop_rules import CONTAINER_WITHIN_NS, decide_by_counter
-from nodescope.quantities import MINUTE_NS, SECOND_NS, format_duration
+from nodescope.judgement.loop_rules import (
+    CONTAINER_WITHIN_NS,
+    LEAST_TIMES,
+    STEADY_NS,
+    decide_by_counter,
+)
+from nodescope.quantities import SECOND_NS, format_duration
 from nodescope.recording.recording import Recording
 from nodescope.recording.window import Window
 from nodescope.records.event import Event
@@ -16,7 +21,6 @@ from nodescope.records.event_details import ContainerDetails, ContainerExitDetai
 from nodescope.records.json import Json
 from nodescope.sources.containers.container import Container, ContainerHappening, HappeningKind
 
-STEADY_NS = 10 * MINUTE_NS  # a run this long is a success of its kind
 _KINDS = {
     "container_started": HappeningKind.STARTED,
     "container_restart": HappeningKind.STARTED,
@@ -143,7 +147,7 @@ def _judge(
     name: str, containers: Sequence[Container], ends: Sequence[ContainerHappening], wall_ns: int
 ) -> ContainerVerdict | None:
     now = max(containers, key=lambda each: each.started_wall_ns or 0, default=None)
-    if now is not None and _restarts_now(now, wall_ns):
+    if now is not None and _restarts_now(now, ends, wall_ns):
         evidence = _evidence(now) | {"restarts": now.restarts}
         code = "" if now.exit_status is None else f", exit code {now.exit_status}"
         reason = f"restarted {now.restarts} times, {now.state} now{code}"
@@ -166,15 +170,37 @@ def _judge(
     return None
 
 
-def _restarts_now(container: Container, wall_ns: int) -> bool:
+def _restarts_now(container: Container, ends: Sequence[ContainerHappening], wall_ns: int) -> bool:
     """Return whether the runtime's own counter shows a loop that was not observed."""
+    if _backs_off(container, wall_ns):
+        return True
     started = container.started_wall_ns
     recent = started is not None and wall_ns - started < CONTAINER_WITHIN_NS
+    # The kubelet counts over the whole life of a pod: after a boot every old pod has restarts
+    # and a young container.
+    shown = container.pod is None or container.state is None or any(map(_failed_in_pod, ends))
     return decide_by_counter(
         container.restarts,
         waits=container.state == "restarting",
-        just_started=recent and container.state in ("running", None),
+        just_started=recent and shown and container.state in ("running", None),
     )
+
+
+def _backs_off(container: Container, wall_ns: int) -> bool:
+    """Return whether the kubelet waits before it starts a failed container of a pod again."""
+    ended = container.finished_wall_ns
+    return (
+        container.pod is not None
+        and container.state == "exited"
+        and container.exit_status not in (None, 0)
+        and ended is not None
+        and wall_ns - ended < STEADY_NS  # it waits five minutes at most
+        and (container.restarts or 0) + 1 >= LEAST_TIMES
+    )
+
+
+def _failed_in_pod(end: ContainerHappening) -> bool:
+    return end.container.exit_status not in (None, 0)
 
 
 def _evidence(container: Container) -> dict[str, Json]:

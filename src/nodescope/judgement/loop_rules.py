@@ -7,7 +7,8 @@ the limits below say why. Facts come from a live node or from a recording, the d
 the same:
 
 * a unit, by its restarts (`decide_unit`), or by what systemd counts (`decide_by_counter`);
-* a container, by its starts under one name (`decide_container`);
+* a container, by its starts under one name (`decide_container`), or, in a pod, by the
+  kubelet's restarts in place (`decide_pod`);
 * a child inside a unit, by its failed ends (`decide_child`);
 * anything that ended again and again before a moment (`decide_ends`): what leaves something
   behind each time need not fail, nor be fast.
@@ -28,6 +29,7 @@ LEAST_TIMES = 3
 LEAST_LOOKS = 2  # that must have seen it: one build that fails many times at once is no loop
 UNIT_WITHIN_NS = 10 * MINUTE_NS  # systemd starts a unit again after seconds, rarely after minutes
 CONTAINER_WITHIN_NS = 30 * MINUTE_NS  # the kubelet waits up to five minutes between restarts
+STEADY_NS = 10 * MINUTE_NS  # after a run this long the kubelet begins to count anew
 LINES_WITHIN_NS = HOUR_NS  # a supervisor that logs an end may back off longest
 ENDS_WITHIN_NS = HOUR_NS  # before a moment: what leaves zombies behind may do so rarely
 ENDS_AFTER_NS = MINUTE_NS  # after it: what goes on there shows that it is a loop
@@ -92,6 +94,19 @@ def decide_container(starts: int, *, names: int | None, restarted: bool, failure
     if starts < LEAST_TIMES or (names is not None and names < LEAST_TIMES):
         return False
     return restarted or failures >= FAILURES or starts >= TIMES_WELL
+
+
+def decide_pod(failures: int, again: int, counted: int | None, *, short: bool) -> bool:
+    """Decide whether the kubelet restarts a container of a pod again and again.
+
+    `failures` and `again` are the failed ends and the restarts in place that were seen within
+    half an hour, `counted` the restarts since the pod was made. The kubelet waits longer each
+    time, up to five minutes: a recording may hold one restart of a loop. `short` says that a
+    run ended before it had lasted long enough for the kubelet to forget the earlier ones.
+    """
+    if again >= LEAST_TIMES - 1 or (failures >= FAILURES and again > 0):
+        return True
+    return short and failures > 0 and (counted or 0) >= LEAST_TIMES
 
 
 def decide_child(lived_ns: Sequence[int]) -> bool:

@@ -50,22 +50,27 @@ class RecordedAudit:
     at_ns: int
     audit: Audit
     units: list[UnitRow]  # all that were known then
+    containers: list[Container]  # likewise, and those that something happened to lately
 
 
 def audit_recording(recording: Recording, at_ns: int) -> RecordedAudit | NotObserved:
     """Judge what was known of units and containers at a moment."""
     lately = Window(at_ns - ENDS_WITHIN_NS, at_ns + 1)
+    happened = recording.events(lately, *_HAPPENED)
     units = recording.state(UnitRow, at_ns)
+    if not units:
+        units = _named_by(happened)
+    happenings = read_happenings(recording, at_ns)
     seen = {table: bool(recording.coverage(table, lately)) for table in ("units", "containers")}
+    seen["containers"] = seen["containers"] or bool(happenings)
     if not units and not any(seen.values()):
         return NotObserved("units and containers", Window(at_ns, at_ns + 1))
     findings: list[AuditVerdict] = []
-    findings += _audit_units(recording, units, lately)
-    containers = [
-        _container(row) for row in recording.state(ContainerRow, at_ns) if row.state != "removed"
-    ]
-    findings += audit_containers(containers, read_happenings(recording, at_ns), at_ns)
-    states = (UNIT_STATES,) if units and not _has_states(recording, units, lately) else ()
+    findings += _audit_units(recording, units, happened, at_ns)
+    rows = recording.state(ContainerRow, at_ns)
+    containers = [container_of(row) for row in rows if row.state != "removed"]
+    findings += audit_containers(containers, happenings, at_ns)
+    states = (UNIT_STATES,) if units and not _has_states(units, happened) else ()
     asked = {row.source for row in recording.state(SourceCostRow, at_ns)}
     reported = {event.kind for event in recording.events(lately, *HIDDEN_KINDS, LINES_KIND)}
     unseen = (
@@ -76,32 +81,40 @@ def audit_recording(recording: Recording, at_ns: int) -> RecordedAudit | NotObse
         (False, _NEVER_RECORDED),
     )
     not_observed = (*states, *(what for there, what in unseen if not there))
-    return RecordedAudit(at_ns, Audit(sort_findings(findings), not_observed, states), units)
+    audit = Audit(sort_findings(findings), not_observed, states)
+    known = [*(each.container for each in happenings), *containers]
+    return RecordedAudit(at_ns, audit, units, known)
 
 
-def _has_states(recording: Recording, units: Iterable[UnitRow], lately: Window) -> bool:
+def _named_by(events: Iterable[Event]) -> list[UnitRow]:
+    """Return the units that events name: a journal that was imported has no rows of them."""
+    first = {event.subject: event.time_ns for event in reversed(list(events))}
+    return [UnitRow(time_ns=time_ns, unit=name) for name, time_ns in first.items()]
+
+
+def _has_states(units: Iterable[UnitRow], happened: Iterable[Event]) -> bool:
     """Decide whether the bus or the journal reported on units, and not their files alone."""
     counted = any(row.active is not None or row.starts is not None for row in units)
-    return counted or bool(recording.events(lately, *_HAPPENED))
+    return counted or any(True for _ in happened)
 
 
 # -- units -----------------------------------------------------------------------
 
 
 def _audit_units(
-    recording: Recording, rows: Sequence[UnitRow], lately: Window
+    recording: Recording, rows: Sequence[UnitRow], happened: Iterable[Event], at_ns: int
 ) -> Iterator[AuditFinding]:
     lives = Lives()
-    lives.take(_happenings(recording.events(lately, *_HAPPENED)))
+    lives.take(_happenings(happened))
     for row in rows:
         _complete(lives, row)
     survey = Survey(
         {row.unit: unit_of(row) for row in rows},
         lives,
-        now_us=(lately.to_ns - 1) // 1000,
+        now_us=at_ns // 1000,
         live=any(row.active is not None for row in rows),
     )
-    hidden = _read_hidden(recording, rows, lately.to_ns - 1)
+    hidden = _read_hidden(recording, rows, at_ns)
     by_name = {row.unit: row for row in rows}
     for finding in audit_units(survey, Insides(), hidden):
         if is_asked_by_preset_alone(by_name[finding.name], rows):
@@ -181,5 +194,6 @@ def _read_logged(event: Event) -> LoggedEnds | None:
 # -- containers --------------------------------------------------------------------
 
 
-def _container(row: ContainerRow) -> Container:
+def container_of(row: ContainerRow) -> Container:
+    """Return a recorded container."""
     return Container(**{name: getattr(row, name) for name in row.names() if name != "time_ns"})

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Protocol
 
 from nodescope.ingest.observation import Observation
+from nodescope.recorder.watches.core_owners import CoreOwners
 from nodescope.recorder.watches.log_reports import LogReports
 from nodescope.sources.places import Places
 
@@ -23,6 +24,7 @@ class Setting:
     places: Places
     archive: Path  # what earlier runs of the recorder left may be read from it
     log_reports: LogReports = field(default_factory=LogReports)
+    core_owners: CoreOwners = field(default_factory=CoreOwners)  # filled by the recorder
 
 
 class Observer(Protocol):

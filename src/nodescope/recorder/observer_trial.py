@@ -29,7 +29,9 @@ _CAPABILITIES = {
     "memory_cgroups": ("dac_read_search",),
     "cgroups": ("dac_read_search",),
     "nics": ("dac_read_search",),
+    "limits": ("sys_ptrace", "dac_read_search"),
     "unit_insides": ("net_admin",),
+    "blocked_tasks": ("sys_admin", "sys_ptrace"),
 }
 _AS_ROOT = Remedy(("sudo nodescope record",))
 # Where the host's systemd is, seen from a container that has its root at /host.

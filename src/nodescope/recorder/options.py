@@ -23,7 +23,7 @@ class RecorderOptions:
     ring_bytes: int | None = None  # None: by the number of cores
     cpus: tuple[int, ...] | None = None  # None: all that are online
     core_interval_ns: int = SECOND_NS
-    segment_ns: int = 120 * SECOND_NS
+    segment_ns: int | None = None  # None: by what a segment holds
     flush_ns: int = FLUSH_NS
     tick_ns: int = 100_000
     retention_age_ns: int = 12 * HOUR_NS

@@ -31,6 +31,8 @@ from nodescope.recorder.options import RecorderOptions
 from nodescope.recorder.pace import ClockWatch, Pace
 from nodescope.recorder.samples.core_times import CoreTimes
 from nodescope.recorder.samples.intake import MAX_UNDECODED_BYTES, Intake
+from nodescope.recorder.segment_length import SegmentLength
+from nodescope.recorder.watches.core_owners import CoreOwners
 from nodescope.records.columns import Columns, columns_of
 from nodescope.records.recorder_tables import HeartbeatRow
 from nodescope.sources.processes.own_cost import OwnCost, read_own_cost
@@ -66,6 +68,7 @@ class Recorder:
         clock: Clock | None = None,
         notifier: Notifier | None = None,
         observers: Mapping[str, Observer] | None = None,
+        owners: CoreOwners | None = None,
         report: Callable[[str], None] = lambda message: None,
         progress: Callable[[Progress], None] | None = None,
         sealed: Callable[[Progress], None] | None = None,
@@ -96,8 +99,12 @@ class Recorder:
         drain_ns = self._notifier.pace_ns(min(_DRAIN_NS, options.flush_ns))
         self._drain_pace = Pace(drain_ns, now + drain_ns)
         self._flush_pace = Pace(options.flush_ns, now + options.flush_ns)
-        self._segment_pace = Pace(options.segment_ns, now + options.segment_ns)
-        self._core_times = CoreTimes(options.places.proc, options.core_interval_ns, now, self._log)
+        self._segment_length = SegmentLength(options.segment_ns)
+        interval_ns = self._segment_length.interval_ns
+        self._segment_pace = Pace(interval_ns, now + interval_ns)
+        self._core_times = CoreTimes(
+            options.places.proc, options.core_interval_ns, now, self._log, owners
+        )
         self._heap = HeapGrowth(options.budget_memory_bytes)
         self._written = 0
         self._flushed_ns = now
@@ -148,6 +155,8 @@ class Recorder:
             reason = f"the recorder was not running{killed}"
             self._log.gap(self._writer.recorded_to_ns, now, "all", reason)
         cores = self._intake.start(now)
+        if not self._intake.is_sampling:
+            self._core_times.owners.blind = "no samples are taken"
         self._budget = Budget(self._options.budget_cpu(cores), self._options.budget_memory_bytes)
         # From before the start, whose cost is most of a short recording's.
         self._append_heartbeat(self._started, self._started_cost)
@@ -223,7 +232,10 @@ class Recorder:
             self._flush(now)
             self._budget.forgive()  # what reading along costs is wanted
         if self._segment_pace.take(soon) is not None:
-            self._seal(now)
+            if self._segment_length.is_over(self._writer.open_bytes):
+                self._seal(now)
+            else:
+                footprint.let_go(self._options.places.proc, collect=True)
 
     def _freeze(self, now: int) -> None:
         """Keep what surrounds the serious events that came, whatever retention says."""
@@ -242,7 +254,8 @@ class Recorder:
             self._watch_rings()
 
     def _drain(self, now: int) -> None:
-        self._intake.drain(now, keep=self._paused_ns is None)
+        chunks = self._intake.drain(now, keep=self._paused_ns is None)
+        self._core_times.owners.see(now, chunks)
         self._show_progress(now)
 
     def _watch_clock(self) -> None:
@@ -318,6 +331,7 @@ class Recorder:
         except ArchiveFull as error:
             self._pause(now, error)
             return
+        self._segment_length.restart()
         self._readers.forget()
         self._intake.begin_segment(now)
         self._observing.begin_segment()

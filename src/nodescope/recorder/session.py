@@ -15,6 +15,7 @@ from nodescope.recorder.observer import Setting
 from nodescope.recorder.observers.catalogue import make_observers
 from nodescope.recorder.options import MAX_FREQUENCY_HZ, SHORTEST_FLUSH_NS, RecorderOptions
 from nodescope.recorder.recorder import Progress, Recorder
+from nodescope.recorder.segment_length import SegmentLength
 from nodescope.sources.node.identity import read_node, read_online_cpus
 
 
@@ -30,7 +31,8 @@ def record(
     footprint.keep_flat()
     footprint.allow_files()
     clock = SystemClock()
-    observers = make_observers(Setting(options.places, options.archive), options.without)
+    setting = Setting(options.places, options.archive)
+    observers = make_observers(setting, options.without)
     writer = ArchiveWriter.open(
         options.archive,
         node=read_node(options.places.proc, options.places.sys),
@@ -47,6 +49,7 @@ def record(
             clock=clock,
             notifier=Notifier(),
             observers=observers,
+            owners=setting.core_owners,
             report=report,
             progress=progress,
             sealed=sealed,
@@ -81,7 +84,7 @@ def check(options: RecorderOptions) -> None:
         raise UsageError(f"--ring-size {ring}", hint="a power of two, 8KiB or more")
     if options.core_interval_ns < 10_000_000:
         raise UsageError("--core-interval is too short", hint="the kernel counts in 10 ms ticks")
-    _check_flush(options.flush_ns, options.segment_ns)
+    _check_flush(options.flush_ns, SegmentLength(options.segment_ns).interval_ns)
     if options.cpus is not None:
         online = read_online_cpus(options.places.sys)
         if not set(options.cpus) & set(online):

@@ -35,7 +35,6 @@ TROUBLE_KINDS = (
               FaultDetails, serious=True, rank=25, way="task"),
     EventKind("kernel_warning", "the kernel warns of a state it does not expect", FaultDetails),
     EventKind("process_crash", "a process crashed", FaultDetails),
-    EventKind("cpu_throttled", "a cgroup was throttled most of the time", CgroupLimitDetails),
     # storage
     EventKind("disk_io_error", "a request to a block device failed",
               StorageDetails, serious=True, rank=38, way="device"),

@@ -75,6 +75,9 @@ class BlockedTaskRow(
         str | None,
         label("functions of the kernel, outermost first, separated by `;`; null if not readable"),
     ] = None
+    frozen: Annotated[
+        bool | None, gauge("its cgroup is frozen (`cgroup.freeze`, `freezer.state`)")
+    ] = None
 
 
 class CoreOwnerRow(

@@ -101,6 +101,12 @@ DIAGNOSIS = record({
         "unfollowed": INTEGER,
         "ruled_out": records(["name", "statement", "show"]),
     })),
+    "conditions": listing(record({
+        "kind": STRING, "owner": record({"kind": STRING, "name": STRING}), "severity": STRING,
+        "since": nullable(STRING), "statement": STRING, "trend": STRING,
+        "steps": records(["statement", "command"]), "show": STRING,
+        "look": record({"view": STRING, "from_ms": NUMBER, "to_ms": NUMBER}, {"row": STRING}),
+    })),
     "missing": records(["what", "consequence", "hint"]),
 })  # fmt: skip
 COMPARE = record({

@@ -16,7 +16,12 @@ from tests.waiting import wait_for
 from nodescope.errors import SourceAbsent
 from nodescope.recorder.observers import cgroups
 from nodescope.recorder.observers.cgroups import CgroupsObserver
+from nodescope.recorder.watches.log_reports import LogReports
+from nodescope.records.event import Event
+from nodescope.records.event_details import OomKillDetails
 from nodescope.records.node_tables import CgroupRow, PressureRow
+from nodescope.records.trouble_details import CgroupLimitDetails
+from nodescope.records.witness_tables import LimitRow
 from nodescope.sources.cgroups.hierarchies import read_hierarchies
 from nodescope.sources.places import Places
 
@@ -66,14 +71,19 @@ class Rounds:
     """An observer asked again and again, and its answers by cgroup."""
 
     def __init__(self, root: Path) -> None:
-        self.observer = CgroupsObserver(Places(root))
+        self.reports = LogReports()
+        self.observer = CgroupsObserver(Places(root), self.reports)
         self.time_ns = 0
+        self.limits: list[LimitRow] = []
+        self.events: list[Event] = []
         self.pressure: list[PressureRow] = []
 
     def next(self) -> dict[str, CgroupRow]:
         self.time_ns += 10_000_000_000
         said = self.observer.observe(self.time_ns)
         self.pressure = said.rows_of(PressureRow)
+        self.limits = said.rows_of(LimitRow)
+        self.events = said.events
         rows = said.rows_of(CgroupRow)
         assert all(row.time_ns == self.time_ns for row in rows)
         return {row.cgroup: row for row in rows}
@@ -189,6 +199,110 @@ def test_v2_tells_pressure_too(tmp_path: Path) -> None:
     }
     rounds.next()
     assert rounds.pressure == []
+
+
+# -- limits ------------------------------------------------------------------
+
+
+def _limit_tasks(folder: Path, *, used: int, most: str, hits: int) -> None:
+    (folder / "pids.current").write_text(f"{used}\n")
+    (folder / "pids.max").write_text(f"{most}\n")
+    (folder / "pids.events").write_text(f"max {hits}\n")
+
+
+def test_v1_tells_tasks_against_their_limit_and_forks_that_failed(root: Path, a: str) -> None:
+    folder = _file(root, "pids", a, "")
+    _limit_tasks(folder, used=3, most="10", hits=0)
+    rounds = Rounds(root)
+    rounds.next()
+    assert [(row.name, row.scope, row.used, row.most) for row in rounds.limits] == [
+        ("pids", a, 3, 10)
+    ]
+    _limit_tasks(folder, used=10, most="10", hits=6)
+    _use_cpu(root, a, 5_000_000)
+    rounds.next()
+    assert [(row.used, row.most) for row in rounds.limits] == [(10, 10)]
+    (event,) = rounds.events
+    assert (event.kind, event.subject) == ("pids_limit", a)
+    details = event.get(CgroupLimitDetails)
+    assert (details.before, details.value, details.limit) == (0, 6, 10)
+    assert details.within_s == 10.0
+
+
+def test_failed_forks_of_a_new_cgroup_began_at_zero(root: Path, a: str) -> None:
+    rounds = Rounds(root)
+    rounds.next()
+    new = f"{a.rpartition('/')[0]}/new"
+    _copy(root, a, new)
+    _limit_tasks(_file(root, "pids", new, ""), used=4, most="4", hits=2)
+    _use_cpu(root, new, 1_000_000)
+    rounds.next()
+    assert [event.subject for event in rounds.events] == [new]
+
+
+def test_the_log_has_said_it(root: Path, a: str) -> None:
+    folder = _file(root, "pids", a, "")
+    _limit_tasks(folder, used=10, most="10", hits=0)
+    rounds = Rounds(root)
+    rounds.reports.note_read(0)
+    rounds.next()
+    _limit_tasks(folder, used=10, most="10", hits=1)
+    _use_cpu(root, a, 5_000_000)
+    rounds.next()
+    rounds.reports.tell(rounds.time_ns, "pids_limit", (a,))
+    rounds.next()
+    assert rounds.events == []
+
+
+def _v2_cgroup(root: Path, path: str, *, hits: int, kills: int, usage: int) -> None:
+    folder = root / MOUNTS / path.lstrip("/")
+    _limit_tasks(folder, used=90, most="100", hits=hits)
+    (folder / "cpu.stat").write_text(f"usage_usec {usage}\n")
+    (folder / "memory.events").write_text(f"max 9\noom 1\noom_kill {kills}\noom_group_kill 1\n")
+
+
+def test_v2_counts_for_those_above_and_only_the_lowest_is_reported(tmp_path: Path) -> None:
+    node = put_node(GUEST, tmp_path)
+    path = "/system.slice/limited.service"
+    for each in _lineage(path)[1:]:
+        _v2_cgroup(node.root, each, hits=0, kills=0, usage=1)
+    rounds = Rounds(node.root)
+    assert rounds.next()[path].oom_group_kills == 1
+    for each in _lineage(path)[1:]:
+        _v2_cgroup(node.root, each, hits=3, kills=2, usage=9_000_000)
+    (node.root / MOUNTS / "cpu.stat").write_text("usage_usec 99000000000\n")
+    rounds.next()
+    assert {(event.kind, event.subject) for event in rounds.events} == {
+        ("pids_limit", path),
+        ("oom_kill", path),
+    }
+    kill = next(event for event in rounds.events if event.kind == "oom_kill")
+    assert kill.get(OomKillDetails).task_memcg == path
+    assert kill.get(OomKillDetails).value == 2
+
+
+def test_kills_are_left_to_a_log_that_is_whole(root: Path, a: str) -> None:
+    control = _file(root, "memory", a, "memory.oom_control")
+    rounds = Rounds(root)
+    rounds.reports.note_read(0)
+    rounds.next()
+    before = int(control.read_text().split()[-1])
+    control.write_text(f"oom_kill_disable 0\nunder_oom 0\noom_kill {before + 1}\n")
+    _limit_memory(root, a)
+    for _ in range(2 * cgroups._TURNS):
+        rounds.next()
+        assert rounds.events == []
+    rounds.reports.note_lost(rounds.time_ns + 10**12)
+    control.write_text(f"oom_kill_disable 0\nunder_oom 0\noom_kill {before + 2}\n")
+    found = []
+    for _ in range(2 * cgroups._TURNS):
+        rounds.next()
+        found += rounds.events
+    assert [(event.kind, event.subject) for event in found] == [("oom_kill", a)]
+
+
+def _limit_memory(root: Path, path: str) -> None:
+    _file(root, "memory", path, "memory.limit_in_bytes").write_text("4096\n")
 
 
 def test_without_cgroups_there_is_nothing_to_read(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import pytest
 from tests.kernel_files import PSI, write
 
 from nodescope.errors import SourceAbsent
+from nodescope.quantities import SECOND_NS
 from nodescope.recorder.observers.pressure import PressureObserver
 from nodescope.records.node_tables import PressureRow
 from nodescope.sources.places import Places
@@ -32,3 +33,13 @@ def test_totals_that_moved_are_told(tmp_path: Path) -> None:
 def test_kernels_without_pressure(tmp_path: Path) -> None:
     with pytest.raises(SourceAbsent):
         PressureObserver(Places(tmp_path)).observe(0)
+
+
+def test_a_minute_of_waiting_for_memory_is_an_event(tmp_path: Path) -> None:
+    folder = tmp_path / "proc/pressure"
+    observer = PressureObserver(Places(tmp_path))
+    events = []
+    for at in range(40):
+        write(folder, {"memory": PSI.format(some=0, full=at * 500_000)})  # a quarter of 2 s
+        events += observer.observe(at * 2 * SECOND_NS).events
+    assert [event.kind for event in events] == ["memory_pressure"]

@@ -7,7 +7,6 @@ import pytest
 from tests.sources.memory_cgroups.trees import put
 
 from nodescope.errors import SourceDenied
-from nodescope.sources.memory_cgroups.file_systems import Mount, parse_mountinfo
 from nodescope.sources.memory_cgroups.pages import KINDS, classify, parse_ram, scan_pages
 from nodescope.sources.memory_cgroups.resident_pages import find_runs
 from nodescope.sources.places import Places
@@ -52,17 +51,3 @@ def test_runs_of_cached_pages() -> None:
     assert list(find_runs(b"\1\1\0\0\3\0\1")) == [(0, 2), (4, 1), (6, 1)]
     assert list(find_runs(b"\0\2\0")) == []
     assert list(find_runs(b"")) == []
-
-
-def test_mount_table() -> None:
-    content = (
-        b"23 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw\n"
-        b"24 23 0:21 / /dev/my\\040shm rw,nosuid - tmpfs tmpfs rw,size=24682416k\n"
-        b"25 23 0:22 /x/y /mnt rw shared:4 master:2 - nfs4 host:/x rw\n"
-        b"torn line\n"
-    )
-    assert parse_mountinfo(content) == [
-        Mount("254:0", "/", "/", b"ext4"),
-        Mount("0:21", "/", "/dev/my shm", b"tmpfs"),
-        Mount("0:22", "/x/y", "/mnt", b"nfs4"),
-    ]

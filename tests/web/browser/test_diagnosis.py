@@ -24,7 +24,8 @@ def test_only_the_selection_is_diagnosed_on_request(served: Server, page: Page) 
     page.goto(f"{served.link}?sel={RESET_MS - 400_000}~{RESET_MS - 300_000}")
     expect(link(page, "mechanism")).to_be_visible()
     page.get_by_role("group", name="Diagnosed span").get_by_text("Selection").click()
-    expect(page.locator(".diagnosis")).to_contain_text("Nothing went wrong")
+    expect(page.locator(".finding")).to_have_count(0)
+    expect(page.locator(".condition").first).to_be_visible()
     page.wait_for_function("() => location.search.includes('diagnose=')")
     # another time that is typed is diagnosed, too; a link that is followed leaves it
     page.get_by_label("Selected to").fill("20:24:00")
@@ -37,6 +38,25 @@ def test_only_the_selection_is_diagnosed_on_request(served: Server, page: Page) 
     page.get_by_role("group", name="Diagnosed span").get_by_text("Recording").click()
     expect(page.locator(".diagnosed")).to_have_count(0)
     expect(link(page, "mechanism")).to_be_visible()
+
+
+def test_conditions_stand_below_the_findings_and_lead_to_what_shows_them(
+    served: Server, page: Page
+) -> None:
+    page.goto(served.link)
+    expect(link(page, "mechanism")).to_be_visible()
+    loop = page.locator(".condition[data-kind=container_loop]")
+    expect(loop).to_contain_text("warning ecs-agent loops: ")
+    expect(loop).to_contain_text("container ecs-agent · ")
+    last = page.locator(".finding").last.bounding_box()
+    first = page.locator(".condition").first.bounding_box()
+    assert last is not None
+    assert first is not None
+    assert first["y"] >= last["y"] + last["height"]
+    loop.locator(".symptom").click()
+    page.wait_for_function("() => location.search.includes('row=ecs-agent')")
+    loop.get_by_text("What to do").click()
+    expect(loop.locator(".fixes li").first).to_contain_text("look at container ecs-agent first")
 
 
 def test_a_finding_without_a_cause_shows_why(served: Server, page: Page) -> None:

@@ -1,5 +1,15 @@
 import { expect, test } from 'vitest'
-import { explains, odds, openingOf, surely, target, type Chain, type Document } from './document'
+import {
+  explains,
+  odds,
+  openingOf,
+  sinceOf,
+  surely,
+  target,
+  type Chain,
+  type Condition,
+  type Document,
+} from './document'
 
 test('a look becomes range, filters and tab; nulls are no filters', () => {
   const look = { from_ms: 1, to_ms: 2, cpu: 39, comm: null, frame: 'a|b', view: 'flame' } as const
@@ -54,4 +64,12 @@ test('the page opens on the seconds of the first finding’s samples, else aroun
   expect(openingOf(of({ links: [links[0]] }))).toEqual({ from: 10, to: 40 })
   expect(openingOf(of())).toEqual({ from: 10, to: 40 })
   expect(openingOf({ findings: [] } as unknown as Document)).toBeNull()
+})
+
+test('a condition shows since when it lasts and how it moves, as far as known', () => {
+  const of = (since: string | null, trend: string) => ({ since, trend }) as Condition
+  const clock = (time: number) => `t${time}`
+  expect(sinceOf(of('1970-01-01T00:00:01.000Z', 'growing'), clock)).toBe('since t1000 · growing')
+  expect(sinceOf(of(null, 'growing'), clock)).toBe('growing')
+  expect(sinceOf(of(null, ''), clock)).toBe('')
 })

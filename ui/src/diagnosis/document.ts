@@ -70,11 +70,33 @@ export type Finding = {
   ruled_out: { name: string; statement: string }[]
 }
 
+/** Something that lasts: it will harm, or already wastes. */
+export type Condition = {
+  kind: string
+  owner: { kind: string; name: string }
+  severity: 'critical' | 'warning'
+  /** when it began, as ISO 8601; null where that was not recorded */
+  since: string | null
+  statement: string
+  /** how it moves, in words; empty where that is not known */
+  trend: string
+  steps: Step[]
+  show: string
+  look?: Look | null
+}
+
 export type Document = {
   from_ms: number
   to_ms: number
   findings: Finding[]
+  conditions: Condition[]
   missing: Missing[]
+}
+
+/** Since when a condition lasts, and how it moves, as far as that is known. */
+export function sinceOf(condition: Condition, clock: (time: number) => string): string {
+  const since = condition.since === null ? '' : `since ${clock(Date.parse(condition.since))}`
+  return [since, condition.trend].filter(Boolean).join(' · ')
 }
 
 /**

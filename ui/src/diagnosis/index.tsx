@@ -4,6 +4,7 @@ import { recording, selection } from '../state'
 import { zone } from '../timeline/plot'
 import { formatTime } from '../times'
 import { ask, asked, askedUntil, chosen, diagnose, progress } from './ask'
+import { Conditions } from './conditions'
 import './diagnosis.css'
 import { keyOf, type Document } from './document'
 import { FindingView } from './finding'
@@ -76,7 +77,7 @@ function Trouble({ error }: { error: Failure }) {
 function Findings({ document }: { document: Document }) {
   return (
     <>
-      {document.findings.length === 0 && (
+      {document.findings.length + document.conditions.length === 0 && (
         <p class="healthy">
           <strong>Nothing went wrong</strong> that this recording shows.
         </p>
@@ -88,6 +89,7 @@ function Findings({ document }: { document: Document }) {
           </li>
         ))}
       </ol>
+      <Conditions conditions={document.conditions} />
       {document.missing.length > 0 && (
         <details class="missing">
           <summary>Not recorded ({document.missing.length})</summary>

@@ -35,15 +35,19 @@ describe('tracks', async () => {
 
   test('are hidden, shown, moved, and as they came again', () => {
     const now = () => shown.value.map((track) => track.id)
-    lineInfos.value = [info('zombies.tracked', 'cgroups'), info('memory.available', 'bytes')]
-    expect(now()).toEqual(['cores', 'average', 'processes', 'events', 'zombies'])
+    lineInfos.value = [
+      info('zombies.tracked', 'cgroups'),
+      info('blocked.tasks', 'tasks'),
+      info('memory.available', 'bytes'),
+    ]
+    expect(now()).toEqual(['cores', 'average', 'processes', 'events', 'zombies', 'blocked'])
     setShown('average', false)
     setShown('memory', true)
     moveTrack('memory', -1)
-    expect(now()).toEqual(['cores', 'processes', 'events', 'memory', 'zombies'])
+    expect(now()).toEqual(['cores', 'processes', 'events', 'zombies', 'memory', 'blocked'])
     for (const id of now()) setShown(id, false)
     expect(now()).toEqual([])
     resetTracks()
-    expect(now()).toEqual(['cores', 'average', 'processes', 'events', 'zombies'])
+    expect(now()).toEqual(['cores', 'average', 'processes', 'events', 'zombies', 'blocked'])
   })
 })

@@ -15,7 +15,7 @@ const OWN: Track[] = [
   { id: 'events', title: 'Events', lines: [] },
 ]
 
-const FIRST_SHOWN = ['cores', 'average', 'processes', 'events', 'zombies', 'pressure']
+const FIRST_SHOWN = ['cores', 'average', 'processes', 'events', 'zombies', 'pressure', 'blocked']
 
 /** The lines of this recording; filled once the server told. */
 export const lineInfos: Signal<LineInfo[]> = signal([])
@@ -55,8 +55,9 @@ function titleOf(group: string, first: boolean, info: LineInfo): string {
 }
 
 function write(ids: string[]): void {
+  const known = new Set(tracks.peek().map((track) => track.id))
   const text = ids.join(',') || '-'
-  shownText.value = text === FIRST_SHOWN.join(',') ? '' : text
+  shownText.value = text === FIRST_SHOWN.filter((id) => known.has(id)).join(',') ? '' : text
 }
 
 const ids = (): string[] => shown.peek().map((track) => track.id)

@@ -102,7 +102,8 @@ def add_core(case: Case, story: Story, incident: Incident, report: Symptom | Non
         )  # fmt: skip
         return False
     if report is None:
-        chosen = _longest(case.pegged_cores(span_of(incident, EDGE_NS)), incident)
+        held = case.pegged_cores(span_of(incident, EDGE_NS))
+        chosen = _longest([each for each in held if _is_of(each, incident)], incident)
     else:
         chosen = _explaining(case, story, incident, report)
     if chosen is None:
@@ -156,6 +157,14 @@ def _longest(held: Sequence[PeggedCore], incident: Incident) -> PeggedCore | Non
     named = {each.cpu for each in incident.symptoms if each.cpu is not None}
     mine = [each for each in held if not named or each.cpu in named]
     return max(mine, key=lambda each: each.seconds, default=None)
+
+
+def _is_of(held: PeggedCore, incident: Incident) -> bool:
+    """Return whether it is one of an incident's own: others may have pegged the core between."""
+    return any(
+        each.cpu == held.cpu and (each.from_ns or 0) < held.to_ns and held.from_ns < each.time_ns
+        for each in incident.symptoms
+    )
 
 
 def _by_time(incident: Incident, report: Symptom | None) -> bool:

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from nodescope.diagnosis.case import LOOKBACK_NS, Case
 from nodescope.diagnosis.finding import Root
+from nodescope.judgement.cgroup_owners import name_owner
 from nodescope.quantities import MINUTE_NS
 from nodescope.recording.window import Window
 from nodescope.records.event_details import ContainerDetails
@@ -71,14 +72,8 @@ def _with_container(case: Case, row: CgroupNameRow, at_ns: int) -> CgroupNameRow
 
 def read_root(row: CgroupNameRow) -> Root | None:
     """Return whom a name row names; None for a session or a slice, which are nobody's."""
-    if row.pod:
-        inside = f" ({row.container})" if row.container else ""
-        return Root("pod", f"{row.namespace or 'default'}/{row.pod}{inside}")
-    if row.container or row.container_id:
-        return Root("container", row.container or (row.container_id or "")[:12])
-    if row.unit and row.unit.endswith(".service"):
-        return Root("unit", row.unit)
-    return None
+    owner = name_owner(row)
+    return None if owner is None else Root(owner.kind, owner.name)
 
 
 def owner_of_cgroup(case: Case, path: str, at_ns: int) -> Root:

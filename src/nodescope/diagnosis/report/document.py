@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import NotRequired, TypedDict
 
 from nodescope.diagnosis.finding import Chain, Diagnosis, Finding, Link, Missing, RuledOut, Symptom
-from nodescope.diagnosis.report.summary import hint_of
+from nodescope.diagnosis.report.summary import hint_of, statement_of
+from nodescope.judgement.condition import Condition
 from nodescope.records.action import Action, action_document
 from nodescope.records.action_words import describe_action, describe_step
 from nodescope.records.view import View
@@ -107,6 +108,27 @@ class FindingDocument(TypedDict):
     repeats_ms: NotRequired[list[float]]
 
 
+class OwnerDocument(TypedDict):
+    """Whose condition it is."""
+
+    kind: str
+    name: str
+
+
+class ConditionDocument(TypedDict):
+    """Something that lasts."""
+
+    kind: str
+    owner: OwnerDocument
+    severity: str
+    since: str | None
+    statement: str
+    trend: str
+    steps: list[StepDocument]
+    show: str
+    look: NotRequired[Data]
+
+
 DiagnosisDocument = TypedDict(
     "DiagnosisDocument",
     {
@@ -115,6 +137,7 @@ DiagnosisDocument = TypedDict(
         "to": str,
         "to_ns": int,
         "findings": list[FindingDocument],
+        "conditions": list[ConditionDocument],
         "missing": list[MissingDocument],
         "from_ms": NotRequired[float],
         "to_ms": NotRequired[float],
@@ -131,6 +154,7 @@ def diagnosis_document(diagnosis: Diagnosis) -> DiagnosisDocument:
         "to": format_moment(diagnosis.to_ns),
         "to_ns": diagnosis.to_ns,
         "findings": [_finding(each, diagnosis.archive) for each in diagnosis.findings],
+        "conditions": [_condition(each, diagnosis.archive) for each in diagnosis.conditions],
         "missing": [_missing(each, diagnosis.archive) for each in diagnosis.missing],
     }
 
@@ -147,6 +171,20 @@ def _finding(finding: Finding, archive: Path | None) -> FindingDocument:
         "hidden": finding.hidden,
         "chains": [_chain(each, archive) for each in finding.chains],
         "ruled_out": [_ruled_out(each, archive) for each in finding.ruled_out],
+    }
+
+
+def _condition(condition: Condition, archive: Path | None) -> ConditionDocument:
+    since_ns = condition.since_ns
+    return {
+        "kind": condition.kind,
+        "owner": {"kind": condition.owner.kind, "name": condition.owner.name},
+        "severity": condition.severity,
+        "since": None if since_ns is None else format_moment(since_ns),
+        "statement": statement_of(condition),
+        "trend": condition.trend,
+        "steps": [_step(each, archive) for each in condition.steps],
+        "show": render_command(condition.show, archive),
     }
 
 

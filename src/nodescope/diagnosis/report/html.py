@@ -14,12 +14,15 @@ from nodescope.diagnosis.report.summary import (
     UNKNOWN,
     again,
     checks_of,
+    condition_steps,
     describe_missing,
     headline,
     path_of,
     sentence,
     silence,
+    since_of,
     split_code,
+    statement_of,
     steps_of,
     when,
 )
@@ -40,7 +43,7 @@ def render_page(diagnosis: Diagnosis, case: Case, node: str) -> str:
         f"<h1>{_text(heading)}</h1>",
         f"<p>{format_moment(diagnosis.from_ns)} to {format_moment(diagnosis.to_ns)}</p>",
     ]
-    if not diagnosis.findings:
+    if diagnosis.healthy:
         parts.append(f"<p>{_text(sentence(silence(diagnosis)))}</p>")
     for number, finding in enumerate(diagnosis.findings):
         parts += _finding(number + 1, finding, diagnosis.archive)
@@ -48,6 +51,8 @@ def render_page(diagnosis: Diagnosis, case: Case, node: str) -> str:
             parts += [_figure(each) for each in draw_evidence(case, finding)]
     if len(diagnosis.findings) > WITH_PICTURES:
         parts.append(f"<p>Only the first {WITH_PICTURES} findings have pictures.</p>")
+    if diagnosis.conditions:
+        parts += ["<h2>Conditions</h2>", *_conditions(diagnosis)]
     if diagnosis.missing:
         parts.append("<h2>Missing</h2><ul>")
         parts += [
@@ -56,6 +61,22 @@ def render_page(diagnosis: Diagnosis, case: Case, node: str) -> str:
         ]
         parts.append("</ul>")
     return report_page(heading, "\n".join(parts))
+
+
+def _conditions(diagnosis: Diagnosis) -> Iterator[str]:
+    yield "<table><thead><tr><th></th><th>what lasts</th><th>what to do</th></tr></thead><tbody>"
+    for each in diagnosis.conditions:
+        steps = "".join(
+            f"<li>{_prose(step.statement)}"
+            f"{f'<br><code>{_text(step.command)}</code>' if step.command else ''}</li>"
+            for step in condition_steps(each, diagnosis.archive)
+        )
+        yield (
+            f"<tr><th>{_text(each.severity)}</th><td>{_prose(statement_of(each))}"
+            f"<br>{_text(since_of(each))}{_command(each.show, diagnosis.archive)}</td>"
+            f"<td><ol>{steps}</ol></td></tr>"
+        )
+    yield "</tbody></table>"
 
 
 def _figure(picture: Picture) -> str:

@@ -1,4 +1,4 @@
-"""A finding in short: what every form of a report puts first, and what it puts together."""
+"""Findings and conditions in short: what reports put first, and what they put together."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from nodescope.diagnosis.finding import (
     Symptom,
 )
 from nodescope.diagnosis.rules.mechanism import load_mechanisms
+from nodescope.judgement.condition import Condition
 from nodescope.records.action_words import Step, describe_step
 from nodescope.records.view_forms import render_command
 from nodescope.wall_time import format_moment, format_span
@@ -41,11 +42,29 @@ def when(symptom: Symptom) -> str:
 
 
 def silence(diagnosis: Diagnosis) -> str:
-    """Return the sentence for no finding: worth no more than what was recorded."""
+    """Return the sentence for no incident and no condition, worth what was recorded."""
     span = f"between {format_moment(diagnosis.from_ns)} and {format_moment(diagnosis.to_ns)}"
     if diagnosis.missing:
         return f"nothing was found {span}, but not everything could be seen"
     return f"nothing went wrong {span}"
+
+
+def statement_of(condition: Condition) -> str:
+    """Return what a condition is, and which incidents it explains."""
+    return "; ".join(filter(None, (condition.statement, condition.reference)))
+
+
+def since_of(condition: Condition) -> str:
+    """Return since when a condition lasts and how it moves, as far as that is known."""
+    if condition.since_ns is None:
+        return condition.trend or "since when is not known"
+    since = f"since {format_moment(condition.since_ns)}"
+    return "; ".join(filter(None, (since, condition.trend)))
+
+
+def condition_steps(condition: Condition, archive: Path | None) -> list[Step]:
+    """Return what to do about a condition."""
+    return [describe_step(action, archive) for action in condition.steps]
 
 
 def sentence(text: str) -> str:

@@ -1,8 +1,8 @@
 """A diagnosis as text a paged engineer can act on in a minute, and as Markdown.
 
 Both say the same in the same order: what broke, what is behind it and how surely, what
-to do; then the chain with the command that shows each link, what it is not, and what is
-missing.
+to do; then the chain with the command that shows each link, what it is not; then what lasts,
+and what is missing.
 """
 
 from __future__ import annotations
@@ -17,17 +17,21 @@ from nodescope.diagnosis.report.summary import (
     UNKNOWN,
     again,
     checks_of,
+    condition_steps,
     describe_missing,
     headline,
     path_of,
     sentence,
     silence,
+    since_of,
     split_code,
+    statement_of,
     steps_of,
     together,
     verdict,
     when,
 )
+from nodescope.judgement.condition import Condition
 from nodescope.pictures.text import visible
 from nodescope.records.view import View
 from nodescope.records.view_forms import render_command
@@ -40,7 +44,7 @@ LONGEST = 4096  # of a statement or a command
 def render_text(diagnosis: Diagnosis, width: int = 100) -> str:
     """For a terminal."""
     lines: list[str] = []
-    if not diagnosis.findings:
+    if diagnosis.healthy:
         lines.append(silence(diagnosis))
     if len(diagnosis.findings) > 1:
         lines += [*_overview(diagnosis, width), ""]
@@ -48,6 +52,10 @@ def render_text(diagnosis: Diagnosis, width: int = 100) -> str:
         if number > 1:
             lines.append("")
         lines += _text_finding(number, finding, width, diagnosis.archive)
+    if diagnosis.conditions:
+        lines += ["", "Conditions:"] if lines else ["Conditions (no incident):"]
+        for condition in diagnosis.conditions:
+            lines += _text_condition(condition, width, diagnosis.archive)
     told = [finding.ends for finding in diagnosis.findings]
     missing = [each for each in diagnosis.missing if each not in told]
     if missing:
@@ -55,6 +63,23 @@ def render_text(diagnosis: Diagnosis, width: int = 100) -> str:
         for each in missing:
             lines += _text_missing(each, width, diagnosis.archive)
     return "\n".join(lines)
+
+
+def _text_condition(condition: Condition, width: int, archive: Path | None) -> Iterator[str]:
+    """Yield three lines: what it is, since when and what to do, and the command that shows it."""
+    steps = condition_steps(condition, archive)
+    todo = f"; do: {steps[0].statement}" if steps else ""
+    refers = f"; {condition.reference}" if condition.reference else ""
+    said = f"  {condition.severity:<9}{condition.statement}"
+    yield f"{_clipped(said, width - len(refers))}{refers}"
+    yield _clipped(f"{' ' * 11}{since_of(condition)}{todo}", width)
+    yield _command_line(condition.show, archive, 11)
+
+
+def _clipped(line: str, width: int) -> str:
+    """Return a line that fits; JSON and files have the whole of it."""
+    shown = visible(line, LONGEST)
+    return shown if len(shown) <= max(40, width) else f"{shown[: max(40, width) - 1].rstrip()}…"
 
 
 def _text_missing(missing: Missing, width: int, archive: Path | None) -> Iterator[str]:
@@ -154,10 +179,15 @@ def render_markdown(diagnosis: Diagnosis) -> str:
         f"# Diagnosis, {format_moment(diagnosis.from_ns)} to {format_moment(diagnosis.to_ns)}",
         "",
     ]
-    if not diagnosis.findings:
+    if diagnosis.healthy:
         lines += [_plain(sentence(silence(diagnosis))), ""]
     for number, finding in enumerate(diagnosis.findings, 1):
         lines += _markdown_finding(number, finding, diagnosis.archive)
+    if diagnosis.conditions:
+        lines += ["## Conditions", ""]
+        for condition in diagnosis.conditions:
+            lines += _markdown_condition(condition, diagnosis.archive)
+        lines.append("")
     if diagnosis.missing:
         lines += ["## Missing", ""]
         lines += [
@@ -166,6 +196,14 @@ def render_markdown(diagnosis: Diagnosis) -> str:
         ]
         lines.append("")
     return "\n".join(lines)
+
+
+def _markdown_condition(condition: Condition, archive: Path | None) -> Iterator[str]:
+    said = f"{_plain(statement_of(condition))} ({_plain(since_of(condition))})"
+    yield f"- **{condition.severity}**: {said}: {_command(condition.show, archive)}"
+    for step in condition_steps(condition, archive):
+        command = "" if step.command is None else f": {_code(step.command)}"
+        yield f"  - {_prose(step.statement)}{command}"
 
 
 def _markdown_missing(missing: Missing, archive: Path | None) -> str:

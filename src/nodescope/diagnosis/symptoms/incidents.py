@@ -120,8 +120,14 @@ def group(symptoms: Iterable[Symptom]) -> list[Incident]:
         home.symptoms.append(symptom)
         home.last_ns = symptom.time_ns
     for incident in incidents:
-        incident.symptoms.sort(key=lambda each: (rank_of(each), each.time_ns))
+        incident.symptoms.sort(key=_gravest_first)
     return incidents
+
+
+def _gravest_first(symptom: Symptom) -> tuple[int, int, int]:
+    """Return the order within an incident: by rank; of pegged cores the longest, else the first."""
+    length_ns = symptom.time_ns - _start_ns(symptom) if symptom.kind == PEGGED_CORE else 0
+    return rank_of(symptom), -length_ns, symptom.time_ns
 
 
 def _belongs(incident: Incident, symptom: Symptom) -> bool:
@@ -144,9 +150,9 @@ def _in_time(incident: Incident, symptom: Symptom) -> bool:
     """Return whether the first may explain the second: a cause does not come later."""
     if symptom.kind == PEGGED_CORE:
         reports = [each for each in incident.symptoms if each.kind not in NOT_EVENTS]
-        # A core that was pegged before may be pegged on, with a pause.
-        cores = {each.cpu for each in incident.of(PEGGED_CORE)}
-        return not reports or symptom.cpu in cores or _explains_any(symptom, reports)
+        # A core that a process pegged before may be pegged on by it, with a pause.
+        goes_on = any(_is_same_hold(each, symptom) for each in incident.of(PEGGED_CORE))
+        return goes_on or _explains_any(symptom, reports)
     if all(each.kind in NOT_EVENTS for each in incident.symptoms):
         return any(_explains_any(held, [symptom]) for held in incident.symptoms)
     if symptom.kind == "job_failed":
@@ -155,6 +161,12 @@ def _in_time(incident: Incident, symptom: Symptom) -> bool:
         jobs = incident.of("job_failed")
         return symptom.time_ns - min(each.time_ns for each in jobs) <= JOB_EARLY_NS
     return True
+
+
+def _is_same_hold(before: Symptom, after: Symptom) -> bool:
+    """Return whether the same core was pegged by the same process, as far as that is known."""
+    comms = {each.get(PeggedCoreDetails).comm for each in (before, after)} - {None}
+    return before.cpu == after.cpu and len(comms) <= 1
 
 
 def _explains_any(held: Symptom, reports: Iterable[Symptom]) -> bool:

@@ -34,6 +34,8 @@ CATALOGUE: tuple[ObserverEntry, ...] = (
     ObserverEntry("marks", "moments that somebody marked"),
     ObserverEntry("jobs", "jobs of Ray that failed"),
     ObserverEntry("softnet", "packet work and device interrupts of each core, and its starvation"),
+    ObserverEntry("core_owners", "threads that have a core to themselves"),
+    ObserverEntry("blocked_tasks", "tasks in uninterruptible sleep, and what they wait for"),
     ObserverEntry("nics", "network devices"),
     ObserverEntry("pressure", "time lost for want of CPU, memory or I/O"),
     ObserverEntry("memory", "meminfo and vmstat"),

@@ -24,14 +24,9 @@ from nodescope.sources.limits.file_systems import (
     read_space,
 )
 from nodescope.sources.limits.fuse import FuseControl, find_waiting_tasks
-from nodescope.sources.limits.mounts import (
-    Mount,
-    choose_local,
-    parse_mountinfo,
-    place_mounts,
-    read_device_name,
-)
+from nodescope.sources.limits.mounts import choose_local, place_mounts, read_device_name
 from nodescope.sources.limits.reading import Limit
+from nodescope.sources.node.mount_table import Mount, parse_mountinfo
 
 _IN_MEMORY = "tmpfs"
 _BOOT = ("/boot", "/efi")  # filled once, by design nearly to the top

@@ -11,7 +11,7 @@ from nodescope.errors import SourceError
 from nodescope.ingest.observation import Observation
 from nodescope.quantities import SECOND_NS
 from nodescope.recorder.observer import Setting
-from nodescope.recorder.watches.clock_watch import ClockWatch
+from nodescope.recorder.watches.clock_synchronisation import SynchronisationWatch
 from nodescope.recorder.watches.conntrack import ConntrackWatch
 from nodescope.recorder.watches.counted_trouble import CountedTrouble
 from nodescope.recorder.watches.limit_rows import LimitRows, describe_limit
@@ -30,7 +30,7 @@ from nodescope.sources.limits.kernel_counts import (
 )
 from nodescope.sources.limits.node_limits import NODE, read_node_limits
 from nodescope.sources.limits.ports import read_ports
-from nodescope.sources.limits.reading import Count, Limit
+from nodescope.sources.limits.reading import Limit, TroubleCount
 
 _WHOLE_NS = 9 * SECOND_NS  # every second round
 _ELSEWHERE_NS = 29 * SECOND_NS  # other network namespaces
@@ -67,7 +67,7 @@ class LimitsObserver:
         self._conntrack = ConntrackWatch(setting.places.proc, self._rows, self._trouble)
         self._unreaped = UnreapedWatch(setting.places.proc)
         self._disks = StalledDisks()
-        self._clock = ClockWatch(setting.places)
+        self._clock = SynchronisationWatch(setting.places)
         self._whole_at_ns = 0
         self._elsewhere_at_ns = 0
         self._ports_at_ns = 0
@@ -113,7 +113,7 @@ class LimitsObserver:
             message = f"{limit.used:,} of {limit.most:,} {_UNITS[limit.name]} are in use"
             self._trouble.report(now_ns, kind, limit.scope, message, describe_limit(limit))
 
-    def _follow(self, now_ns: int, counts: list[Count]) -> None:
+    def _follow(self, now_ns: int, counts: list[TroubleCount]) -> None:
         """Report counters that began to rise."""
         by_name = {count.name: count for count in counts}
         for name, kind in KINDS.items():
@@ -125,7 +125,7 @@ class LimitsObserver:
                 self._trouble.report_rise(now_ns, rise, {})
 
     def _look_at_conntrack(
-        self, said: Observation, now_ns: int, limits: list[Limit], counts: list[Count]
+        self, said: Observation, now_ns: int, limits: list[Limit], counts: list[TroubleCount]
     ) -> None:
         limit = next((each for each in limits if each.name == "conntrack"), None)
         if limit is None or limit.most is None:
@@ -183,6 +183,8 @@ class LimitsObserver:
     def _note_refused(self, now_ns: int, said: Observation) -> None:
         """Report files that are there and not for us, once."""
         refused = frozenset(str(error) for error in self._files.refused.values())
+        if self._conntrack.refused is not None:
+            refused |= {f"network namespaces of other users: {self._conntrack.refused.strerror}"}
         if refused - self._refused:
             message = f"not read: {'; '.join(sorted(refused))}"
             said.events.append(Event(now_ns, "source_degraded", "limits", message))

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from nodescope.errors import SourceError
 from nodescope.quantities import SECOND_NS, format_duration
 from nodescope.recorder.event_log import EventLog
+from nodescope.recorder.watches.core_owners import CoreOwners
 from nodescope.recorder.watches.pegged_cores import CoreWatch
 from nodescope.records.recorder_tables import CoreRow
 from nodescope.sources.node.proc_stat import read_cores
@@ -20,7 +21,14 @@ _LATE_NS = 2 * SECOND_NS  # later than that, the cores were not seen
 class CoreTimes:
     """Asked once per interval; hands out its rows with each flush."""
 
-    def __init__(self, proc: Path, interval_ns: int, now_ns: int, log: EventLog) -> None:
+    def __init__(
+        self,
+        proc: Path,
+        interval_ns: int,
+        now_ns: int,
+        log: EventLog,
+        owners: CoreOwners | None = None,
+    ) -> None:
         self._proc = proc
         self._interval_ns = interval_ns
         self._log = log
@@ -28,6 +36,7 @@ class CoreTimes:
         self._late_ns = 0
         self._readings: list[tuple[int, npt.NDArray[np.int64]]] = []
         self.watch = CoreWatch(proc)
+        self.owners = owners or CoreOwners()
 
     def read(self, now_ns: int, *, paused: bool) -> None:
         """Read `/proc/stat`; a recorder that was not run for seconds did not see them."""
@@ -46,6 +55,7 @@ class CoreTimes:
             return
         self._readings.append((now_ns, cores))
         self.watch.read(now_ns, cores)
+        self.owners.read(now_ns, cores)
 
     def take_rows(self) -> dict[str, npt.NDArray[np.integer]] | None:
         """Return the rows since the last call, as columns; None if there are none."""
@@ -69,3 +79,4 @@ class CoreTimes:
         """Drop what was read: there was no room for it."""
         self._readings = []
         self.watch.forget()
+        self.owners.forget()

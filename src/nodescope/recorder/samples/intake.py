@@ -22,6 +22,7 @@ from nodescope.recorder.options import RecorderOptions
 from nodescope.recorder.samples.novelty import Novelty, allow_frames
 from nodescope.recorder.samples.profiler import Profiler
 from nodescope.recorder.samples.rings import Sampling, count_samples
+from nodescope.recorder.segment_length import SegmentLength
 from nodescope.recorder.watches.pegged_cores import CoreWatch
 from nodescope.records.event import Event
 from nodescope.records.event_details import FoldingDetails
@@ -187,9 +188,8 @@ class Intake:
 
     def _allow_frames(self, cores: int) -> float:
         options = self._options
-        return allow_frames(
-            options.budget_cpu(cores), options.budget_memory_bytes, options.segment_ns
-        )
+        segment_ns = SegmentLength(options.segment_ns).interval_ns  # longer if it holds little
+        return allow_frames(options.budget_cpu(cores), options.budget_memory_bytes, segment_ns)
 
     @property
     def folded(self) -> int:
@@ -221,16 +221,17 @@ class Intake:
 
     # -- from the rings to the archive ---------------------------------------
 
-    def drain(self, now_ns: int, *, keep: bool = True, last: bool = False) -> None:
-        """Empty the rings; what they held waits for `append`, unless it is not to be kept."""
+    def drain(self, now_ns: int, *, keep: bool = True, last: bool = False) -> list[Chunk]:
+        """Empty the rings and return what they held; it waits for `append` if it is to be kept."""
         if self._sampling is None:
-            return
+            return []
         chunks = self._sampling.drain()
         if keep:
             self._profiler.look_ahead(chunks)
             self._take(chunks)
         self._before_ns, self._drained_ns = self._drained_ns, now_ns
         self._tell_lost(now_ns, ask_all=last)
+        return chunks
 
     def _take(self, chunks: list[Chunk]) -> None:
         """Keep what the rings held for the next `append`."""

@@ -11,12 +11,12 @@ from collections.abc import Iterable
 
 from nodescope.ingest.observation import Observation
 from nodescope.quantities import SECOND_NS
-from nodescope.recorder.watches.counted_trouble import CountedTrouble, Rise
+from nodescope.recorder.watches.counted_trouble import CountedTrouble, CounterRise
 from nodescope.recorder.watches.limit_rows import LimitRows
 from nodescope.recorder.watches.log_reports import LogReports
 from nodescope.records.event import Event
 from nodescope.records.json import JsonObject
-from nodescope.sources.limits.reading import Count, Limit
+from nodescope.sources.limits.reading import Limit, TroubleCount
 
 _PIDS = "pids"
 _PIDS_HITS = "pids_limit_hits"
@@ -31,7 +31,7 @@ class CgroupLimits:
         self._reports = reports
         self._rows = LimitRows()
         self._trouble = CountedTrouble(reports)
-        self._rises: list[tuple[Rise, JsonObject]] = []
+        self._rises: list[tuple[CounterRise, JsonObject]] = []
         self._lately: dict[tuple[str, str], int] = {}  # kind and cgroup that rose, and when
 
     def begin_segment(self) -> None:
@@ -55,7 +55,7 @@ class CgroupLimits:
     ) -> None:
         """Follow the forks that failed because of the limit."""
         if hits:
-            self._rows.add_count(said, now_ns, Count(_PIDS_HITS, cgroup, hits))
+            self._rows.add_count(said, now_ns, TroubleCount(_PIDS_HITS, cgroup, hits))
         rise = self._trouble.follow(now_ns, "pids_limit", _PIDS_HITS, cgroup, hits, new=new)
         if rise is not None:
             self._rises.append((rise, {"cgroup": cgroup, "limit": most}))
@@ -92,7 +92,7 @@ class CgroupLimits:
             self._reports.tell(event.time_ns, event.kind, (event.subject,))
         return events
 
-    def _is_of_one_below(self, rise: Rise) -> bool:
+    def _is_of_one_below(self, rise: CounterRise) -> bool:
         below = rise.subject.rstrip("/") + "/"
         return any(
             kind == rise.kind and path.startswith(below) and path != rise.subject

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from nodescope.ingest.observation import Observation
 from nodescope.recorder.watches.counted_trouble import CountedTrouble
 from nodescope.recorder.watches.limit_rows import LimitRows, describe_limit
+from nodescope.sources.cgroups.of_process import read_cgroup_of
 from nodescope.sources.kernel_files import read_text
 from nodescope.sources.limits.kernel_counts import (
     CONNTRACK_EVICTED,
@@ -21,14 +22,14 @@ from nodescope.sources.limits.kernel_counts import (
     parse_conntrack_counts,
 )
 from nodescope.sources.limits.node_limits import parse_statistics
-from nodescope.sources.limits.reading import Count, Limit
-from nodescope.sources.network.namespaces import NetworkNamespaces, parse_cgroup_path
+from nodescope.sources.limits.reading import Limit, TroubleCount
+from nodescope.sources.network.namespaces import NetworkNamespaces
 
 _FULL = 0.95
 _MANY = 20
 
 
-class _Reading(NamedTuple):
+class _TableReading(NamedTuple):
     """One namespace, as it was last read."""
 
     share: float
@@ -44,19 +45,26 @@ class ConntrackWatch:
         self._rows = rows
         self._trouble = trouble
         self._namespaces = NetworkNamespaces(proc)
-        self._before: dict[str, _Reading] = {}  # by subject
+        self._before: dict[str, _TableReading] = {}  # by subject
         self._looked = False
 
-    def look(self, now_ns: int, limit: Limit, counts: list[Count], *, new: bool = False) -> None:
+    @property
+    def refused(self) -> OSError | None:
+        """Why some namespaces are not seen; None if all are."""
+        return self._namespaces.refused
+
+    def look(
+        self, now_ns: int, limit: Limit, counts: list[TroubleCount], *, new: bool = False
+    ) -> None:
         """Compare one namespace with the last reading, and report packets dropped."""
         values = {count.name: count.value for count in counts}
         dropped, evicted = values.get(CONNTRACK_FULL), values.get(CONNTRACK_EVICTED)
         if dropped is None or evicted is None:
             return
         subject = counts[0].subject
-        first = _Reading(0.0, 0, 0) if new else _Reading(0.0, dropped, evicted)
+        first = _TableReading(0.0, 0, 0) if new else _TableReading(0.0, dropped, evicted)
         before = self._before.get(subject, first)
-        self._before[subject] = _Reading(limit.share, dropped, evicted)
+        self._before[subject] = _TableReading(limit.share, dropped, evicted)
         full = (
             max(before.share, limit.share) >= _FULL
             or evicted > before.evicted
@@ -73,7 +81,7 @@ class ConntrackWatch:
         for pid in self._namespaces.find().values():
             content = (read_text(self._proc / f"{pid}/net/stat/nf_conntrack") or "").encode()
             used = next(parse_statistics(content, "entries"), None)
-            cgroup = parse_cgroup_path((read_text(self._proc / f"{pid}/cgroup") or "").encode())
+            cgroup = read_cgroup_of(self._proc, pid)
             if used is None or cgroup is None or cgroup in seen:
                 continue
             seen.add(cgroup)

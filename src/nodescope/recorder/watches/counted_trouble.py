@@ -23,7 +23,7 @@ _HELD_NS = 2 * SECOND_NS  # the log is read each second
 
 
 @dataclass(frozen=True, slots=True)
-class Rise:
+class CounterRise:
     """A counter of trouble that rose between two readings."""
 
     kind: str
@@ -35,7 +35,7 @@ class Rise:
 
 
 @dataclass(frozen=True, slots=True)
-class _Held:
+class _HeldEvent:
     """An event that waits for the log to be read."""
 
     event: Event
@@ -53,11 +53,11 @@ class CountedTrouble:
         self._risen_ns: dict[tuple[str, str], int] = {}
         self._names: set[str] = set()  # of counters and kinds
         self._above: set[tuple[str, str]] = set()
-        self._held: list[_Held] = []
+        self._held: list[_HeldEvent] = []
 
     def follow(
         self, now_ns: int, kind: str, name: str, subject: str, value: int, *, new: bool = False
-    ) -> Rise | None:
+    ) -> CounterRise | None:
         """Take a reading; return the rise since the last one, if it begins one.
 
         `new`: the thing came since the last round, and its counter with it, at zero. One that
@@ -78,7 +78,7 @@ class CountedTrouble:
         self._risen_ns[kind, subject] = now_ns
         if last is not None and now_ns - last < _QUIET_NS:
             return None
-        return Rise(kind, name, subject, before, value, since_ns)
+        return CounterRise(kind, name, subject, before, value, since_ns)
 
     def forget(self, subjects: Iterable[str]) -> None:
         """Forget what is gone."""
@@ -98,7 +98,7 @@ class CountedTrouble:
         return True
 
     def report_rise(
-        self, now_ns: int, rise: Rise, details: JsonObject, *, hold: bool = False
+        self, now_ns: int, rise: CounterRise, details: JsonObject, *, hold: bool = False
     ) -> None:
         """Report a rise, unless the log does; `hold`: nor anybody else in this round."""
         counted: JsonObject = {
@@ -137,7 +137,7 @@ class CountedTrouble:
         since_ns = (now_ns if since_ns is None else since_ns) - _LOGGED_NS
         waits = hold or (in_log and self._reports.is_read)
         due_ns = now_ns + _HELD_NS if waits else now_ns
-        self._held.append(_Held(event, names, since_ns, due_ns))
+        self._held.append(_HeldEvent(event, names, since_ns, due_ns))
 
     def take(self, now_ns: int) -> list[Event]:
         """Return the events that the log had time to report, and did not."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from nodescope.ingest.observation import Observation
 from nodescope.records.json import JsonObject
 from nodescope.records.witness_tables import LimitRow, TroubleCountRow
-from nodescope.sources.limits.reading import Count, Limit
+from nodescope.sources.limits.reading import Limit, TroubleCount
 
 _NOTICEABLE = 100  # a hundredth of the limit; of an unlimited thing, a tenth of what is used
 _OF_UNLIMITED = 10
@@ -33,7 +33,7 @@ class LimitRows:
         )
         said.add(row)
 
-    def add_count(self, said: Observation, now_ns: int, count: Count) -> None:
+    def add_count(self, said: Observation, now_ns: int, count: TroubleCount) -> None:
         """Add a row if a counter changed."""
         key = (count.name, count.subject)
         if self._counts.get(key) != count.value:

@@ -13,8 +13,7 @@ from pathlib import Path
 from nodescope.quantities import SECOND_NS
 from nodescope.records.event import Event
 from nodescope.records.trouble_details import ReapingDetails
-from nodescope.sources.kernel_files import read_text
-from nodescope.sources.network.namespaces import parse_cgroup_path
+from nodescope.sources.cgroups.of_process import read_cgroup_of
 from nodescope.sources.processes.unreaped import read_stat
 
 _EACH_ROUND = 150
@@ -68,7 +67,7 @@ class UnreapedWatch:
     def _event(self, now_ns: int, parent: int, count: int) -> Event:
         stat = read_stat(self._proc, parent)
         name = stat.comm if stat is not None else str(parent)
-        cgroup = parse_cgroup_path((read_text(self._proc / f"{parent}/cgroup") or "").encode())
+        cgroup = read_cgroup_of(self._proc, parent)
         details = ReapingDetails(parent=name, pid=parent, count=count, cgroup=cgroup)
         message = f"{name} ({parent}) has not reaped {count} ended processes for minutes"
         return Event(now_ns, "process_zombies", name, message, details=details)

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from nodescope.sources.kernel_files import read_number, read_text
-from nodescope.sources.limits.reading import Count, Limit
+from nodescope.sources.limits.reading import Limit, TroubleCount
 
 EXT4_ERRORS = "ext4_errors"
 _EXT4_COUNTS = {"errors_count": EXT4_ERRORS, "warning_count": "ext4_warnings"}
@@ -31,7 +31,7 @@ def read_space(path: str, scope: str) -> list[Limit]:
     return found
 
 
-def read_ext4_counts(sys: Path) -> list[Count]:
+def read_ext4_counts(sys: Path) -> list[TroubleCount]:
     """Return errors and warnings of every mounted ext4, by device."""
     found = []
     folder = sys / "fs/ext4"
@@ -43,7 +43,7 @@ def read_ext4_counts(sys: Path) -> list[Count]:
         for file, name in _EXT4_COUNTS.items():
             value = read_number(folder / device / file)
             if value is not None:
-                found.append(Count(name, device, value))
+                found.append(TroubleCount(name, device, value))
     return found
 
 

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from nodescope.errors import SourceError
 from nodescope.sources.kernel_files import read_file, read_number, read_text
-from nodescope.sources.limits.reading import Count
+from nodescope.sources.limits.reading import TroubleCount
 
 _RDMA_EVENTS = frozenset(
     ("symbol_error", "link_error_recovery", "local_ack_timeout_err", "unresponsive_remote_events",
@@ -62,10 +62,10 @@ def find_counters(sys: Path) -> list[Counter]:
     ]
 
 
-def read_counter(counter: Counter) -> Count | None:
+def read_counter(counter: Counter) -> TroubleCount | None:
     """Return the value of a counter; None if none of its files can be read now."""
     values = [value for path in counter.paths if (value := counter.read(path)) is not None]
-    return Count(counter.name, counter.subject, sum(values)) if values else None
+    return TroubleCount(counter.name, counter.subject, sum(values)) if values else None
 
 
 def _find_memory(folder: Path) -> Iterable[Counter]:

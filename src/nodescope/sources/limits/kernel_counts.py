@@ -12,7 +12,7 @@ from pathlib import Path
 
 from nodescope.sources.kernel_files import KeptFiles
 from nodescope.sources.limits.node_limits import parse_statistics
-from nodescope.sources.limits.reading import Count
+from nodescope.sources.limits.reading import TroubleCount
 
 _KERNEL = ("oops_count", "warn_count", "softlockup_count", "hardlockup_count", "rcu_stall_count")
 _HUNG = "hung_task_detect_count"
@@ -36,7 +36,7 @@ KINDS = {
 """The kind of event that a rise of a counter is; `conntrack_drop` needs a second look."""
 
 
-def read_kernel_counts(files: KeptFiles, proc: Path, sys: Path) -> list[Count]:
+def read_kernel_counts(files: KeptFiles, proc: Path, sys: Path) -> list[TroubleCount]:
     """Return the counters that this kernel has."""
     found = []
     paths = {name: sys / "kernel" / name for name in _KERNEL}
@@ -44,30 +44,30 @@ def read_kernel_counts(files: KeptFiles, proc: Path, sys: Path) -> list[Count]:
     for name, path in paths.items():
         content = (files.read(path) or b"").strip()
         if content.isdigit():
-            found.append(Count(name, "", int(content)))
+            found.append(TroubleCount(name, "", int(content)))
     found += parse_tcp_counts(files.read(proc / "net/netstat") or b"")
     found += parse_conntrack_counts(files.read(proc / "net/stat/nf_conntrack") or b"")
     full = [*parse_statistics(files.read(proc / "net/stat/arp_cache") or b"", "table_fulls")]
     full += parse_statistics(files.read(proc / "net/stat/ndisc_cache") or b"", "table_fulls")
     if full:
-        found.append(Count("neighbour_table_fulls", "", sum(full)))
+        found.append(TroubleCount("neighbour_table_fulls", "", sum(full)))
     return found
 
 
-def parse_tcp_counts(netstat: bytes) -> list[Count]:
+def parse_tcp_counts(netstat: bytes) -> list[TroubleCount]:
     """Return counters of `/proc/net/netstat`: a line of names, then a line of numbers."""
     lines = [line for line in netstat.split(b"\n") if line.startswith(b"TcpExt:")]
     if len(lines) != 2:
         return []
     values = dict(zip(lines[0].split(), lines[1].split(), strict=False))
     return [
-        Count(name, "", int(value))
+        TroubleCount(name, "", int(value))
         for name in _TCP
         if (value := values.get(name.encode(), b"")).isdigit()
     ]
 
 
-def parse_conntrack_counts(content: bytes, subject: str = "") -> list[Count]:
+def parse_conntrack_counts(content: bytes, subject: str = "") -> list[TroubleCount]:
     """Return packets dropped and entries evicted, of one network namespace.
 
     `drop` also counts packets that lost a race to insert the same connection, as two DNS queries
@@ -77,6 +77,6 @@ def parse_conntrack_counts(content: bytes, subject: str = "") -> list[Count]:
     if len(found) != len(_CONNTRACK):
         return []
     return [
-        Count(CONNTRACK_FULL, subject, max(0, found["drop"] - found["insert_failed"])),
-        Count(CONNTRACK_EVICTED, subject, found["early_drop"]),
+        TroubleCount(CONNTRACK_FULL, subject, max(0, found["drop"] - found["insert_failed"])),
+        TroubleCount(CONNTRACK_EVICTED, subject, found["early_drop"]),
     ]

@@ -19,7 +19,7 @@ class Limit(NamedTuple):
         return self.used / self.most if self.most else 0.0
 
 
-class Count(NamedTuple):
+class TroubleCount(NamedTuple):
     """A counter that only trouble raises; `subject` is empty for the node."""
 
     name: str

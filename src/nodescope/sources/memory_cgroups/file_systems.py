@@ -14,12 +14,13 @@ from pathlib import Path
 
 from nodescope.errors import SourceError, source_error
 from nodescope.sources.kernel_files import read_file
+from nodescope.sources.node.mount_table import parse_mountinfo
 from nodescope.sources.places import Places
 
-_MEMORY = frozenset((b"tmpfs", b"ramfs", b"devtmpfs"))
-_DISK = frozenset((b"ext2", b"ext3", b"ext4", b"xfs", b"btrfs", b"f2fs", b"zfs", b"vfat", b"exfat",
-                   b"ntfs3", b"jfs", b"reiserfs", b"bcachefs", b"erofs", b"squashfs"))  # fmt: skip
-_OVERLAY = frozenset((b"overlay", b"aufs"))
+_MEMORY = frozenset(("tmpfs", "ramfs", "devtmpfs"))
+_DISK = frozenset(("ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "zfs", "vfat", "exfat",
+                   "ntfs3", "jfs", "reiserfs", "bcachefs", "erofs", "squashfs"))  # fmt: skip
+_OVERLAY = frozenset(("overlay", "aufs"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,16 +33,6 @@ class FileSystem:
     layered: bool = False  # its pages belong to files of another file system
 
 
-@dataclass(frozen=True, slots=True)
-class Mount:
-    """One line of a mount table."""
-
-    device: str
-    root: str
-    point: str
-    type: bytes
-
-
 def find_file_systems(places: Places) -> list[FileSystem]:
     """Those in memory first, then those on disks; overlays only where no disk can be seen."""
     found: dict[str, tuple[int, FileSystem]] = {}
@@ -52,8 +43,8 @@ def find_file_systems(places: Places) -> list[FileSystem]:
             continue  # gone meanwhile
         prefix = "" if process.endswith("/self") else f"{process}/root"
         for mount in mounts:
-            in_memory, layered = mount.type in _MEMORY, mount.type in _OVERLAY
-            if not (in_memory or layered or mount.type in _DISK):
+            in_memory, layered = mount.kind in _MEMORY, mount.kind in _OVERLAY
+            if not (in_memory or layered or mount.kind in _DISK):
                 continue
             # A mount of the whole file system shows more than one of a folder of it.
             rank = len(mount.root)
@@ -76,7 +67,7 @@ def find_file_system(folder: Path) -> FileSystem:
     except OSError as error:
         raise source_error(folder, error) from error
     name = f"{os.major(device)}:{os.minor(device)}"
-    in_memory = any(mount.device == name and mount.type in _MEMORY for mount in mounts)
+    in_memory = any(mount.device == name and mount.kind in _MEMORY for mount in mounts)
     return FileSystem(name, str(folder.absolute()), in_memory)
 
 
@@ -98,28 +89,3 @@ def _namespace(process: str) -> str:
         return os.readlink(f"{process}/ns/mnt")
     except OSError:
         return ""  # ended, or not ours to look at
-
-
-def parse_mountinfo(content: bytes) -> list[Mount]:
-    """`36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw`."""
-    mounts = []
-    for line in content.splitlines():
-        before, _, after = line.partition(b" - ")
-        fields = before.split(b" ")
-        if len(fields) >= 6 and after:
-            mounts.append(
-                Mount(
-                    os.fsdecode(fields[2]),
-                    os.fsdecode(_unescape(fields[3])),
-                    os.fsdecode(_unescape(fields[4])),
-                    after.split(b" ")[0],
-                )
-            )
-    return mounts
-
-
-def _unescape(path: bytes) -> bytes:
-    for code, character in ((b"\\040", b" "), (b"\\011", b"\t"), (b"\\012", b"\n"),
-                            (b"\\134", b"\\")):  # fmt: skip
-        path = path.replace(code, character)
-    return path

@@ -18,6 +18,8 @@ class NetworkNamespaces:
     def __init__(self, proc: Path) -> None:
         self._proc = proc
         self._by_pid: dict[int, str | None] = {}
+        self.refused: OSError | None = None
+        """Why the namespace of some process could not be read; None if all could."""
 
     def find(self) -> dict[str, int]:
         """Return a process of each namespace that is not ours; the oldest that there is."""
@@ -40,18 +42,8 @@ class NetworkNamespaces:
     def _read(self, pid: int) -> str | None:
         try:
             return os.readlink(f"{self._proc}/{pid}/ns/net")
+        except PermissionError as error:
+            self.refused = error
+            return None
         except OSError:
-            return None  # ended, a thread of the kernel, or not ours to look at
-
-
-def parse_cgroup_path(content: bytes) -> str | None:
-    """Return the path of a process's cgroup (`/proc/PID/cgroup`), as the table `cgroups` has it."""
-    unified = None
-    for line in content.decode("utf-8", "replace").splitlines():
-        number, _, rest = line.partition(":")
-        controllers, _, path = rest.partition(":")
-        if "cpuacct" in controllers.split(","):
-            return path
-        if number == "0" and not controllers:
-            unified = path
-    return unified
+            return None  # ended

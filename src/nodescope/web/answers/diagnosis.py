@@ -44,6 +44,10 @@ def _document(found: Diagnosis) -> DiagnosisDocument:
     document["from_ms"], document["to_ms"] = to_ms(found.from_ns), to_ms(found.to_ns)
     for finding, told in zip(found.findings, document["findings"], strict=True):
         _place(finding, told)
+    for condition, lasting in zip(found.conditions, document["conditions"], strict=True):
+        place = page_place(condition.show, found.to_ns)
+        row = {"row": condition.owner.name} if place["view"] == "facts" else {}
+        lasting["look"] = {**place, **row}
     return document
 
 

@@ -18,7 +18,7 @@ _SERVICES = {  # folders and files that a time service makes when it starts
 }
 
 
-class ClockWatch:
+class SynchronisationWatch:
     """Follows the state of the clock."""
 
     def __init__(self, places: Places) -> None:
