@@ -17,7 +17,7 @@ from nodescope.lab.unit_stage import act_unit, get_guest, get_silent, prepare_un
 from nodescope.sources.kernel_files import read_text
 
 _TABLE = Path("/proc/sys/net/netfilter")
-_LEAST_TABLE, _MOST_TABLE = 30_000, 60_000
+_LEAST_TABLE, _MOST_TABLE = 120_000, 220_000
 LOOPS = ("unit_loop",)
 
 
