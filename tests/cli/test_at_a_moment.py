@@ -91,7 +91,8 @@ def test_what_cannot_be_shown_is_refused(
 def test_what_was_not_recorded_is_said(
     story: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    archive = str(without(story, tmp_path / "a", "memory_cgroups", "units", "containers"))
+    tables = ("memory_cgroups", "units", "containers", "events")
+    archive = str(without(story, tmp_path / "a", *tables))
     assert main(["zombies", "--at", AT, "--archive", archive]) == 2
     assert "no memory cgroups were recorded" in capsys.readouterr().err
     assert main(["audit", "--at", AT, "--archive", archive]) == 2

@@ -224,3 +224,25 @@ def test_a_diagnosis_counts_what_was_serious_before_it(
     assert diagnosed.code == 0
     assert "1 × nic_keepalive_lost" in diagnosed.out
     assert "nodescope events --serious --to" in diagnosed.out
+
+
+_TRACED = (
+    "watchdog: BUG: soft lockup - CPU#3 stuck for 23s! [kubelet:812]",
+    "CPU: 3 UID: 0 PID: 812 Comm: kubelet Not tainted 6.18.44 #1",
+    "RIP: 0010:mem_cgroup_nr_lru_pages+0x12/0x50",
+    "Call Trace:",
+    " memcg_numa_stat_show+0x10/0x10",
+)
+
+
+def test_an_imported_trace_is_in_the_archive_and_shown_with_its_event(
+    tmp_path: Path, nodescope: Nodescope
+) -> None:
+    log = tmp_path / "dmesg.txt"
+    log.write_text("".join(f"[  100.00000{n}] {line}\n" for n, line in enumerate(_TRACED)))
+    root = tmp_path / "archive"
+    assert nodescope("import", log, "--archive", root).code == 0
+    shown = nodescope("events", "--archive", root, "--kind", "soft_lockup").out
+    assert "call trace of kubelet:812: mem_cgroup_nr_lru_pages < memcg_numa_stat_show" in shown
+    table = nodescope("export", "csv", "--table", "call_traces", "--output", "-", "--archive", root)
+    assert "memcg_numa_stat_show;mem_cgroup_nr_lru_pages" in table.out

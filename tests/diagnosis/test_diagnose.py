@@ -85,7 +85,7 @@ def test_the_story_is_solved_to_the_unit(story: Path) -> None:
     assert found.missing == []
     assert any("page faults" in each.statement for each in finding.ruled_out)
     assert all("ruled out because " in each.statement for each in finding.ruled_out)
-    assert "0 of 165 windows before were as extreme" in said
+    assert "0 of the 165 windows recorded before were as extreme" in said
     assert finding.recurring == []  # once
 
 

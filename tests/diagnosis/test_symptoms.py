@@ -239,7 +239,7 @@ def test_without_core_times_the_moment_is_told_from_samples(write: Write) -> Non
     assert finding.symptom.subject == "kubelet"
     core, task = finding.chains[0].links[:2]
     assert core.statement.startswith("core 3 was busy in those 20 s")
-    assert "windows before were as extreme" in task.statement
+    assert "windows recorded before were as extreme" in task.statement
     assert finding.chains[0].root.name == "ecs.service"
 
 

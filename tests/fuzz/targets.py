@@ -30,6 +30,7 @@ from nodescope.ingest.sink import Capture
 from nodescope.ingest.sink import ImportNames as SampleNames
 from nodescope.records.event import Event
 from nodescope.records.event_kinds import EVENT_KINDS
+from nodescope.records.witness_tables import CallTraceRow
 
 NOWHERE = Path("fuzzed")
 
@@ -131,7 +132,20 @@ def fuzz_kernel_log(data: bytes) -> None:
     kernel_log.looks_like_kernel_log(data)
     for events in kernel_log.parse_kernel_log([data[:50], data[50:]], notes):
         check_events(events)
+    check_traces(notes)
     check_notes(notes, len(data))
+
+
+def check_traces(notes: Notes) -> None:
+    """What the table of call traces relies on."""
+    for row in notes.rows:
+        assert isinstance(row, CallTraceRow)
+        assert 0 <= row.time_ns <= MAX_TIME_NS
+        assert is_clean(row.stack)
+        assert is_clean(row.comm or "")
+        assert all(row.stack.split(";"))
+        assert row.cpu is None or 0 <= row.cpu < 1 << 15
+        assert row.pid is None or 0 <= row.pid < 1 << 31
 
 
 def fuzz_journal(data: bytes) -> None:
@@ -143,6 +157,7 @@ def fuzz_journal(data: bytes) -> None:
         looks(data)
         for events in parse([data], notes):
             check_events(events)
+        check_traces(notes)
         check_notes(notes, len(data))
 
 
@@ -261,6 +276,8 @@ SEEDS: dict[str, tuple[bytes, ...]] = {
         b"<4>[   12.345678][  T1] ena 0000:90:00.0 eth0: x\n[Mon Nov 16 03:08:22 2026] y\n",
         b"4,1,123456,-;usb 1-1: x\n SUBSYSTEM=usb\nkern  :warn  : [    1.0] z\n",
         b"kern  :warn  : 2026-11-16T03:08:22,123456+00:00 rcu: INFO: x\n",
+        (b"[    1.0][ T7] task:dd state:D stack:0 pid:12 tgid:12\n[    1.1][ T7] Call Trace:\n"
+        b"[    1.1][ T7]  <TASK>\n[    1.1][ T7]  ? g+0x1/0x2\n[    1.1][ T7]  f+0x1/0x2 [m]\n"),
     ),
     "journal": (
         json.dumps(_ENTRY).encode() + b"\n",

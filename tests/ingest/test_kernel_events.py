@@ -19,6 +19,7 @@ from nodescope.quantities import SECOND_NS
 from nodescope.recorder.observer import Setting
 from nodescope.recorder.observers import kernel_log as observer
 from nodescope.records.event import Event
+from nodescope.records.witness_tables import CallTraceRow
 from nodescope.sources.kernel_log.kmsg import KmsgBatch, Record
 from nodescope.sources.places import Places
 
@@ -146,6 +147,40 @@ def test_a_recorder_and_an_import_make_the_same_of_the_same_lines(
     ]
     assert len(said.events) > len(FORMATS) // 2
     assert not any(each.details.others for each in said.events)
+
+
+_TRACED = [
+    "watchdog: BUG: soft lockup - CPU#3 stuck for 23s! [kubelet:812]",
+    "CPU: 3 UID: 0 PID: 812 Comm: kubelet Not tainted 6.18.44 #1",
+    "RIP: 0010:mem_cgroup_nr_lru_pages+0x12/0x50",
+    "Call Trace:",
+    " <TASK>",
+    " memcg_numa_stat_show+0x10/0x10",
+    " </TASK>",
+]
+
+
+def test_a_call_trace_is_a_row_beside_its_event_recorded_or_imported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    records = [Record(70 + number, number, 6, 0, line) for number, line in enumerate(_TRACED)]
+    log = _Log([])
+    monkeypatch.setattr(log, "_records", records)
+    monkeypatch.setattr(observer, "KernelLog", lambda places: log)
+    monkeypatch.setattr(observer, "KernelClock", _no_clock)
+    (recorded,) = observer.make(Setting(Places(), tmp_path)).observe(0).rows_of(CallTraceRow)
+    notes = Notes()
+    dump = "".join(f"6,{70 + number},0,-;{line}\n" for number, line in enumerate(_TRACED))
+    list(parse_kernel_log([dump.encode()], notes))
+    assert [row.as_dict() for row in notes.rows] == [{**recorded.as_dict(), "time_ns": 0}]
+    assert (recorded.sequence, recorded.cpu, recorded.event_kind) == (71, 3, "soft_lockup")
+    assert recorded.stack == "memcg_numa_stat_show;mem_cgroup_nr_lru_pages"
+    other = "".join(f"2026-11-16T03:08:23+00:00 node kernel: {line}\n" for line in _TRACED)
+    notes = Notes()
+    list(parse_journal_text([other.encode()], notes))
+    (row,) = notes.rows
+    assert isinstance(row, CallTraceRow)
+    assert (row.stack, row.comm) == (recorded.stack, "kubelet")
 
 
 def _no_clock() -> None:

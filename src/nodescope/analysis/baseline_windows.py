@@ -8,6 +8,7 @@ import numpy as np
 
 from nodescope.analysis.features import Windows
 from nodescope.quantities import SECOND_NS
+from nodescope.recording.coverage import takes_samples
 from nodescope.recording.part import Part
 
 SHORTEST_NS = SECOND_NS  # of a baseline window
@@ -16,8 +17,12 @@ _NEIGHBOURS_NS = SECOND_NS  # segments this close are one recording
 
 
 def _recorded(segments: Iterable[Part]) -> list[tuple[int, int]]:
-    """The wall times that were recorded, in order, without overlaps."""
-    spans = sorted((segment.wall_from_ns, segment.wall_to_ns) for segment in segments)
+    """Return the wall times in which samples were taken, in order, without overlaps.
+
+    A segment of an imported log has no samples: of its time nothing is known.
+    """
+    sampled = (segment for segment in segments if takes_samples(segment))
+    spans = sorted((segment.wall_from_ns, segment.wall_to_ns) for segment in sampled)
     merged: list[tuple[int, int]] = []
     for start, end in spans:
         if merged and start <= merged[-1][1] + _NEIGHBOURS_NS:

@@ -55,6 +55,7 @@ def run(args: argparse.Namespace) -> int:
     """Read, and show."""
     from nodescope.pictures import documents, tables
     from nodescope.recording.pending_marks import read_waiting, with_waiting
+    from nodescope.records.witness_tables import CallTraceRow
 
     view = window.open_view(args, history=True)
     limit = (0 if args.json else _LINES) if args.limit is None else args.limit
@@ -76,7 +77,12 @@ def run(args: argparse.Namespace) -> int:
     else:
         left = len(events) - len(shown)
         width = options.terminal_width()
-        print(tables.render_events(shown, view.terminal, left, details=args.details, width=width))
+        traces = view.recording.rows(CallTraceRow, view.window)
+        print(
+            tables.render_events(
+                shown, view.terminal, left, details=args.details, width=width, traces=traces
+            )
+        )
         if before:
             print(_render_before(before, view, args))
     return 0

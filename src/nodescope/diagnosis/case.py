@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from operator import attrgetter
 from typing import Any
 
@@ -33,7 +34,17 @@ from nodescope.records.event import Event
 from nodescope.records.table import RowType
 
 LOOKBACK_NS = HOUR_NS  # what makes trouble lies before it, also before the window
+FURTHEST_NS = 5 * SECOND_NS  # readings further apart say nothing of the seconds between
 LOOKAHEAD_NS = 120 * SECOND_NS  # a loop is told after it was watched for a while
+
+
+@dataclass(frozen=True, slots=True)
+class CoreLook:
+    """How much was seen of the cores in some time."""
+
+    cpus: set[int]  # whose time was read
+    cores: int  # of the node, as far as known
+    observed_ns: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +112,25 @@ class Case:
         """Each second of each core."""
         readings = self.recording.core_readings(window)
         return derive_shares(readings, window.from_ns, window.to_ns, SECOND_NS)
+
+    def look_at_cores(self, window: Window) -> CoreLook:
+        """Return of which cores time was read in a window, and in how much of the window."""
+        times: set[int] = set()
+        cpus: set[int] = set()
+        for part in self.recording.core_readings(window):
+            near = (part.time_ns >= window.from_ns - FURTHEST_NS) & (
+                part.time_ns <= window.to_ns + FURTHEST_NS
+            )
+            times.update(np.unique(part.time_ns[near]).tolist())
+            cpus.update(np.unique(part.cpu[near]).tolist())
+        observed_ns = sum(
+            max(0, min(after, window.to_ns) - max(before, window.from_ns))
+            for before, after in pairwise(sorted(times))
+            if after - before <= FURTHEST_NS
+        )
+        known = self.recording.node.get("cpus")
+        most = max(len(cpus), self.recording.count_cores(self.reach))
+        return CoreLook(cpus, max(most, known) if isinstance(known, int) else most, observed_ns)
 
     def pegged_cores(
         self, window: Window, least_ns: int = PEGGED_NS, ratio: float = SPAN_RATIO

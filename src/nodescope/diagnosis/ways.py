@@ -99,7 +99,7 @@ def _add_lead(story: Story, incident: Incident, lead: Symptom) -> None:
         return
     story.links.append(
         Link(
-            "event", lead.subject, lead.statement, 3.0,
+            "earlier", lead.subject, lead.statement, 3.0,
             View("events", around(lead.time_ns, 30)), "one without the other",
         )
     )  # fmt: skip

@@ -106,6 +106,14 @@ def add_events(sink: Sink, events: Sequence[Event]) -> None:
         sink.append("events", columns_of(event_rows(events)))
 
 
+def add_rows(sink: Sink, notes: Notes) -> None:
+    """Hand on the rows that a parser set aside, table by table."""
+    rows, notes.rows = notes.rows, []
+    tables = dict.fromkeys(row.table().name for row in rows)
+    for name in tables:
+        sink.append(name, columns_of([row for row in rows if row.table().name == name]))
+
+
 def add_readings(sink: Sink, readings: Sequence[Reading]) -> None:
     """Hand readings of cores on."""
     if not readings:
@@ -150,6 +158,8 @@ def import_wall_events(
             sink.begin(wall_capture(events[0].time_ns, "wall times in the log", notes))
             begun = True
         add_events(sink, events)
+        if begun:
+            add_rows(sink, notes)
     if not begun:
         raise nothing_in(path, "log line with a time", notes)
     return report_of(path, format_name, notes)

@@ -32,7 +32,12 @@ KEEP = Retention(age_ns=1 << 62, size_bytes=1 << 62)
 # A file whose times are nonsense must not become a segment per row.
 _LEAST_ROWS = 1000
 _FLUSH_ROWS = 250_000
-_TIME_COLUMNS = {"cores": "time_ns", "events": "time_ns", "gaps": "from_ns"}
+_TIME_COLUMNS = {
+    "cores": "time_ns",
+    "events": "time_ns",
+    "gaps": "from_ns",
+    "call_traces": "time_ns",
+}
 
 
 class _CaptureClock:
@@ -119,7 +124,7 @@ class ImportSink:
             self._append_samples(rows if chosen.all() else _take_samples(rows, chosen), names)
 
     def append(self, table: str, columns: ColumnData) -> None:
-        """Add rows of `cores`, `events` or `gaps`, about in the order of their time."""
+        """Add rows of a table that an import may have, about in the order of their time."""
         times = np.asarray(columns[_TIME_COLUMNS[table]], np.int64)
         possible = (times >= 0) & (times <= MAX_TIME_NS)
         if not possible.all():

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from nodescope.arrays import I64
 from nodescope.numbering import Sequences
+from nodescope.records.table import Row
 
 KERNEL_MODULE = "[kernel]"
 UNKNOWN = "[unknown]"
@@ -120,6 +121,7 @@ class Notes:
     out_of_order: int = 0  # samples earlier than the one before them
     truncated: int = 0  # samples whose stack is as deep as the kernel lets one be
     facts: dict[str, str] = field(default_factory=dict)  # what the file says of its node
+    rows: list[Row] = field(default_factory=list)  # of other tables than what it yields
 
     def stop(self, offset: int, reason: str) -> None:
         """Note where the input stopped being what it should be; the first place counts."""

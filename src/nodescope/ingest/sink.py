@@ -56,7 +56,7 @@ class Sink(Protocol):
         """
 
     def append(self, table: str, columns: ColumnData) -> None:
-        """Add rows of `cores`, `events` or `gaps`, about in the order of their time."""
+        """Add rows of a table, about in the order of their time."""
 
     def lost(self, records: int) -> None:
         """Count records that the capture says it lost."""

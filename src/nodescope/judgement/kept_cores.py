@@ -24,9 +24,10 @@ from nodescope.judgement.pegged_cores import (
     PEGGED_NS,
     READING_RATIO,
     SPAN_RATIO,
+    describe_length,
     find_followed,
 )
-from nodescope.quantities import SECOND_NS, format_duration
+from nodescope.quantities import SECOND_NS
 from nodescope.recording.core_readings import STATES, CoreReadings
 
 if TYPE_CHECKING:  # the recorder starts without what only readers need
@@ -73,9 +74,8 @@ class KeptCore:
 
     def describe(self) -> str:
         """Return share, mode and length, in the words of every report of it."""
-        return (
-            f"{self.share:.0%} {_WORDS[self.mode]} for {format_duration(self.to_ns - self.from_ns)}"
-        )
+        length = describe_length(self.to_ns - self.from_ns)
+        return f"{self.share:.0%} {_WORDS[self.mode]} for {length}"
 
 
 @dataclass(frozen=True, slots=True)

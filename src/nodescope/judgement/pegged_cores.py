@@ -56,8 +56,12 @@ class PeggedCore:
 
     def describe(self) -> str:
         """Return share and length, in the words of every report of it."""
-        length = format_duration(self.to_ns - self.from_ns)
-        return f"{self.share:.0%} in the kernel for {length}"
+        return f"{self.share:.0%} in the kernel for {describe_length(self.to_ns - self.from_ns)}"
+
+
+def describe_length(length_ns: int) -> str:
+    """Return the length of a span between readings: they are about a second apart."""
+    return format_duration(max(1, round(length_ns / SECOND_NS)) * SECOND_NS)
 
 
 @dataclass(slots=True)

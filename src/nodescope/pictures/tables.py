@@ -12,10 +12,13 @@ from nodescope.pictures.terminal import Terminal, bar
 from nodescope.pictures.text import columns_of, fit_end, pad, percent, visible
 from nodescope.quantities import SECOND_NS, format_duration
 from nodescope.records.event import Event
+from nodescope.records.witness_tables import CallTraceRow
 from nodescope.wall_time import format_moment
 
 _DAY, _TIME = "2026-05-01T", "12:00:05.000Z"
 _LEAST_ROOM = 36  # columns: less than this is no room for a message
+_TRACE_NS = 2 * SECOND_NS  # after its event
+_FRAMES = 5  # innermost ones of a call trace
 _BELOW = 4  # columns that a message below its event is indented
 
 
@@ -69,8 +72,11 @@ def render_events(
     *,
     details: bool = False,
     width: int = 0,
+    traces: Sequence[CallTraceRow] = (),
 ) -> str:
     """Return a line for each event, oldest first; `details` adds all that is known of it.
+
+    A call trace of the kernel's log stands below its event; whole with `details`.
 
     In the `width` of a terminal times are short, below their day, and messages are wrapped;
     0 is for other programs: one whole line each.
@@ -100,7 +106,20 @@ def render_events(
             pairs = (f"{name}={_plain(value)}" for name, value in event.details.to_json().items())
             known = visible("  ".join(pairs), 4096)
             lines += map(terminal.faint, _with_message(" " * (time + 2), known, width))
+        for trace in traces:
+            if trace.event_kind == event.kind and 0 <= trace.time_ns - event.time_ns <= _TRACE_NS:
+                shown = _describe_trace(trace, None if details else _FRAMES)
+                lines += map(terminal.faint, _with_message(" " * (time + 2), shown, width))
     return "\n".join(lines)
+
+
+def _describe_trace(trace: CallTraceRow, most: int | None) -> str:
+    """Return a call trace in one line, innermost function first."""
+    frames = [visible(name) for name in reversed(trace.stack.split(";"))]
+    shown = " < ".join(frames[:most])
+    rest = f" < … {len(frames) - most} more" if most is not None and len(frames) > most else ""
+    whose = "" if trace.comm is None else f" of {visible(trace.comm)}:{trace.pid}"
+    return f"call trace{whose}: {shown}{rest}"
 
 
 def _with_message(about: str, message: str, width: int) -> list[str]:

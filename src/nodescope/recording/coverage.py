@@ -85,11 +85,18 @@ def _observes(part: Part, table: str, asked: dict[tuple[str, int], frozenset[str
     if table in tables or table == "events":
         return True
     if table in SAMPLE_TABLES:
-        # A recorder that samples an idle node has no sample; an import without any has no rate.
-        cost = part.description.cost
-        return "samples" in tables or bool(cost is not None and cost.frequency_hz)
+        return takes_samples(part)
     observer = TABLES[table].observer
     return observer is not None and observer in asked.get(part.description.run, ())
+
+
+def takes_samples(part: Part) -> bool:
+    """Decide whether samples were taken in the time of a part.
+
+    A recorder that samples an idle node has no sample; an import without any has no rate.
+    """
+    cost = part.description.cost
+    return "samples" in part.description.tables or bool(cost is not None and cost.frequency_hz)
 
 
 def _observers_by_run(touched: Parts, parts: Parts) -> dict[tuple[str, int], frozenset[str]]:

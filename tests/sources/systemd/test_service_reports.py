@@ -30,7 +30,7 @@ _REPORTS = [
     ("kubelet", ("I1117 fsHandler.go:135] fs: disk usage and inodes count on following dirs took "
      "4.512s: [/var/lib/containers/x]; will not log again for this container unless duration "
      "exceeds 8s"), "disk_slow", {"took_s": 4.512}),
-    ("containerd", ('time="2026-11-17T09:19:25Z" level=error msg="StartContainer for \"ab\" failed" '
+    ("containerd", ('time="2026-11-17" level=error msg="StartContainer for \"ab\" failed" '
      'error="failed to create containerd task: failed to create shim task: OCI runtime create '
      'failed: runc create failed: unable to start container process"'), "runtime_failing", {}),
     ("kubelet", ('E1117 pod_workers.go:1300] "Error syncing pod, skipping" err="failed to reserve '
@@ -40,9 +40,9 @@ _REPORTS = [
      "runtime_failing", {"reason": "shim disconnected"}),
     ("chronyd", "Can't synchronise: no selectable sources (2 unreachable sources)",
      "clock_unsynchronized", {}),
-    ("systemd-oomd", ("Killed /system.slice/leak.service due to memory used (16.2G) / total (16.5G) "
+    ("systemd-oomd", ("Killed /system.slice/a.service due to memory used (16.2G) / total (16.5G) "
      "and swap used (2.0G) / total (2.1G) being more than 90.00%"), "oom_kill",
-     {"memcg": "/system.slice/leak.service", "whole_group": True}),
+     {"memcg": "/system.slice/a.service", "whole_group": True}),
     ("systemd-coredump", "Process 4711 (train (x)) of user 1000 dumped core.", "process_crash",
      {"pid": 4711, "comm": "train (x)"}),
 ]  # fmt: skip

@@ -52,6 +52,6 @@ def describe_change(found: Comparison, change: Change) -> str:
     clear = sure if change.flagged else "not a clear change"
     return (
         f"{change.window_share:.1%} of the node's samples then, {change.baseline_share:.1%} in "
-        f"{length} before ({ratio}, {clear}); {change.as_extreme} of {found.windows} windows "
-        "before were as extreme"
+        f"{length} before ({ratio}, {clear}); {change.as_extreme} of the {found.windows} windows "
+        "recorded before were as extreme"
     )

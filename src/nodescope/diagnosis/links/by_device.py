@@ -134,7 +134,7 @@ def _add_earlier(case: Case, story: Story, symptom: Symptom) -> Event | None:
     ahead = format_duration(max(0, symptom.time_ns - first.time_ns))
     story.links.append(
         Link(
-            "event", first.subject, f"{ahead} before, on the same device: {first.message}{often}",
+            "earlier", first.subject, f"{ahead} before, on the same device: {first.message}{often}",
             4.0, View("events", Span(first.time_ns - SECOND_NS, symptom.time_ns + SECOND_NS)),
             "the same trouble without that error",
         )

@@ -118,7 +118,7 @@ def _to_device(case: Case, story: Story, symptom: Symptom, wait: Wait) -> Ending
         return None
     story.links.append(
         Link(
-            "event", trouble.subject,
+            "earlier", trouble.subject,
             f"before it: {trouble.statement}; the stack names no device, so only the time and "
             f"what it waits for tie them", BY_TIME,
             View("events", around(trouble.time_ns, 60)), "such waits without that trouble",

@@ -38,6 +38,7 @@ from nodescope.records.view import Moment, View, around
 from nodescope.sources.cgroups.name_pattern import lies_in
 from nodescope.wall_time import format_time_of_day
 
+LEAST_SHARE = 0.2  # of the zombies: a place with fewer is no second explanation
 MOST_PLACES = 5
 MOST_RULED_OUT = 3  # those that look worst; every timer's service may loop without harm
 NEARLY_ALL = 0.9  # of the zombies: then the way in one line need not say how many
@@ -128,6 +129,7 @@ def find_origins(
         origins = [
             _place_alone(case, at_ns, place, _find_other_leaks(place, places))
             for place in places[:2]
+            if place is places[0] or place.share >= LEAST_SHARE
         ]
     origins.sort(key=lambda each: each.score, reverse=True)
     named = {origin.root for origin in origins}

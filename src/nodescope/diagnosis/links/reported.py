@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from nodescope.diagnosis.case import Case
+from nodescope.diagnosis.case import Case, CoreLook
 from nodescope.diagnosis.evidence_views import view_cores
 from nodescope.diagnosis.finding import Link, RuledOut, Symptom
 from nodescope.diagnosis.links.queues import core_of_nic
@@ -236,18 +236,30 @@ def lack_core(case: Case, story: Story, report: Symptom) -> None:
         advice, show = "look at what ran", View("flame", around(report.time_ns))
     lag_s = most_s(report) if report.kind in LAGS else 0.0
     before_ns = BEFORE_REPORT_NS + round(lag_s * SECOND_NS)
-    seen = case.recording.coverage("cores", Window(told_ns(report) - before_ns, told_ns(report)))
-    before = f"in the {format_duration(before_ns)} before it"
-    if seen.observed_ns >= MOSTLY * before_ns:
-        said = f"no core that could explain it was pegged {before}"
-    elif seen:
-        said = (
-            f"core time was recorded for only {format_duration(seen.observed_ns)} {before}: "
-            "no core was pegged then, and for the rest a pegged core cannot be ruled out"
-        )
-    else:
-        said = f"core time was not recorded {before}: a pegged core cannot be ruled out"
+    seen = case.look_at_cores(Window(told_ns(report) - before_ns, told_ns(report)))
+    said = _describe_look(seen, report, before_ns)
     story.lacks("a pegged core", said, advice, show)
+
+
+def _describe_look(seen: CoreLook, report: Symptom, before_ns: int) -> str:
+    """Return what was seen of the cores before a report, and what of them was not."""
+    before = f"in the {format_duration(before_ns)} before it"
+    unknown = "a pegged core cannot be ruled out"
+    if not seen.observed_ns:
+        return f"core time was not recorded {before}: {unknown}"
+    if report.cpu is not None and report.cpu not in seen.cpus:
+        return f"the time of core {report.cpu} was not recorded {before}"
+    if seen.observed_ns < MOSTLY * before_ns:
+        return (
+            f"core time was recorded for only {format_duration(seen.observed_ns)} {before}: "
+            f"no core was pegged in what was recorded, and for the rest {unknown}"
+        )
+    if len(seen.cpus) < seen.cores:
+        return (
+            f"the time of {len(seen.cpus)} of {seen.cores} cores was recorded {before}: none of "
+            f"those recorded was pegged, and of the others {unknown}"
+        )
+    return f"no core that could explain it was pegged {before}"
 
 
 def node_average(case: Case, held: PeggedCore) -> str:

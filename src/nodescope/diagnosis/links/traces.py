@@ -31,10 +31,10 @@ class TaskStack:
 def find_stack(case: Case, symptom: Symptom) -> TaskStack | None:
     """Return the stack that belongs to a report: of its task, or of its core."""
     comm, pid = task_of(symptom)
-    traced = find_trace(case, symptom.time_ns, pid, comm, symptom.cpu, symptom.kind)
-    if traced is not None:
-        return traced
-    return find_blocked(case, symptom.time_ns, pid, comm)
+    # The recorder saw it blocked for a while, a trace is of one moment.
+    return find_blocked(case, symptom.time_ns, pid, comm) or find_trace(
+        case, symptom.time_ns, pid, comm, symptom.cpu, symptom.kind
+    )
 
 
 def find_trace(

@@ -29,14 +29,16 @@ class Place:
 def find_place(case: Case, at_ns: int, comm: str | None, pid: int | None) -> Place | None:
     """Return the cgroup that a task was in around a moment; None if nothing shows it."""
     near = Window(at_ns - BEFORE_NS, at_ns + AFTER_NS)
-    return (
-        _seen_by_pid(case, near, pid)
-        or _sampled(case, near, comm, pid)
-        or _killed(case, near, pid)
-        or _main_process(case, at_ns, pid)
-        or _seen_by_name(case, near, comm)
-        or _sampled(case, near, comm, None)
+    found = (
+        _killed(case, near, pid),
+        _seen_by_pid(case, near, pid),
+        _main_process(case, at_ns, pid),
+        None if pid is None else _sampled(case, near, comm, pid),
+        _sampled(case, near, comm, None),
+        _seen_by_name(case, near, comm),
     )
+    # The strongest, so that what else is recorded can only help.
+    return max(filter(None, found), key=lambda each: each.strength, default=None)
 
 
 def _witnessed(case: Case, near: Window) -> Iterable[BlockedTaskRow | CoreOwnerRow]:

@@ -17,7 +17,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from nodescope.archive.layout import MAX_TIME_NS
 from nodescope.exchange.import_formats import ImportFormat, Progress
@@ -51,6 +51,15 @@ _STRUCTURED = re.compile(  # RFC 5424: host, program, process id, message id, st
     re.DOTALL,
 )
 _BOOT_MARK = re.compile(r"-- .* --$|-- (?:Journal|Logs) begin")
+
+
+class _TextLine(NamedTuple):
+    """A line of a system log: its event, its time, its host, and who wrote it in the kernel."""
+
+    event: Event
+    stamp: WallStamp
+    host: str
+    caller: str = ""
 
 
 def looks_like_journal_json(head: bytes) -> bool:
@@ -106,6 +115,7 @@ def events_of(entries: Iterable[Any], notes: Notes) -> Iterator[list[Event]]:
         if event.kind == KERNEL:
             by_user = field_text(entry.get("SYSLOG_FACILITY")) not in ("", "0")
             add_kernel_line(kernel, events, event, by_user=by_user)
+            notes.rows += kernel.take_traces(event.time_ns)
         else:
             fields = _unit_fields(entry, event.message)
             told = units.take(event.time_ns, fields) if fields else []
@@ -114,6 +124,7 @@ def events_of(entries: Iterable[Any], notes: Notes) -> Iterator[list[Event]]:
             yield events
             events = []
     events += services.flush()
+    notes.rows += kernel.take_traces()
     yield events
 
 
@@ -204,7 +215,7 @@ def parse_journal_text(blocks: Iterable[bytes], notes: Notes) -> Iterator[list[E
             else:
                 notes.skipped["lines that are no journal entry"] += 1
             continue
-        event, stamp, host = parsed
+        event, stamp, host, caller = parsed
         note_lacks(stamp, notes)
         notes.facts.setdefault("nodename", host)
         _go_on(events, more)
@@ -213,11 +224,13 @@ def parse_journal_text(blocks: Iterable[bytes], notes: Notes) -> Iterator[list[E
             yield events
             events = []
         if event.kind == KERNEL:
-            add_kernel_line(kernel, events, event)
+            add_kernel_line(kernel, events, event, caller=caller)
+            notes.rows += kernel.take_traces(event.time_ns)
         else:
             events += _of_service(services, event)
     _go_on(events, more)
     events += services.flush()
+    notes.rows += kernel.take_traces()
     yield events
 
 
@@ -228,8 +241,8 @@ def _go_on(events: list[Event], more: list[str]) -> None:
         events[-1] = replace(events[-1], message=message)
 
 
-def _parse_text(text: str, written_ns: int | None) -> tuple[Event, WallStamp, str] | None:
-    """Return a line as an event, with its time and its host; None if it is no line of a log."""
+def _parse_text(text: str, written_ns: int | None) -> _TextLine | None:
+    """Return a line as an event; None if it is no line of a log."""
     start = priority.end() if (priority := _PRIORITY.match(text)) else 0
     stamp = match_stamp(text[start:], written_ns)
     if stamp is None or text[start + 19 : start + 20] == ",":  # a comma: dmesg's ISO times
@@ -241,9 +254,12 @@ def _parse_text(text: str, written_ns: int | None) -> tuple[Event, WallStamp, st
     host = clean_text(match["host"], 255)
     if who == "kernel":
         line = parse_line(message)  # rsyslog keeps the kernel's stamp in front
-        message = line.message if line is not None and line.clock == "boot" else message
-        return kernel_log.plain_event(stamp.time_ns, message), stamp, host
-    return Event(stamp.time_ns, JOURNAL, who, message), stamp, host
+        caller = ""
+        if line is not None and line.clock == "boot":
+            message, caller = line.message, line.caller
+        event = kernel_log.plain_event(stamp.time_ns, message)
+        return _TextLine(event, stamp, host, caller)
+    return _TextLine(Event(stamp.time_ns, JOURNAL, who, message), stamp, host)
 
 
 def _import_json(path: Path, sink: Sink, progress: Progress) -> ImportReport:

@@ -37,14 +37,17 @@ _PRIORITY = re.compile(r"<(\d{1,4})>")
 _DECORATION = re.compile(
     r"([a-z]+\d?) *:(?:emerg|alert|crit|err|warn|notice|info|debug) *: ", re.ASCII
 )
-_CALLER = r"(?:\[ *[TC]\d{1,10}\])? ?"
+_CALLER = r"(?:\[ *(?P<caller>[TC]\d{1,10})\])? ?"
 _SINCE_BOOT = re.compile(rf"\[ *(\d{{1,10}})\.(\d{{1,9}})(?: <[^>]{{1,20}}>)?\]{_CALLER}", re.ASCII)
 _SINCE_LAST = re.compile(
     rf"\[(?: *\+(\d{{1,10}})\.(\d{{1,9}})|< *(\d{{1,10}})\.(\d{{1,9}})>)\]{_CALLER}", re.ASCII
 )
 _MINUTE = re.compile(rf"\[([A-Z][a-z]{{2}}) ?(\d{{1,2}}) (\d\d):(\d\d)\]{_CALLER}", re.ASCII)
 _BRACKETED = re.compile(r"\[([A-Z][a-z]{2} [A-Z][a-z]{2} [^\]]{1,20})\] ?")
-_KMSG = re.compile(r"(\d{1,6}),(\d{1,18}),(\d{1,19}),[^;]{0,80};(.*)", re.DOTALL | re.ASCII)
+_KMSG = re.compile(
+    r"(\d{1,6}),(\d{1,18}),(\d{1,19}),(?:[^;]{0,80}?,caller=([TC]\d{1,10}))?[^;]{0,80};(.*)",
+    re.DOTALL | re.ASCII,
+)
 _MONOTONIC = re.compile(r"(?:[\w.-]{1,253} )?kernel: ", re.ASCII)
 _TALOS = re.compile(r"[\w.:-]{1,253}: ([a-z]+\d?): [a-z]+: \[(\S{20,40})\]: ?", re.ASCII)
 _GUEST = re.compile(r"\| [\w-]{1,40}\| [A-Z]\d{3}: Guest: ?", re.ASCII)
@@ -60,6 +63,7 @@ class LogLine(NamedTuple):
     message: str
     sequence: int | None = None
     dated: bool = True  # a wall time has its year
+    caller: str = ""  # the thread or the core that wrote it (CONFIG_PRINTK_CALLER)
 
 
 def parse_line(text: str, written_ns: int | None = None) -> LogLine | None:
@@ -71,7 +75,8 @@ def parse_line(text: str, written_ns: int | None = None) -> LogLine | None:
         text = text[colour.end() :]
     if match := _KMSG.match(text):
         facility = _facility(int(match[1]) >> 3)
-        return LogLine("boot", int(match[3]) * 1000, True, facility, match[4], int(match[2]))
+        time_ns, sequence = int(match[3]) * 1000, int(match[2])
+        return LogLine("boot", time_ns, True, facility, match[5], sequence, caller=match[4] or "")
     facility = "kern"
     if match := _PRIORITY.match(text):
         facility, text = _facility(int(match[1]) >> 3), text[match.end() :]
@@ -87,11 +92,13 @@ def _parse_bracketed(text: str, facility: str, written_ns: int | None) -> LogLin
         message = text[match.end() :]
         if said := _MONOTONIC.match(message):
             message = message[said.end() :]
-        return LogLine("boot", _nanoseconds(match[1], match[2]), True, facility, message)
+        time_ns, caller = _nanoseconds(match[1], match[2]), match["caller"] or ""
+        return LogLine("boot", time_ns, True, facility, message, caller=caller)
     if match := _SINCE_LAST.match(text):
         seconds, fraction = match[1] or match[3], match[2] or match[4]
         elapsed_ns = _nanoseconds(seconds, fraction)
-        return LogLine("since last", elapsed_ns, True, facility, text[match.end() :])
+        message, caller = text[match.end() :], match["caller"] or ""
+        return LogLine("since last", elapsed_ns, True, facility, message, caller=caller)
     if match := _MINUTE.match(text):
         clock = int(match[3]), int(match[4]), 0
         moment = resolve_year(MONTHS.get(match[1], 0), int(match[2]), clock, written_ns)

@@ -18,6 +18,7 @@ from nodescope.clock import ClockPair
 from nodescope.exchange.import_formats import ImportFormat, Peek, Progress
 from nodescope.exchange.importer import (
     add_events,
+    add_rows,
     detects,
     import_wall_events,
     modified_ns,
@@ -74,9 +75,11 @@ def parse_kernel_log(blocks: Iterable[bytes], notes: Notes) -> Iterator[list[Eve
     told = KernelEvents()
     for line, more in _read_lines(blocks, notes):
         _tell(told, events, line, more)
+        notes.rows += told.take_traces(line.time_ns)
         if len(events) >= BATCH:
             yield events
             events = []
+    notes.rows += told.take_traces()
     yield events
 
 
@@ -134,7 +137,9 @@ def _go_on(held: LogLine | None, more: list[str], text: str, notes: Notes) -> No
 def _tell(told: KernelEvents, events: list[Event], line: LogLine, more: list[str]) -> None:
     by_user = line.facility != "kern"
     event = plain_event(line.time_ns, "\n".join([line.message, *more]), line.facility)
-    add_kernel_line(told, events, event, sequence=line.sequence, by_user=by_user)
+    add_kernel_line(
+        told, events, event, sequence=line.sequence, by_user=by_user, caller=line.caller
+    )
 
 
 def add_kernel_line(
@@ -144,9 +149,10 @@ def add_kernel_line(
     *,
     sequence: int | None = None,
     by_user: bool = False,
+    caller: str = "",
 ) -> None:
     """Add a line as the event it makes; as a plain one, of kind `kernel`, if it makes none."""
-    told = KernelLine(line.time_ns, line.message, sequence, by_user)
+    told = KernelLine(line.time_ns, line.message, sequence, by_user, caller)
     if kernel.add(events, told) is None:
         events.append(line)
 
@@ -179,6 +185,7 @@ def _import(path: Path, sink: Sink, progress: Progress) -> ImportReport:
     sink.begin(Capture(ClockPair(last_ns, written_ns), said))
     for events in parse_kernel_log(whole_blocks(path, notes, progress), notes):
         add_events(sink, events)
+        add_rows(sink, notes)
     return report_of(path, FORMAT.name, notes)
 
 

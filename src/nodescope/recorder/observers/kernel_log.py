@@ -51,6 +51,7 @@ class KernelLogObserver:
         batch = self._log.read(MOST_LINES, after=self._told.sequence)
         self._setting.log_reports.note_read(now_ns)
         if not batch.records:
+            said.rows += self._events.take_traces(now_ns)
             return said
         offset = self._offset()
         for record in batch.records:
@@ -58,6 +59,7 @@ class KernelLogObserver:
             self._account(record, time_ns, said)
             said.add(kernel_log_row(record, time_ns))
             self._interpret(record, time_ns, said)
+        said.rows += self._events.take_traces(self._last_ns)
         return said
 
     def _open(self, now_ns: int, said: Observation) -> None:

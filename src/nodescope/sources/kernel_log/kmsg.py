@@ -2,6 +2,7 @@ r"""The kernel's log, record by record: `/dev/kmsg` (Documentation/ABI/testing/d
 
     6,1234,5140900,-;message\x0awith escapes
      SUBSYSTEM=net
+    6,1235,5140907,-,caller=T812;message      with CONFIG_PRINTK_CALLER
 
 Level and facility share the first number. What a user writes never has facility
 0, which is the kernel's own. A record written without a newline at its end may
@@ -32,6 +33,7 @@ class Record(NamedTuple):
     level: int
     facility: int
     text: str
+    caller: str = ""  # the thread (`T812`) or the core (`C3`) that wrote it, if the kernel says so
 
     @property
     def by_user(self) -> bool:
@@ -50,8 +52,9 @@ class KmsgBatch:
 def parse_record(raw: bytes) -> Record:
     """One record as a read gives it; properties of the device are left out."""
     head, found, rest = raw.partition(b";")
+    fields = head.split(b",", 5)
     try:
-        priority, sequence, micros = map(int, head.split(b",", 3)[:3])
+        priority, sequence, micros = map(int, fields[:3])
     except ValueError:
         found = b""
         priority = sequence = micros = 0
@@ -60,9 +63,9 @@ def parse_record(raw: bytes) -> Record:
     text = rest.partition(b"\n")[0]
     if b"\\x" in text:
         text = _ESCAPED.sub(lambda match: bytes.fromhex(match[1].decode()), text)
-    return Record(
-        sequence, micros * 1000, priority & 7, priority >> 3, text.decode("utf-8", "replace")
-    )
+    caller = fields[4][7:].decode("ascii", "replace") if len(fields) > 4 else ""
+    message = text.decode("utf-8", "replace")
+    return Record(sequence, micros * 1000, priority & 7, priority >> 3, message, caller)
 
 
 class KernelLog:
