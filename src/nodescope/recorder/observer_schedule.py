@@ -6,7 +6,8 @@ thread of its own. One whose source is not on this node is asked again now and
 then: a daemon may come later. One that fails is asked less and less often, up to every five
 minutes; what it did not see is a gap, as is the time in which a thread gets no answer. One
 that takes more than its share of the recorder's budget is asked half as often, and that is
-said. At the end each is asked once more, so that the last seconds are not missing, unless it is slow, absent or failing.
+said. At the end each is asked once more, so that the last seconds are not missing, unless it
+is slow, absent or failing.
 """
 
 from __future__ import annotations
