@@ -100,7 +100,7 @@ def test_when_it_is_over_its_whole_length_is_told(host: Host) -> None:
     host.task(7, "dd", "S", "/")
     (row,) = host.look()
     assert row.time_ns == last * SECOND_NS
-    assert row.blocked_ns == (last - 102) * SECOND_NS  # the reason came with the second look
+    assert row.blocked_ns == (last - 103) * SECOND_NS  # the reason came with the third look
     assert host.look() == []
 
 
