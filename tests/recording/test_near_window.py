@@ -13,6 +13,7 @@ from nodescope.archive.reader import Archive
 from nodescope.errors import ArchiveError
 from nodescope.quantities import SECOND_NS
 from nodescope.recording.near_window import find_near
+from nodescope.recording.recording import Recording
 from nodescope.recording.window import TimeExtent, Window
 
 COUNT = 8
@@ -79,10 +80,10 @@ def test_damage_in_the_window_is_left_out_and_reported(
     name = names(archive)[3]
     choose = within(archive, name)
     damage(file_of(archive, name))
-    damaged: list[ArchiveError] = []
-    (near,), window = find_near(archive, choose, 0, damaged.append)
-    assert (near.name, near.description.samples) == (name, 0)
+    near, window, damaged = find(archive, choose)
+    assert near == [name]
     assert window is not None
+    assert not Recording(archive.segments()).coverage("samples", window)
     assert [str(error) for error in damaged] == [str(e) for e in archive.listing().damaged]
     assert name in str(damaged[0])
 
@@ -97,9 +98,9 @@ def test_damage_elsewhere_is_not_reported_here(archive: Archive) -> None:
 
 def test_the_extent_ends_where_the_whole_segments_end(archive: Archive) -> None:
     recorded = names(archive)
-    lost = [file for number in (0, 6, 7) for file in files_of(archive, recorded[number])]
-    for file in lost:
-        file.unlink()
+    for number in (0, 6, 7):
+        for path in file_of(archive, recorded[number]).parent.glob("*.parquet"):
+            path.unlink()
     whole = TimeExtent(archive.segments())
 
     def choose(extent: TimeExtent) -> Window:
@@ -108,7 +109,9 @@ def test_the_extent_ends_where_the_whole_segments_end(archive: Archive) -> None:
     near, window, damaged = find(archive, choose)
     assert window == Window(whole.from_ns, whole.to_ns)
     assert near == recorded[1:6]
-    assert len(damaged) == len(lost)
+    assert {Path(error.path).parent.name for error in damaged} == {
+        recorded[number] for number in (0, 6, 7)
+    }
 
 
 def test_a_segment_that_retention_removed_is_no_damage(

@@ -27,6 +27,7 @@ class Capture:
     span_ns: int | None = None  # how long it lasts, if known ahead: segments are cut evenly
     frequency_hz: int | None = None  # samples per second and core, if known
     tick_ns: int = 1000
+    estimated: bool = False  # the clock pair is a guess: the file does not say when it was made
 
 
 @dataclass(frozen=True, slots=True)

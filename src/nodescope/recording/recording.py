@@ -23,7 +23,7 @@ from nodescope.recording.core_readings import (
 )
 from nodescope.recording.gaps import read_gaps
 from nodescope.recording.part import Part, Parts, find_history, overlapping
-from nodescope.recording.rows import Where, read_rows, read_state
+from nodescope.recording.rows import read_rows, read_state
 from nodescope.recording.window import TimeExtent, Window
 from nodescope.records.recorder_tables import Gap
 from nodescope.records.table import RowType
@@ -84,11 +84,9 @@ class Recording:
         """Decide whether a part of the window has any row of a table."""
         return any(table in part.description.tables for part in self.overlapping(window))
 
-    def rows(
-        self, kind: type[RowType], window: Window, where: Where | None = None
-    ) -> list[RowType]:
-        """Return the rows of a window, with wall times; of one subject with `where`."""
-        return list(read_rows(self.parts, kind, window, where))
+    def rows(self, kind: type[RowType], window: Window) -> list[RowType]:
+        """Return the rows of a window, with wall times."""
+        return list(read_rows(self.parts, kind, window))
 
     def state(self, kind: type[RowType], at_ns: int) -> list[RowType]:
         """Return the last row of each subject at a moment; nothing if it was not observed."""
@@ -101,6 +99,20 @@ class Recording:
 
         found = leave_out_superseded(read_events(self.parts, window, kinds))
         return sorted(found, key=lambda event: event.time_ns)
+
+    @property
+    def estimated_times(self) -> list[str]:
+        """Return which imported files' times were guessed from the file's age, in words."""
+        from nodescope.records.event_details import ImportDetails
+
+        costs = ((part, part.description.cost) for part in self.parts if not part.is_open)
+        imported = Recording([part for part, cost in costs if cost and not cost.is_recorders])
+        if not imported.parts:
+            return []
+        whole = Window(imported.extent.from_ns, imported.extent.to_ns)
+        events = imported.events(whole, "import")
+        guessed = (each for each in events if each.get(ImportDetails).estimated)
+        return [f"{each.subject}: {each.message}" for each in guessed]
 
     # -- columns -----------------------------------------------------------
 

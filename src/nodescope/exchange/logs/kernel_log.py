@@ -17,6 +17,7 @@ from nodescope.archive.layout import MAX_TIME_NS
 from nodescope.clock import ClockPair
 from nodescope.exchange.import_formats import ImportFormat, Peek, Progress
 from nodescope.exchange.importer import (
+    add_estimate,
     add_events,
     add_rows,
     detects,
@@ -195,6 +196,7 @@ def import_lines(
     for events in parse_kernel_log(lines_of(whole_blocks(path, notes, progress)), notes):
         add_events(sink, events)
         add_rows(sink, notes)
+    add_estimate(sink, path, last_ns)
     return report_of(path, name, notes)
 
 
