@@ -342,3 +342,15 @@ def test_what_shares_a_cause_is_one_finding() -> None:
     assert [each.kind for each in finding.also] == ["disk_io_error"]
     assert finding.symptom.time_ns == at(400)
     assert at(400) - at(100) == 300 * SECOND_NS
+
+
+def test_a_device_whose_worker_waits_is_not_at_fault() -> None:
+    stalled = event(100, "io_stalled", "loop1", "2 requests wait", device="loop1")
+    frozen = "worker_thread;process_one_work;loop_process_work;lo_rw_aio.isra.0;percpu_rwsem_wait"
+    worker = BlockedTaskRow(
+        time_ns=at(99), pid=9, tid=9, comm="kworker/u8:1+loop1", cgroup="/", stack=frozen
+    )
+    found = solve_told([stalled], [worker, blocked(99, "vfs_write;ext4_file_write_iter")])
+    assert owner(found) == ("device", "loop1", "frozen_file_system")
+    assert "tasks that were blocked meanwhile: unit eater.service (1)" in said(first(found))
+    assert [step.kind for step in first(found).steps] == ["thaw"]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from nodescope.diagnosis.case import Case
 from nodescope.diagnosis.ending import Ending
 from nodescope.diagnosis.finding import Link, Root, Symptom
+from nodescope.diagnosis.links.waiting import add_waiting, steps_of_wait
 from nodescope.diagnosis.story import Story
 from nodescope.diagnosis.symptoms.subjects import device_of, task_of
 from nodescope.judgement.device_names import disk_of, is_same_device
@@ -30,6 +31,7 @@ _BEFORE = (*_STORAGE, "pcie_error", "pcie_corrected", "hw_error", "edac_ce", "ed
 _OF_MEMORY = ("memory_poisoned",)
 _BEFORE_POISON = ("edac_ce", "edac_ue", "mce", "mce_corrected", "hw_error")
 _FILE_SYSTEM = ("fs_error", "fs_readonly")
+_WAITED_FOR = ("io_stalled", "nvme_timeout", "nfs_stalled", "fuse_stalled", "disk_io_error")
 _JOB_DIES = ("gpu_ecc", "gpu_lost", "gpu_hung", "gpu_nvlink", "nvswitch_error")
 
 
@@ -75,6 +77,9 @@ def follow_device(case: Case, story: Story, symptom: Symptom) -> Ending:
     of_disk = EVENT_KINDS[kind].details is StorageDetails and "/" not in name
     root = Root(_root_kind(kind, symptom), disk_of(name) if of_disk else name)
     _add_user(story, symptom)
+    wait = add_waiting(case, story, symptom, name) if symptom.kind in _WAITED_FOR else None
+    if wait is not None:
+        return Ending(root, wait.name, wait.meaning, steps_of_wait(wait))
     rule = _RULES.get(kind) or _RULES.get(symptom.kind)
     if rule is None:
         return Ending(root)
