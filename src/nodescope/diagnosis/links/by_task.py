@@ -9,7 +9,7 @@ from nodescope.diagnosis.ending import Ending
 from nodescope.diagnosis.finding import Link, Root, Symptom
 from nodescope.diagnosis.links.by_device import earlier_trouble, follow_device
 from nodescope.diagnosis.links.traces import TaskStack, find_stack, find_trace
-from nodescope.diagnosis.links.waiting import steps_of_wait
+from nodescope.diagnosis.links.waiters import steps_of_wait
 from nodescope.diagnosis.links.whose_cgroup import owner_of_cgroup
 from nodescope.diagnosis.links.whose_process import find_place
 from nodescope.diagnosis.rules.wait import Wait, classify_wait
