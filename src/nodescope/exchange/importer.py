@@ -107,7 +107,9 @@ def add_events(sink: Sink, events: Sequence[Event]) -> None:
 
 
 def add_rows(sink: Sink, notes: Notes) -> None:
-    """Hand on the rows that a parser set aside, table by table."""
+    """Hand on the rows that a parser set aside, and whose work the file stands for."""
+    for observer in notes.observers:
+        sink.observed(observer)
     rows, notes.rows = notes.rows, []
     tables = dict.fromkeys(row.table().name for row in rows)
     for name in tables:

@@ -61,6 +61,9 @@ class Sink(Protocol):
     def lost(self, records: int) -> None:
         """Count records that the capture says it lost."""
 
+    def observed(self, observer: str) -> None:
+        """Say that the file shows what an observer of the recorder would have, for its span."""
+
 
 @dataclass(slots=True)
 class ImportReport:

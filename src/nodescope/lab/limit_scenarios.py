@@ -17,7 +17,7 @@ from nodescope.lab.unit_stage import act_unit, get_guest, get_silent, prepare_un
 from nodescope.sources.kernel_files import read_text
 
 _TABLE = Path("/proc/sys/net/netfilter")
-_LEAST_TABLE, _MOST_TABLE = 30_000, 60_000
+_LEAST_TABLE, _MOST_TABLE = 120_000, 220_000
 LOOPS = ("unit_loop",)
 
 
@@ -105,7 +105,7 @@ def _of_unit(run: ScenarioRun, scenario: str, symptom: str, *, loops: bool = Fal
     unit = run.names["unit"]
     return Truth(
         scenario, healthy=False, finding=True, roots=(unit,), root_kinds=("unit",),
-        symptoms=(symptom,), never=run.innocent,
+        symptoms=(symptom,), well=run.innocent,
         conditions=(LastingTruth(LOOPS, "unit", unit),) if loops else (),
     )  # fmt: skip
 

@@ -122,7 +122,7 @@ def _of_disk(
     """Return the truth about an incident of a file system or its device."""
     return Truth(
         scenario, healthy=False, finding=True, roots=roots, symptoms=symptoms,
-        never=run.innocent, facts={"unit": run.names["unit"], "device": run.names["device"]},
+        well=run.innocent, facts={"unit": run.names["unit"], "device": run.names["device"]},
     )  # fmt: skip
 
 
