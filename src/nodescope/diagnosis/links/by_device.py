@@ -36,7 +36,7 @@ _JOB_DIES = ("gpu_ecc", "gpu_lost", "gpu_hung", "gpu_nvlink", "nvswitch_error")
 
 
 @dataclass(frozen=True, slots=True)
-class _End:
+class _Meaning:
     """What an end at a device means, and what to do."""
 
     mechanism: str
@@ -45,26 +45,26 @@ class _End:
 
 
 _RULES = {
-    "disk_io_error": _End("failed_requests", "The device does not do what it is asked.", True),
-    "nvme_timeout": _End("no_answer", "The device did not answer in time.", True),
-    "io_stalled": _End("no_answer", "Requests wait at the device, and none completes."),
-    "nfs_stalled": _End("no_answer", "The server, or the network to it, does not answer."),
-    "fuse_stalled": _End("no_answer", "The program that serves the mount does not answer."),
-    "fs_error": _End("damaged_file_system", "What the file system reads there cannot be true."),
-    "fs_readonly": _End("damaged_file_system", "The file system stopped taking writes."),
-    "raid_degraded": _End("lost_disk", "The array goes on without one of its disks.", True),
-    "gpu_lost": _End("lost_device", "The device does not answer on its bus.", True),
-    "gpu_hung": _End("hung_device", "The device or its firmware hangs."),
-    "gpu_ecc": _End("memory_error", "Memory of the device had an error.", True),
-    "gpu_nvlink": _End("link_error", "A link between devices had an error."),
-    "nvswitch_error": _End("link_error", "A switch between devices had an error."),
-    "gpu_action": _End("reset_wanted", "The driver itself says what has to be done."),
-    "rdma_link_down": _End("lost_link", "A port lost its link: cable, switch or port."),
-    "pcie_error": _End("bus_error", "The bus had an error that was not corrected.", True),
-    "memory_poisoned": _End("memory_error", "Memory of the node is damaged.", True),
+    "disk_io_error": _Meaning("failed_requests", "The device does not do what it is asked.", True),
+    "nvme_timeout": _Meaning("no_answer", "The device did not answer in time.", True),
+    "io_stalled": _Meaning("no_answer", "Requests wait at the device, and none completes."),
+    "nfs_stalled": _Meaning("no_answer", "The server, or the network to it, does not answer."),
+    "fuse_stalled": _Meaning("no_answer", "The program that serves the mount does not answer."),
+    "fs_error": _Meaning("damaged_file_system", "What the file system reads there cannot be true."),
+    "fs_readonly": _Meaning("damaged_file_system", "The file system stopped taking writes."),
+    "raid_degraded": _Meaning("lost_disk", "The array goes on without one of its disks.", True),
+    "gpu_lost": _Meaning("lost_device", "The device does not answer on its bus.", True),
+    "gpu_hung": _Meaning("hung_device", "The device or its firmware hangs."),
+    "gpu_ecc": _Meaning("memory_error", "Memory of the device had an error.", True),
+    "gpu_nvlink": _Meaning("link_error", "A link between devices had an error."),
+    "nvswitch_error": _Meaning("link_error", "A switch between devices had an error."),
+    "gpu_action": _Meaning("reset_wanted", "The driver itself says what has to be done."),
+    "rdma_link_down": _Meaning("lost_link", "A port lost its link: cable, switch or port."),
+    "pcie_error": _Meaning("bus_error", "The bus had an error that was not corrected.", True),
+    "memory_poisoned": _Meaning("memory_error", "Memory of the node is damaged.", True),
 }
 
-_HARDWARE = _End("hardware_error", "", True)
+_HARDWARE = _Meaning("hardware_error", "", True)
 
 
 def follow_device(case: Case, story: Story, symptom: Symptom) -> Ending:
@@ -170,7 +170,7 @@ def _add_user(story: Story, symptom: Symptom) -> None:
     )  # fmt: skip
 
 
-def _steps(root: Root, symptom: Symptom, rule: _End) -> tuple[Action, ...]:
+def _steps(root: Root, symptom: Symptom, rule: _Meaning) -> tuple[Action, ...]:
     show = View("events", around(symptom.time_ns, 600))
     if root.kind != "device":
         mount = Target("mount", root.name)
