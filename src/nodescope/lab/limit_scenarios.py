@@ -17,7 +17,7 @@ from nodescope.lab.unit_stage import act_unit, get_guest, get_silent, prepare_un
 from nodescope.sources.kernel_files import read_text
 
 _TABLE = Path("/proc/sys/net/netfilter")
-_LEAST_TABLE, _MOST_TABLE = 20_000, 36_000
+_LEAST_TABLE, _MOST_TABLE = 32_000, 48_000
 LOOPS = ("unit_loop",)
 
 

@@ -23,7 +23,7 @@ _DIRECT_BYTES = 64 << 10
 _PORT = 9
 _PACKET = bytes(64)
 _BURST = 20
-_CALLS = 8000
+_CALLS, _MESSAGES = 8000, 4
 
 
 def command(comm: str, program: str, *arguments: object) -> str:
@@ -76,6 +76,9 @@ def _call(port: int, count: int, per_s: float) -> None:
         with contextlib.suppress(OSError):  # not yet, or a full table refuses
             caller.connect(("127.0.0.1", port))
         kept.append(caller)
+        with contextlib.suppress(OSError):
+            for _ in range(_MESSAGES):
+                caller.send(_PACKET)
         with contextlib.suppress(OSError):  # nobody has called
             kept.append(listener.accept()[0])
         if number % _BURST == 0:
