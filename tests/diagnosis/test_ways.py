@@ -290,7 +290,7 @@ RESET = ((100, PAUSED), (100.1, "ena 0000:00:05.0 eth0: Trigger reset is on"))
 QUEUE = NicQueueRow(time_ns=at(1), nic="eth0", queue=1, irq=40, effective="1", affinity="1")
 HOG = CoreOwnerRow(
     time_ns=at(97), cpu=1, pid=55, tid=55, comm="spin", cgroup=UNIT, policy="fifo", priority=20,
-    affinity="1", from_ns=at(92),
+    affinity="1", owned_ns=5 * SECOND_NS,
 )  # fmt: skip
 
 
@@ -302,7 +302,7 @@ def test_a_realtime_process_on_the_queues_core_is_the_cause() -> None:
 
 def test_an_ordinary_process_on_the_queues_core_is_not() -> None:
     row = CoreOwnerRow(time_ns=at(97), cpu=1, pid=55, tid=55, comm="spin", policy="other",
-                       from_ns=at(92))  # fmt: skip
+                       owned_ns=5 * SECOND_NS)  # fmt: skip
     found = solve_told(lines(*RESET), [QUEUE, row, *cores(1, 92, 100)])
     assert not first(found).explains
     assert any("gives way" in each.statement for each in found.findings[0].ruled_out)

@@ -18,7 +18,7 @@ from nodescope.archive.layout import MAX_TIME_NS
 from nodescope.errors import NodescopeError
 from nodescope.exchange.core_times import mpstat, sar
 from nodescope.exchange.glance import read_glance
-from nodescope.exchange.logs import journal, kernel_log
+from nodescope.exchange.logs import dmesg_json, journal, kernel_log
 from nodescope.exchange.perf_data import importer as perf_data
 from nodescope.exchange.perf_script import text as perf_script
 from nodescope.exchange.profiles import folded, pprof
@@ -136,6 +136,15 @@ def fuzz_kernel_log(data: bytes) -> None:
     check_notes(notes, len(data))
 
 
+def fuzz_dmesg_json(data: bytes) -> None:
+    notes = Notes()
+    dmesg_json.looks_like_dmesg_json(data)
+    lines = dmesg_json.plain_lines([data[:50], data[50:]])
+    for events in kernel_log.parse_kernel_log(lines, notes):
+        check_events(events)
+    check_traces(notes)
+
+
 def check_traces(notes: Notes) -> None:
     """What the table of call traces relies on."""
     for row in notes.rows:
@@ -194,6 +203,9 @@ class CheckingSink:
         assert table in ("events", "gaps", "cores")
         assert len({len(values) for values in columns.values()}) == 1
 
+    def observed(self, observer: str) -> None:
+        assert observer
+
     def lost(self, records: int) -> None:
         assert records >= 0
 
@@ -229,6 +241,7 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
     "mpstat": fuzz_mpstat,
     "sar": fuzz_sar,
     "kernel_log": fuzz_kernel_log,
+    "dmesg_json": fuzz_dmesg_json,
     "journal": fuzz_journal,
 }
 
@@ -278,6 +291,9 @@ SEEDS: dict[str, tuple[bytes, ...]] = {
         b"kern  :warn  : 2026-11-16T03:08:22,123456+00:00 rcu: INFO: x\n",
         (b"[    1.0][ T7] task:dd state:D stack:0 pid:12 tgid:12\n[    1.1][ T7] Call Trace:\n"
         b"[    1.1][ T7]  <TASK>\n[    1.1][ T7]  ? g+0x1/0x2\n[    1.1][ T7]  f+0x1/0x2 [m]\n"),
+    ),
+    "dmesg_json": (
+        b'{\n"dmesg": [\n{\n"pri": 4,\n"time": 1.5,\n"msg": "Call Trace:\\n f+0x1/0x2"\n},{\n]}\n',
     ),
     "journal": (
         json.dumps(_ENTRY).encode() + b"\n",

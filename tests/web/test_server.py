@@ -182,6 +182,14 @@ def test_what_cannot_be_served_says_why(small_story: Path, tmp_path: Path) -> No
     assert missing.returncode == 2
     assert "there is no recording" in missing.stderr
     assert f"nodescope record --archive {tmp_path / 'none'}" in missing.stderr
+    cut = tmp_path / "cut"
+    shutil.copytree(small_story, cut)
+    for path in cut.glob("segments/*/*.parquet"):
+        os.truncate(path, 7)
+    damaged = run("--archive", str(cut))
+    assert damaged.returncode == 2
+    assert "what is recorded in it cannot be read" in damaged.stderr
+    assert "waiting for a recorder" not in damaged.stderr
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()

@@ -67,6 +67,7 @@ OPEN_DIRECTORY = "open"
 SEALED_DIRECTORY = "segments"
 FROZEN_DIRECTORY = "frozen"
 MARKS_DIRECTORY = "marks"
+ROOM_BYTES = 512 << 10  # that a device must have free: a few flushes, and sealing what is open
 MAX_TIME_NS = (1 << 62) - 1  # in the year 2116: sums of two still fit into 64 bits
 
 _STAMP = "%Y%m%dT%H%M%SZ"

@@ -64,6 +64,8 @@ def run(args: argparse.Namespace) -> int:
     if args.limit and (args.json or args.output):
         rows = widest(rows, args.limit)
     tree, said = documents.flame_document(rows, names)
+    if not tree["value"]:
+        said = view.explain_no_samples(args)
     if args.json:
         window.print_document(tree)
         window.note(said)

@@ -51,7 +51,7 @@ class ImportFormat:
 def all_formats() -> tuple[ImportFormat, ...]:
     """Every format, the most certain to be recognised first."""
     from nodescope.exchange.core_times import mpstat, sar
-    from nodescope.exchange.logs import journal, journal_export, kernel_log
+    from nodescope.exchange.logs import dmesg_json, journal, journal_export, kernel_log
     from nodescope.exchange.perf_data import importer as perf_data
     from nodescope.exchange.perf_script import importer as perf_script_import
     from nodescope.exchange.profiles import folded, pprof
@@ -59,6 +59,7 @@ def all_formats() -> tuple[ImportFormat, ...]:
     return (
         perf_data.FORMAT,
         mpstat.FORMAT,
+        dmesg_json.FORMAT,
         journal.JSON_FORMAT,
         journal_export.FORMAT,
         sar.FORMAT,

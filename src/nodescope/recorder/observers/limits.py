@@ -159,7 +159,7 @@ class LimitsObserver:
 
     def _report_stall(self, now_ns: int, stalled: Stalled) -> None:
         seconds = round((now_ns - stalled.since_ns) / SECOND_NS, 1)
-        message = f"{stalled.waiting} requests wait, and none completed for {seconds:.0f} s"
+        message = f"requests that wait: {stalled.waiting}; none completed for {seconds:.0f} s"
         details: JsonObject = {
             "device": stalled.device,
             "statistic": "in_flight",

@@ -23,7 +23,6 @@ _SAVED_NS = 80_000_000  # of CPU, at most
 _AT_ONCE_NS = 20_000_000
 _APART_NS = 900_000_000  # between two looks at one task; looks are a second apart, or nearly
 _PASS_NS = 5 * SECOND_NS  # from the start of one pass to the next
-_CHECK_EVERY = 16  # tasks between two looks at the CPU clock
 _MAX_SUSPECTS = 4096
 _TOLD_NS = 60 * SECOND_NS  # one that is blocked for long is told so often
 
@@ -80,13 +79,14 @@ class BlockedTasks:
         self._now_ns = now_ns
         if not reason:
             self._pass = None
-        if not (reason or self._suspects):
+        if not (reason or self._suspects) or self._saved_ns <= 0:
             return
         started = self._cpu_clock()
-        until = started + min(_AT_ONCE_NS, self._saved_ns)
-        self._look_again(until)
+        room = min(_AT_ONCE_NS, self._saved_ns)
+        # Thousands that are blocked must not keep the others from being found.
+        self._look_again(started + (room // 2 if self._pass is not None else room))
         if reason:
-            self._go_on(until)
+            self._go_on(started + room)
         self._saved_ns -= self._cpu_clock() - started
 
     def take(self, *, whole: bool = False) -> list[Suspect]:
@@ -106,8 +106,8 @@ class BlockedTasks:
         """Keep the suspects that have not run since; those that waited longest for it first."""
         due = [each for each in self._suspects.values() if self._now_ns - each.seen_ns >= _APART_NS]
         due.sort(key=lambda each: each.seen_ns)
-        for number, suspect in enumerate(due):
-            if number % _CHECK_EVERY == 0 and self._cpu_clock() >= until:
+        for suspect in due:
+            if self._cpu_clock() >= until:
                 return
             state = self._tasks.read_state(suspect.tid)
             runs = self._tasks.count_runs(suspect.tid) if state and state[0] == "D" else None
@@ -127,8 +127,8 @@ class BlockedTasks:
                 return
             self._pass_ns = self._now_ns
             self._pass = self._walk()
-        for number, _ in enumerate(self._pass, 1):
-            if number % _CHECK_EVERY == 0 and self._cpu_clock() >= until:
+        for _ in self._pass:
+            if self._cpu_clock() >= until:
                 return
         self._pass = None
 

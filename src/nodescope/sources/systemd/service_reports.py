@@ -94,6 +94,15 @@ _RULES = (
     _rule(
         "runtime_failing", _RUNTIMES, r"(?P<reason>failed to setup network for sandbox\b.{0,160})"
     ),
+    _rule(
+        "runtime_failing", _RUNTIMES, r"(?P<reason>failed to \W{0,3}Kill(?:Container|PodSandbox)\b)"
+    ),
+    _rule(  # a damaged store of images
+        "runtime_failing",
+        _RUNTIMES,
+        r"(?P<reason>failed to register layer: rename \S{1,200} \S{1,200}: directory not empty|"
+        r"readlink /var/lib/docker/overlay2\S{0,200}: invalid argument)",
+    ),
     _rule(  # at the level `info` every container that ends is one
         "runtime_failing",
         _RUNTIMES,
