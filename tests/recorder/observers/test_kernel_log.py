@@ -99,8 +99,8 @@ def test_every_format_comes_back_as_its_event_at_its_time(collected: Collected) 
         reader.add(expected, KernelLine(line.before_ns, line.text, None, by_user=True))
     assert len(events) > len(FORMATS) * 0.9
     assert [_facts(event) for event in events] == [_facts(event) for event in expected]
-    for event, line in zip(events, expected, strict=True):
-        assert abs(event.time_ns - line.time_ns) < 100 * MILLISECOND_NS
+    for event, other in zip(events, expected, strict=True):
+        assert abs(event.time_ns - other.time_ns) < 100 * MILLISECOND_NS
 
 
 def _facts(event: Event) -> tuple[object, ...]:
