@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.diagnosis.test_diagnose import SHAPE
 from tests.diagnosis.test_reports import AT, event, made, reset, told
 
 from nodescope.cli.main import main
@@ -17,6 +18,7 @@ from nodescope.judgement.condition import Condition, ConditionOwner
 from nodescope.judgement.recorded_audit import RecordedAudit, audit_recording
 from nodescope.judgement.service_conditions import find_service_conditions
 from nodescope.lab.score import solve
+from nodescope.lab.synthetic import write_story
 from nodescope.recording.recording import Recording
 from nodescope.recording.window import Window
 from nodescope.records.action import Action, Target
@@ -24,6 +26,13 @@ from nodescope.records.view import Moment, View
 
 BUNDLES = sorted((Path(__file__).parent / "bundles").glob("*.bundle"))
 KEYS = ["kind", "owner", "severity", "since", "statement", "trend", "steps", "show"]
+
+
+@pytest.fixture(scope="module")
+def story(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("story") / "archive"
+    write_story(path, SHAPE)
+    return path
 
 
 @pytest.mark.parametrize("bundle", BUNDLES, ids=lambda path: path.stem)

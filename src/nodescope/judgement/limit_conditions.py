@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import shlex
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from nodescope.judgement.cgroup_owners import CgroupOwners
@@ -109,7 +109,7 @@ def find_limit_conditions(
         severity = None if use is None else _severity(use)
         if use is not None and severity is not None:
             found.append(_limit_condition(use, severity, at_ns, owners, recording.node_name))
-    return found + _memory_conditions(recording.rows(CgroupRow, hour), at_ns, owners)
+    return found + _memory_conditions(recording, hour, owners)
 
 
 def _use_of(rows: Sequence[LimitRow]) -> _Use | None:
@@ -194,25 +194,30 @@ def _trend(use: _Use, limit: _Limit) -> str:
 # -- memory of cgroups -----------------------------------------------------------------
 
 
-def _memory_conditions(
-    rows: Iterable[CgroupRow], at_ns: int, owners: CgroupOwners
-) -> list[Condition]:
+def _memory_conditions(recording: Recording, hour: Window, owners: CgroupOwners) -> list[Condition]:
+    at_ns = hour.to_ns - 1
+    near = {row.cgroup for row in recording.state(CgroupRow, at_ns) if _is_near(row, at_ns)}
+    if not near:
+        return []  # of an hour's rows on a large node nobody needs to ask
     by_cgroup: dict[str, list[CgroupRow]] = defaultdict(list)
-    for row in rows:
-        if row.memory_bytes is not None:
+    for row in recording.rows(CgroupRow, hour):
+        if row.cgroup in near and row.memory_bytes is not None:
             by_cgroup[row.cgroup].append(row)
     found = []
     for path, listed in by_cgroup.items():
         listed.sort(key=lambda row: row.time_ns)
-        last = listed[-1]
-        if not last.memory_limit_bytes or at_ns - last.time_ns > OLD_NS:
-            continue
         times, values = [row.time_ns for row in listed], [row.memory_bytes or 0 for row in listed]
-        growth = find_growth(times, values)
-        use = _Use("memory", path, values[-1], last.memory_limit_bytes, growth, None)
-        if use.is_soon():
+        growth, most = find_growth(times, values), listed[-1].memory_limit_bytes or 0
+        use = _Use("memory", path, values[-1], most, growth, None)
+        if most and use.is_soon():
             found.append(_memory_condition(use, at_ns, owners))
     return found
+
+
+def _is_near(row: CgroupRow, at_ns: int) -> bool:
+    """Decide whether a cgroup uses so much of its limit that its growth matters."""
+    most, used = row.memory_limit_bytes, row.memory_bytes
+    return bool(most and used and used >= SOON_RATIO * most and at_ns - row.time_ns <= OLD_NS)
 
 
 def _memory_condition(use: _Use, at_ns: int, owners: CgroupOwners) -> Condition:

@@ -28,6 +28,8 @@ _STORAGE = (
 _BEFORE = (*_STORAGE, "pcie_error", "pcie_corrected", "hw_error", "edac_ce", "edac_ue", "mce",
            "mce_corrected", "gpu_ecc", "gpu_memory_retired", "gpu_nvlink", "gpu_hung",
            "nvswitch_error")  # fmt: skip
+_OF_MEMORY = ("memory_poisoned",)
+_BEFORE_POISON = ("edac_ce", "edac_ue", "mce", "mce_corrected", "hw_error")
 _FILE_SYSTEM = ("fs_error", "fs_readonly")
 _WAITED_FOR = ("io_stalled", "nvme_timeout", "nfs_stalled", "fuse_stalled", "disk_io_error")
 _JOB_DIES = ("gpu_ecc", "gpu_lost", "gpu_hung", "gpu_nvlink", "nvswitch_error")
@@ -73,7 +75,8 @@ def follow_device(case: Case, story: Story, symptom: Symptom) -> Ending:
     earliest = _add_earlier(case, story, symptom)
     kind = symptom.kind if earliest is None else earliest.kind
     device = device_of(symptom if earliest is None else _as_symptom(earliest))
-    name = device or symptom.subject
+    # A report about memory names the process that used it, or nothing.
+    name = device or ("memory" if symptom.kind in _OF_MEMORY else symptom.subject)
     of_disk = EVENT_KINDS[kind].details is StorageDetails and "/" not in name
     root = Root(_root_kind(kind, symptom), disk_of(name) if of_disk else name)
     _add_user(story, symptom)
@@ -122,16 +125,17 @@ def _as_symptom(event: Event) -> Symptom:
 def _add_earlier(case: Case, story: Story, symptom: Symptom) -> Event | None:
     """Add the first trouble of the same device in the minutes before a report."""
     device = device_of(symptom)
-    if device is None:
+    if device is None and symptom.kind not in _OF_MEMORY:
         return None
     before = Window(symptom.time_ns - BEFORE_NS, symptom.time_ns + 1)
     mine = [
         event
         for event in case.events_of(*_BEFORE, within=before)
-        if event.kind != symptom.kind and _is_of(event, device)
+        if event.kind != symptom.kind
+        and (event.kind in _BEFORE_POISON if device is None else _is_of(event, device))
     ]
     if not mine:
-        if symptom.kind in _FILE_SYSTEM and case.observed("kernel_log"):
+        if device is not None and symptom.kind in _FILE_SYSTEM and case.observed("kernel_log"):
             story.lacks(
                 "an error of the device",
                 f"none of {disk_of(device)} was reported in the "
@@ -139,13 +143,14 @@ def _add_earlier(case: Case, story: Story, symptom: Symptom) -> Event | None:
                 "check the file system when it is not mounted",
             )
         return None
-    first = mine[0]
+    first = next((each for each in mine if device or device_of(_as_symptom(each))), mine[0])
     alike = sum(event.kind == first.kind for event in mine)
     often = f" ({alike} such events)" if alike > 1 else ""
+    place = "of the node's memory" if device is None else "on the same device"
     ahead = format_duration(max(0, symptom.time_ns - first.time_ns))
     story.links.append(
         Link(
-            "earlier", first.subject, f"{ahead} before, on the same device: {first.message}{often}",
+            "earlier", first.subject, f"{ahead} before, {place}: {first.message}{often}",
             4.0, View("events", Span(first.time_ns - SECOND_NS, symptom.time_ns + SECOND_NS)),
             "the same trouble without that error",
         )

@@ -110,7 +110,7 @@ def read_tasks(case: Case, path: str, at_ns: int) -> list[Reading]:
 
 def _rows(case: Case, path: str, at_ns: int) -> list[CgroupRow]:
     before = Window(at_ns - LOOKBACK_NS, at_ns + 1)
-    return [row for row in case.rows(CgroupRow, before) if row.cgroup == path]
+    return case.rows(CgroupRow, before, ("cgroup", path))
 
 
 def read_largest(
