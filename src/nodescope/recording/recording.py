@@ -23,7 +23,7 @@ from nodescope.recording.core_readings import (
 )
 from nodescope.recording.gaps import read_gaps
 from nodescope.recording.part import Part, Parts, find_history, overlapping
-from nodescope.recording.rows import read_rows, read_state
+from nodescope.recording.rows import Where, read_rows, read_state
 from nodescope.recording.window import TimeExtent, Window
 from nodescope.records.recorder_tables import Gap
 from nodescope.records.table import RowType
@@ -84,9 +84,11 @@ class Recording:
         """Decide whether a part of the window has any row of a table."""
         return any(table in part.description.tables for part in self.overlapping(window))
 
-    def rows(self, kind: type[RowType], window: Window) -> list[RowType]:
-        """Return the rows of a window, with wall times."""
-        return list(read_rows(self.parts, kind, window))
+    def rows(
+        self, kind: type[RowType], window: Window, where: Where | None = None
+    ) -> list[RowType]:
+        """Return the rows of a window, with wall times; of one subject with `where`."""
+        return list(read_rows(self.parts, kind, window, where))
 
     def state(self, kind: type[RowType], at_ns: int) -> list[RowType]:
         """Return the last row of each subject at a moment; nothing if it was not observed."""

@@ -16,12 +16,17 @@ from nodescope.records.table import RowType
 LONGEST_STATE_NS = 7200 * SECOND_NS  # what was last known longer ago says nothing of now
 
 
-def read_rows(parts: Parts, kind: type[RowType], window: Window) -> Iterator[RowType]:
-    """Read the rows of a window, part by part, with wall times."""
+Where = tuple[str, str]  # a column, and the text that it has
+
+
+def read_rows(
+    parts: Parts, kind: type[RowType], window: Window, where: Where | None = None
+) -> Iterator[RowType]:
+    """Read the rows of a window, part by part, with wall times; of one subject with `where`."""
     table = kind.table().name
     for part in overlapping(parts, window):
         if table in part.description.tables:
-            yield from _read_part(part, kind, window)
+            yield from _read_part(part, kind, window, where)
 
 
 def read_state(parts: Parts, kind: type[RowType], at_ns: int) -> list[RowType]:
@@ -44,11 +49,17 @@ def read_state(parts: Parts, kind: type[RowType], at_ns: int) -> list[RowType]:
     return []
 
 
-def _read_part(part: Part, kind: type[RowType], window: Window) -> Iterator[RowType]:
+def _read_part(
+    part: Part, kind: type[RowType], window: Window, where: Where | None = None
+) -> Iterator[RowType]:
     names = kind.names()
     content = part.read(kind.table().name, names)
     times = part.wall_ns(content.column("time_ns").to_numpy())
-    inside = np.flatnonzero((times >= window.from_ns) & (times < window.to_ns))
+    wanted = (times >= window.from_ns) & (times < window.to_ns)
+    if where is not None:
+        column, text = where
+        wanted &= np.array(content.column(column).to_pylist(), object) == text
+    inside = np.flatnonzero(wanted)
     if not len(inside):
         return
     if len(inside) < len(content):
