@@ -232,6 +232,16 @@ def test_a_file_system_is_read_only_because_of_its_disk() -> None:
     assert owner(found) == ("device", "sda", "failed_requests")
 
 
+def test_a_device_without_room_below_it_is_not_to_be_replaced() -> None:
+    line = (
+        "critical space allocation error, dev loop1, sector 32948 op 0x1:(WRITE) "
+        "flags 0x9800 phys_seg 1 prio class 2"
+    )
+    found = solve_told(lines((100, line)))
+    assert owner(found) == ("device", "loop1", "backing_full")
+    assert [step.kind for step in first(found).steps] == ["look", "free_space"]
+
+
 def test_a_gpu_is_lost_after_errors_of_its_bus() -> None:
     found = solve_told(
         [

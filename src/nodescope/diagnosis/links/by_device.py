@@ -64,6 +64,9 @@ _RULES = {
     "memory_poisoned": _Meaning("memory_error", "Memory of the node is damaged.", True),
 }
 
+_FULL = _Meaning(
+    "backing_full", "What lies below the device has no room left: a thin pool, or a file system."
+)
 _HARDWARE = _Meaning("hardware_error", "", True)
 
 
@@ -80,6 +83,9 @@ def follow_device(case: Case, story: Story, symptom: Symptom) -> Ending:
     wait = add_waiting(case, story, symptom, name) if symptom.kind in _WAITED_FOR else None
     if wait is not None:
         return Ending(root, wait.name, wait.meaning, steps_of_wait(wait))
+    error = (symptom if earliest is None else _as_symptom(earliest)).get(StorageDetails).error
+    if error is not None and "space" in error:
+        return Ending(root, _FULL.mechanism, _FULL.meaning, _steps(root, symptom, _FULL))
     rule = _RULES.get(kind) or _RULES.get(symptom.kind)
     if rule is None:
         return Ending(root)
@@ -184,6 +190,8 @@ def _steps(root: Root, symptom: Symptom, rule: _Meaning) -> tuple[Action, ...]:
         steps.append(Action("reset_device", target, note=f"the driver asks for: {asked}"))
     elif symptom.get(GpuDetails).xid is not None:
         steps.append(Action("reset_device", target, note="when no job uses it"))
+    if rule is _FULL:
+        steps.append(Action("free_space", Target("mount"), note="which the device lies on"))
     if symptom.kind in _JOB_DIES:
         steps.append(Action("restart_job", Target("job"), note="from its last checkpoint"))
     if rule.replace or symptom.get(HardwareDetails).severity is not None:
