@@ -20,6 +20,7 @@ from nodescope.archive.reader import Archive
 from nodescope.archive.writer import ArchiveWriter
 from nodescope.errors import ArchiveBusy, ArchiveError, CorruptSegment, NewerFormat
 from nodescope.recording.sample_columns import SampleColumns
+from nodescope.records import SAMPLE_TABLES
 
 if TYPE_CHECKING:
     from tests.archive.conftest import Studio, Toolbox
@@ -140,11 +141,9 @@ def test_node_facts_follow_the_recorder(sealed: Studio) -> None:
 @pytest.mark.parametrize(
     "damage",
     [
-        lambda d: (d / "samples.parquet").unlink(),
-        lambda d: os.truncate(d / "samples.parquet", 100),
+        lambda d: [path.unlink() for path in d.glob("*.parquet")],
         lambda d: (d / "segment.json").unlink(),
         lambda d: (d / "segment.json").write_text('{"format": 1'),
-        lambda d: ((d / "frames.parquet").unlink(), (d / "frames.parquet").symlink_to("/dev/zero")),
         lambda d: ((d / "segment.json").unlink(), (d / "segment.json").symlink_to("/etc/passwd")),
     ],
 )
@@ -155,11 +154,60 @@ def test_a_damaged_segment_costs_only_itself(
     listing = Archive.open(sealed.root).listing()
     (segment,) = listing.segments
     assert tools.read_samples(segment) == Counter(tools.make_samples(100, 100))
-    (error,) = listing.damaged
-    assert isinstance(error, CorruptSegment)
-    assert str(_first(sealed)) in error.path
+    assert listing.damaged
+    for error in listing.damaged:
+        assert isinstance(error, CorruptSegment)
+        assert str(_first(sealed)) in error.path
     sealed.open().writer.close()  # nor does it stop a recorder
     assert _first(sealed).is_dir()
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda d: (d / "samples.parquet").unlink(),
+        lambda d: os.truncate(d / "samples.parquet", 100),
+        lambda d: ((d / "frames.parquet").unlink(), (d / "frames.parquet").symlink_to("/dev/zero")),
+    ],
+)
+def test_a_damaged_table_costs_its_samples_and_not_the_segment(sealed: Studio, damage: Any) -> None:
+    before = Archive.open(sealed.root).segments()[0].description
+    damage(_first(sealed))
+    archive = Archive.open(sealed.root)
+    listing = archive.listing()
+    segment, _ = listing.segments
+    assert "heartbeats" in segment.description.tables
+    assert not segment.description.tables.keys() & set(SAMPLE_TABLES)
+    assert len(segment.read("heartbeats")) == before.tables["heartbeats"].rows
+    (error,) = listing.damaged
+    assert isinstance(error, CorruptSegment)
+    (gap,) = segment.description.gaps
+    assert (gap.source, gap.cpu, gap.lost) == ("samples", None, None)
+    assert (gap.from_ns, gap.to_ns) == (segment.wall_from_ns, segment.wall_to_ns + 1)
+    assert "damaged" in gap.reason
+    known = {each.name: each for each in listing.segments}
+    assert archive.listing(known).damaged == [error]  # as long as it is
+
+
+def test_an_archive_of_which_nothing_can_be_read_says_so(sealed: Studio) -> None:
+    for path in sealed.root.glob("segments/*/*.parquet"):
+        path.unlink()
+    listing = Archive.open(sealed.root).listing()
+    assert listing.segments == []
+    assert "cannot be read" in listing.emptiness
+    assert "parquet: missing" in listing.emptiness
+
+
+def test_an_open_segment_into_which_nothing_was_written_is_none(sealed: Studio) -> None:
+    opened = sealed.root / "open" / "00000009-20231114T221320Z"
+    opened.mkdir(parents=True)
+    (opened / "segment.json").write_text("{}")
+    (opened / "events.arrows").write_bytes(b"")
+    listing = Archive.open(sealed.root).listing()
+    assert [each.name for each in listing.segments] == sorted(
+        path.name for path in sealed.root.glob("segments/*")
+    )
+    assert listing.damaged == []
 
 
 def test_a_truncated_table_names_the_byte(sealed: Studio) -> None:

@@ -98,3 +98,12 @@ def test_what_is_no_capture_is_told_which_there_are(nodescope: Nodescope, tmp_pa
     assert result.code == 2
     assert "not a capture" in result.err
     assert "perf script" in result.err
+
+
+def test_a_cut_file_exits_as_its_import_does(nodescope: Nodescope, tmp_path: Path) -> None:
+    path = tmp_path / "perf.data"
+    path.write_bytes(make.File([CLOCK], samples(), clock=(T0, WALL)).pipe()[:-20])
+    looked = nodescope("heatmap", "--json", path)
+    imported = nodescope("import", path, "--archive", tmp_path / "archive")
+    assert (looked.code, imported.code) == (1, 1)
+    assert "is whole up to byte" in looked.err

@@ -151,3 +151,10 @@ def test_former_spellings_are_still_accepted() -> None:
     assert flame.parse_args(["flame", "--merge", "cgroup"]).by == "cgroup"
     assert flame.parse_args(["flame"]).by == "comm"
     assert "--merge" not in flame.format_help()
+
+
+def test_the_package_can_be_run_as_a_module() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "nodescope", "--version"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == f"nodescope {package.__version__}\n"

@@ -33,7 +33,7 @@ from nodescope.records.view_forms import render_command
 BUNDLES = Path(__file__).parent.parent / "diagnosis" / "bundles"
 INCIDENTS = ["zombie-agent", "starved-nic", "reclaim"]
 LIVE = {"doctor", "zombies", "audit"}  # without --at: of the machine
-NOTHING = ("", "no events", "no samples")
+NOTHING = ("", "no events")
 
 Place = Callable[[Path], Path]
 

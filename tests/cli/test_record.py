@@ -87,6 +87,11 @@ def test_a_recording_made_by_the_command_is_what_status_shows(
     # However short it was: over its time, starting included.
     assert 0 < document["recorder"]["cpu_ratio"] < 2
     assert document["recorder"]["cpu_ns"] > 0
+    # One definition: the recorder's last line and status show the same figures.
+    status = nodescope("status", "--archive", archive).out
+    cost = [part for part in lines[-2].split("  ") if part.endswith(("of one core", "resident"))]
+    assert len(cost) == 2
+    assert ", ".join(cost) in status
 
 
 def test_cores_that_are_not_online_are_said(tmp_path: Path, nodescope: Nodescope) -> None:
@@ -219,3 +224,29 @@ def test_what_cannot_be_done_is_refused_before_anything_is_made(
     assert message in result.err
     assert "hint: " in result.err
     assert not (tmp_path / "a").exists()
+
+
+def test_a_flush_is_never_longer_than_a_segment_unless_asked_for() -> None:
+    assert _parse("--segment", "4s").flush_ns == 4_000_000_000
+    assert _parse("--segment", "1m").flush_ns == 5_000_000_000
+
+
+def test_a_flush_longer_than_a_segment_is_refused_in_a_sentence(
+    nodescope: Nodescope, tmp_path: Path
+) -> None:
+    result = nodescope("record", "--archive", tmp_path / "a", "--segment", "4s", "--flush", "5s")
+    assert result.code == 2
+    assert "--flush 5 s is longer than --segment 4 s" in result.err
+    assert "recording to" not in result.err  # it never began
+    result = nodescope("record", "--archive", tmp_path / "a", "--flush", "5ms")
+    assert "--flush 5 ms is too short" in result.err
+
+
+def test_diagnose_shows_its_own_default_around_a_moment(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(SystemExit):
+        build_parser(["diagnose"]).parse_args(["diagnose", "--help"])
+    out = " ".join(capsys.readouterr().out.split())
+    assert "this much before and after (default: 2m)" in out
+    assert "'5m ago' or @SECONDS since 1970" in out

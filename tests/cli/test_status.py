@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from nodescope.archive.layout import create_archive
 from nodescope.archive.retention import Retention
 from nodescope.archive.writer import ArchiveWriter
 from nodescope.cli.status import render_summary, summary_to_json
@@ -107,7 +108,7 @@ def test_text_names_node_cost_and_gap(archive: Path, nodescope: Nodescope) -> No
     assert "recording  no" in out
     assert "(10 s)" in out
     assert "0.50 % of one core, 50 MiB resident, 97 Hz, late by 3 ms at worst" in out
-    assert "1 gap, not seen:" in out
+    assert "1 gap (what was not recorded, and why):" in out
     assert "2 s       samples on core 3: the ring was full, 5 records" in out
 
 
@@ -259,3 +260,57 @@ def test_zeros_of_an_older_import_are_not_known(tmp_path: Path, nodescope: Nodes
         writer.append("heartbeats", {**_heartbeat(0, 0, 0), "rss_bytes": [0], "frequency_hz": [0]})
     recorder = json.loads(nodescope("status", "--archive", tmp_path / "old", "--json").out)
     assert set(recorder["recorder"].values()) == {None}
+
+
+def test_a_bundle_with_a_changed_byte_is_damaged(
+    archive: Path, tmp_path: Path, nodescope: Nodescope
+) -> None:
+    bundle = tmp_path / "a.nodescope"
+    assert nodescope("export", "bundle", "--archive", archive, "--output", bundle).code == 0
+    assert nodescope("status", "--archive", bundle).code == 0
+    content = bytearray(bundle.read_bytes())
+    content[content.index(b"PAR1") + 10] ^= 0xFF
+    bundle.write_bytes(content)
+    result = nodescope("status", "--archive", bundle)
+    assert result.code == 1
+    assert "not those that were bundled" in result.out
+
+
+def test_one_damaged_table_costs_the_other_tables_nothing(
+    archive: Path, nodescope: Nodescope
+) -> None:
+    for path in archive.glob("segments/*/heartbeats.parquet"):
+        path.unlink()
+    out = nodescope("status", "--archive", archive).out
+    assert "(10 s)" in out
+    assert "heartbeats: heartbeats.parquet is damaged: missing" in out
+    events = nodescope("events", "--archive", archive)
+    assert events.code == 0
+    assert "left out: " in events.err
+
+
+def test_what_cannot_be_read_is_not_said_to_be_empty(archive: Path, nodescope: Nodescope) -> None:
+    for path in archive.glob("segments/*/*.parquet"):
+        path.unlink()
+    out = nodescope("status", "--archive", archive).out
+    assert "range      not known: nothing that was recorded can be read" in out
+    assert "no gaps" not in out
+    for command in ("cores", "top", "events", "diagnose"):
+        result = nodescope(command, "--archive", archive)
+        assert result.code == 2
+        assert "what is recorded in it cannot be read" in result.err
+    bundled = nodescope("export", "bundle", "--archive", archive, "--output", archive / "b")
+    assert "cannot be read" in bundled.err
+
+
+def test_a_full_disk_is_named(
+    tmp_path: Path, nodescope: Nodescope, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create_archive(tmp_path / "archive", 0, {})
+    assert "range      nothing is recorded yet" in nodescope("status", "--archive",
+                                                             tmp_path / "archive").out  # fmt: skip
+    monkeypatch.setattr("nodescope.archive.status._free_bytes", lambda archive: 4096)
+    out = nodescope("status", "--archive", tmp_path / "archive").out
+    assert "range      nothing is recorded: the device has only 4 KiB free" in out
+    assert "imported" not in out
+    assert "no gaps" not in out

@@ -76,3 +76,10 @@ def test_other_files_are_no_captures(tmp_path: Path) -> None:
     assert not is_perf_data(write(tmp_path, b"PERFIL"))
     assert not is_perf_data(tmp_path)
     assert not is_perf_data(tmp_path / "absent")
+
+
+def test_a_file_cut_before_its_samples_says_that_it_is_cut(tmp_path: Path) -> None:
+    content = make.File([CLOCK], samples(), clock=(T0, WALL)).pipe()
+    at = content.index(samples()[:64])
+    with pytest.raises(MalformedSource, match="no samples; it could be read up to byte"):
+        read_glance(write(tmp_path, content[: at + 20]))

@@ -125,7 +125,7 @@ def test_a_program_that_is_missing_is_named(
 
 
 @pytest.mark.parametrize(
-    ("count", "reason"), [(None, "tracks no connections"), ("5000\n", "tracks 5000 connections")]
+    ("count", "reason"), [(None, "tracks no connections"), ("50000\n", "tracks 50000 connections")]
 )
 def test_a_table_that_is_missing_or_in_use_is_not_lowered(
     node: Places, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: str | None, reason: str

@@ -1,11 +1,20 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from nodescope.diagnosis.finding import Chain, Diagnosis, Finding, Link, Root, Symptom
-from nodescope.lab.score import blames_another
+from nodescope.judgement.condition import Condition, ConditionOwner
+from nodescope.lab.scenario import LastingTruth, Truth
+from nodescope.lab.score import blames_another, judge
 from nodescope.records.view import View
 
+LOOP = LastingTruth(("unit_loop",), "unit", "a.service")
+KILLED = Truth(
+    "memory-limit-loop", healthy=False, finding=True, roots=("a.service",), root_kinds=("unit",),
+    symptoms=("oom_kill",), well=("b.service",), conditions=(LOOP,),
+)  # fmt: skip
 SYMPTOM = Symptom("core_held", 0, "core 1", "core 1 was pegged")
 LINK = Link("core", "core 1", "core 1 was pegged", 2.0, View("cores"))
 
@@ -45,3 +54,80 @@ def test_zombies_units_and_containers_are_others(
     told: tuple[tuple[str, str, str | None], ...],
 ) -> None:
     assert blames_another(diagnosis(*told))
+
+
+def tell(
+    root: tuple[str, str] | None,
+    *lasting: tuple[str, str, str],
+    symptom: str = "oom_kill",
+    also: tuple[str, ...] = (),
+) -> Diagnosis:
+    """A diagnosis with one incident, if any, and conditions as kind, owner's kind and name."""
+    found = diagnosis(*([] if root is None else [(*root, None)]))
+    for each in found.findings:
+        each.symptom = replace(SYMPTOM, kind=symptom)
+        each.also = [replace(SYMPTOM, kind=kind) for kind in also]
+    found.conditions = [
+        Condition(
+            kind=kind, owner=ConditionOwner(of, name), severity="warning", since_ns=None,
+            statement="", trend="", steps=(), show=View("cores"),
+        )
+        for kind, of, name in lasting
+    ]  # fmt: skip
+    return found
+
+
+UNIT, LISTED = ("unit", "a.service"), ("unit_loop", "unit", "a.service")
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        tell(UNIT, LISTED),
+        tell(UNIT, LISTED, symptom="job_failed", also=("oom_kill",)),
+        tell(UNIT, LISTED, ("zombies", "node", "node")),
+    ],
+)
+def test_the_true_owner_symptom_and_condition_are_right(found: Diagnosis) -> None:
+    assert judge(KILLED, found).right
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        tell(None, LISTED),
+        tell(UNIT),  # the condition is not listed
+        tell(UNIT, ("unit_failed", "unit", "a.service")),
+        tell(UNIT, ("unit_loop", "container", "a.service")),
+        tell(("process", "a.service"), LISTED),
+        tell(("unit", "c.service"), LISTED),
+        tell(UNIT, LISTED, symptom="hung_task"),
+        tell(("unit", "b.service"), LISTED),
+        tell(UNIT, LISTED, ("unit_failed", "unit", "b.service")),  # who is well has a condition
+    ],
+)
+def test_another_owner_symptom_or_condition_is_wrong(found: Diagnosis) -> None:
+    assert not judge(KILLED, found).right
+
+
+def test_a_condition_without_an_incident() -> None:
+    truth = replace(KILLED, finding=False, never=("a.service",))
+    assert judge(truth, tell(None, LISTED)).right
+    assert not judge(truth, tell(None)).right
+    assert not judge(truth, tell(UNIT, LISTED)).right  # it lasts, and harmed nobody
+
+
+def test_a_healthy_twin_has_neither_incident_nor_condition() -> None:
+    twin = Truth("memory-limit-loop", healthy=True, finding=False)
+    assert judge(twin, tell(None)).right
+    assert not judge(twin, tell(UNIT)).right
+    assert not judge(twin, tell(None, ("zombies", "node", "node"))).right
+
+
+def test_what_was_said_has_all_of_it() -> None:
+    found = tell(UNIT, LISTED)
+    found.findings.append(Finding(replace(SYMPTOM, kind="hung_task"), []))
+    said = judge(KILLED, found).said
+    assert said == (
+        "unit a.service by None; hung_task without a cause; condition unit_loop of a.service"
+    )

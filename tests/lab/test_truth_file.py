@@ -8,7 +8,7 @@ from nodescope.lab.truth_file import read_truth, truth_path, write_truth
 
 TRUTH = Truth(
     "memory-limit-loop", healthy=False, finding=True, roots=("a.service",), root_kinds=("unit",),
-    symptoms=("oom_kill",), never=("b.service",), facts={"seed": 7},
+    symptoms=("oom_kill",), well=("b.service",), facts={"seed": 7},
     conditions=(LastingTruth(("unit_loop",), "unit", "a.service"),),
 )  # fmt: skip
 
@@ -27,4 +27,5 @@ def test_a_truth_of_an_earlier_version_lacks_what_was_not_asked(tmp_path: Path) 
     truth_path(archive).write_text(json.dumps(content))
     read = read_truth(archive)
     assert read.roots == ("a.service",)
-    assert read.conditions == read.symptoms == read.root_kinds == ()
+    assert read.conditions == ()
+    assert read.symptoms == read.root_kinds == ()

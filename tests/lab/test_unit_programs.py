@@ -62,7 +62,7 @@ def test_memory_is_taken_in_steps(waits: list[float]) -> None:
 def test_who_is_refused_a_child_asks_again(
     waits: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    answers = iter([101, OSError(errno.EAGAIN, "no"), 102, 103])
+    answers: Iterator[int | OSError] = iter([101, OSError(errno.EAGAIN, "no"), 102, 103])
     asked = []
 
     def fork() -> int:

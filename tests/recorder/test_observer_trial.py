@@ -43,14 +43,21 @@ def test_one_that_says_it_is_degraded_is() -> None:
     assert (_judge(said).state, _judge(said).why) == (State.DEGRADED, "half of it")
 
 
-def test_units_without_any_state_are_degraded_and_not_called_working() -> None:
+@pytest.mark.parametrize("host", [True, False])
+def test_units_without_any_state_are_degraded_and_not_called_working(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, host: bool
+) -> None:
     """Issue 13, point 5: `works  units  94 rows` where neither bus nor journal is."""
+    if host:
+        (tmp_path / "proc").mkdir()
+    monkeypatch.setattr(observer_trial, "_HOST", tmp_path)
     said = Observation()
     said.add(UnitRow(time_ns=1, unit="x.service", file_state="enabled"))
     judged = _judge(said, name="units")
     assert judged.state == State.DEGRADED
     assert "1 units are known by their files alone" in judged.why
-    assert "--systemd-bus" in judged.commands[0]
+    # A command that names /host is printed only where there is one.
+    assert ["--systemd-bus" in command for command in judged.commands] == [True] * host
     assert judged.manifest
     said.add(UnitRow(time_ns=1, unit="y.service", active="active"))
     assert _judge(said, name="units").state == State.WORKS

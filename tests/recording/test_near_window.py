@@ -13,6 +13,7 @@ from nodescope.archive.reader import Archive
 from nodescope.errors import ArchiveError
 from nodescope.quantities import SECOND_NS
 from nodescope.recording.near_window import find_near
+from nodescope.recording.recording import Recording
 from nodescope.recording.window import TimeExtent, Window
 
 COUNT = 8
@@ -29,6 +30,10 @@ def names(archive: Archive) -> list[str]:
 
 def file_of(archive: Archive, name: str) -> Path:
     return archive.root / "segments" / name / "samples.parquet"
+
+
+def files_of(archive: Archive, name: str) -> list[Path]:
+    return sorted((archive.root / "segments" / name).glob("*.parquet"))
 
 
 def within(archive: Archive, name: str) -> Callable[[TimeExtent], Window]:
@@ -76,8 +81,9 @@ def test_damage_in_the_window_is_left_out_and_reported(
     choose = within(archive, name)
     damage(file_of(archive, name))
     near, window, damaged = find(archive, choose)
-    assert near == []
+    assert near == [name]
     assert window is not None
+    assert not Recording(archive.segments()).coverage("samples", window)
     assert [str(error) for error in damaged] == [str(e) for e in archive.listing().damaged]
     assert name in str(damaged[0])
 
@@ -93,7 +99,8 @@ def test_damage_elsewhere_is_not_reported_here(archive: Archive) -> None:
 def test_the_extent_ends_where_the_whole_segments_end(archive: Archive) -> None:
     recorded = names(archive)
     for number in (0, 6, 7):
-        file_of(archive, recorded[number]).unlink()
+        for path in file_of(archive, recorded[number]).parent.glob("*.parquet"):
+            path.unlink()
     whole = TimeExtent(archive.segments())
 
     def choose(extent: TimeExtent) -> Window:
@@ -102,7 +109,9 @@ def test_the_extent_ends_where_the_whole_segments_end(archive: Archive) -> None:
     near, window, damaged = find(archive, choose)
     assert window == Window(whole.from_ns, whole.to_ns)
     assert near == recorded[1:6]
-    assert len(damaged) == 3
+    assert {Path(error.path).parent.name for error in damaged} == {
+        recorded[number] for number in (0, 6, 7)
+    }
 
 
 def test_a_segment_that_retention_removed_is_no_damage(

@@ -18,15 +18,8 @@ from typing import Literal
 import numpy as np
 
 from nodescope.analysis.filter import Filter, count_values, number_values
-from nodescope.analysis.flame_rows import (
-    MERGE_ROWS,
-    SEEN,
-    FlameNames,
-    FlameRows,
-    join,
-    merge,
-    sum_rows,
-)
+from nodescope.analysis.flame_rows import SEEN, FlameNames, FlameRows, join, merge, sum_rows
+from nodescope.analysis.id_sums import IdSums
 from nodescope.analysis.names import name_pods
 from nodescope.archive.caller_paths import Level, walk_up
 from nodescope.archive.function_paths import FunctionPaths, Runs, find_paths, find_wide_callers
@@ -118,8 +111,8 @@ class _WideSum:
         self._rolled = rolled
         self._names = names
         self._parts: list[SampleColumns] = []
-        self._waiting: list[tuple[U64, I64]] = []
-        self._rows = self._whole = 0
+        self._sums = IdSums(1)
+        self._whole = 0
 
     @property
     def is_empty(self) -> bool:
@@ -135,25 +128,12 @@ class _WideSum:
             return False
         self._parts.append(part)
         self._whole += counts.whole
-        self._waiting.append((counts.id, counts.samples))
-        self._rows += len(counts.id)
-        if self._rows > MERGE_ROWS:
-            self._waiting = [self._summed()]
-            self._rows = len(self._waiting[0][0])
+        self._sums.add(counts.id, counts.samples)
         return True
-
-    def _summed(self) -> tuple[U64, I64]:
-        """The distinct ids in order, and their samples."""
-        ids = np.concatenate([each[0] for each in self._waiting])
-        order = np.argsort(ids)
-        ids = ids[order]
-        first = np.flatnonzero(np.append(True, ids[1:] != ids[:-1]))
-        samples = np.concatenate([each[1] for each in self._waiting])[order]
-        return ids[first], np.add.reduceat(samples, first)
 
     def rows(self) -> FlameRows:
         """The paths that may be seen, with their names."""
-        ids, total = self._summed()
+        ids, (total,) = self._sums.in_order()
         kept = np.flatnonzero(total >= max(1.0, self._whole * SEEN / 16))
         ids, total = ids[kept], total[kept]
         caller, frame = np.zeros(len(ids), np.uint64), np.zeros(len(ids), np.uint64)

@@ -7,11 +7,10 @@ from collections.abc import Iterable
 import numpy as np
 
 from nodescope.analysis.filter import Filter
+from nodescope.analysis.id_sums import IdSums
 from nodescope.archive.feature_counts import count_by_frame
-from nodescope.arrays import I64, U64
+from nodescope.arrays import I64
 from nodescope.recording.sample_columns import SampleColumns
-
-_MERGE_ROWS = 400_000
 
 
 class RankedFunctions:
@@ -59,33 +58,21 @@ class _RolledFunctions:
 
     def __init__(self) -> None:
         self._parts: list[SampleColumns] = []
-        self._waiting: list[tuple[U64, I64, I64]] = []
-        self._rows = self._whole = 0
+        self._sums = IdSums(2)
+        self._whole = 0
 
     def take(self, part: SampleColumns) -> None:
         """Add a segment."""
         found = part.read_functions()
         self._parts.append(part)
         self._whole += int(found.own.sum())
-        self._waiting.append((found.id, found.samples, found.own))
-        self._rows += len(found.id)
-        if self._rows > _MERGE_ROWS:
-            self._waiting = [self._summed()]
-            self._rows = len(self._waiting[0][0])
-
-    def _summed(self) -> tuple[U64, I64, I64]:
-        """The distinct ids in order, and their samples."""
-        ids, total, own = (np.concatenate(column) for column in zip(*self._waiting, strict=True))
-        order = np.argsort(ids)
-        ids = ids[order]
-        first = np.flatnonzero(np.append(True, ids[1:] != ids[:-1]))
-        return ids[first], np.add.reduceat(total[order], first), np.add.reduceat(own[order], first)
+        self._sums.add(found.id, found.samples, found.own)
 
     def name(self, functions: RankedFunctions) -> None:
         """Add the sums to what was counted by name."""
         if not self._parts:
             return
-        ids, total, own = self._summed()
+        ids, (total, own) = self._sums.in_order()
         unnamed = np.ones(len(ids), bool)
         for part in self._parts:
             found = part.read_functions()  # again: a few parts name all, and a week has thousands

@@ -85,6 +85,17 @@ class Bundle:
             raise CorruptSegment(self.where(name), "its bytes are not those that were bundled")
         return data
 
+    def find_changed(self) -> list[CorruptSegment]:
+        """Return the tables whose bytes are not those that were bundled; it reads all of them."""
+        changed = []
+        for name in self.members:
+            if name.endswith(".parquet"):
+                try:
+                    self.read(name)
+                except CorruptSegment as error:
+                    changed.append(error)
+        return changed
+
     def read_json(self, name: str) -> JsonObject:
         """A member that is JSON, of bounded size."""
         member = self.members.get(name)

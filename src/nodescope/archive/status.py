@@ -55,6 +55,8 @@ class Summary:
     retention_bytes: int | None  # to which size the rest is kept; None if not known
     damaged: tuple[ArchiveError, ...]
     recording: Holder | None
+    imported: bool  # all of it: no recorder wrote what it cost
+    free_bytes: int | None  # on the device of the archive; None of a bundle
 
 
 def summarise(archive: Archive) -> Summary:
@@ -91,7 +93,16 @@ def summarise(archive: Archive) -> Summary:
         retention_bytes=archive.info.retention_bytes,
         damaged=tuple(damaged),
         recording=find_holder(archive.root) if archive.bundle is None else None,
+        imported=any(each.cost is not None and not each.cost.is_recorders for each in descriptions),
+        free_bytes=_free_bytes(archive),
     )
+
+
+def _free_bytes(archive: Archive) -> int | None:
+    if archive.bundle is not None:
+        return None
+    status = os.statvfs(archive.root)
+    return status.f_bavail * status.f_frsize
 
 
 def _size(archive: Archive, segments: Iterable[Segment]) -> int:

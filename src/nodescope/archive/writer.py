@@ -27,6 +27,7 @@ from nodescope.archive.files import (
 from nodescope.archive.layout import (
     FROZEN_DIRECTORY,
     OPEN_DIRECTORY,
+    ROOM_BYTES,
     SEALED_DIRECTORY,
     create_archive,
     list_segment_names,
@@ -53,7 +54,6 @@ from nodescope.quantities import SECOND_NS
 from nodescope.records import OPEN_TABLES
 
 DEFAULT_RETENTION = Retention()
-ROOM_BYTES = 512 << 10  # a few flushes, and sealing what is open
 
 
 class ArchiveWriter:

@@ -84,13 +84,13 @@ def run(args: argparse.Namespace) -> int:
         windows.build_filter(args),
         listed=listed if args.json else max(listed, _LISTED) * bool(listed),
     )
-    for note in comparison.notes:
+    for note in comparison.notes if comparison.samples else [view.explain_no_samples(args)]:
         windows.note(note)
     if args.json:
         document, said = fit_list(compare_document(comparison.changes, comparison.windows))
         windows.note(said)
         windows.print_document(document)
-    else:
+    elif comparison.samples:
         limit = DEFAULT_LIMIT if args.limit is None else args.limit
         print(render_comparison(comparison, view.terminal, limit))
     return 0

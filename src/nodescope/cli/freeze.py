@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import shlex
 import time
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -121,15 +122,28 @@ def _show(ranges: list[Frozen], archive: Path, *, as_json: bool) -> None:
         )
     elif not ranges:
         print("nothing is frozen")
-    for each in ranges if not as_json else ():
-        print(render_frozen(each))
+    else:
+        print("\n".join(render_frozen(ranges)))
 
 
-def render_frozen(frozen: Frozen) -> str:
-    """One line."""
-    length = format_duration(frozen.to_ns - frozen.from_ns)
-    line = f"{frozen.id}  {format_moment(frozen.from_ns)} to {format_moment(frozen.to_ns)}"
-    return f"{line}  {length:<8}  {frozen.reason}".rstrip()
+def render_frozen(ranges: Sequence[Frozen]) -> list[str]:
+    """Return a line of each range, their columns below one another."""
+    rows = [
+        (
+            each.id,
+            f"{format_moment(each.from_ns)} to {format_moment(each.to_ns)}",
+            format_duration(each.to_ns - each.from_ns),
+            each.reason,
+        )
+        for each in ranges
+    ]
+    widths = [max(len(row[column]) for row in rows) for column in range(3)]
+    return [
+        "  ".join(
+            [*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[3]]
+        ).rstrip()
+        for row in rows
+    ]
 
 
 def frozen_to_json(frozen: Frozen) -> dict[str, object]:

@@ -62,12 +62,15 @@ def run(args: argparse.Namespace) -> int:
     args.archive = args.file or args.archive
     path = options.archive_path(args)
     if is_perf_data(path):
-        return _show(args, *window.open_glance(args, path))
+        view, glance = window.open_glance(args, path)
+        _show(args, view, glance)
+        return 1 if glance.stopped else 0
     if is_recording(path):
         return _show(args, window.open_view(args, near_ns=0), None)
     with import_aside(path) as (args.archive, stopped):
         window.note(stopped)
-        return _show(args, window.open_view(args, near_ns=0), None)
+        _show(args, window.open_view(args, near_ns=0), None)
+        return 1 if stopped else 0
 
 
 def _show(args: argparse.Namespace, view: window.OpenedView, glance: Glance | None) -> int:
@@ -91,10 +94,12 @@ def _show(args: argparse.Namespace, view: window.OpenedView, glance: Glance | No
     else:
         times = choose_glanced(glance, chosen, from_ns, to_ns)
         made = count_times([times], from_ns, to_ns, rows, columns)
+    empty = glance is None and not made.counts.any()
+    why = view.explain_no_samples(args) if empty else None
     if args.json:
         document, said = documents.heatmap_document(made)
         window.print_document(document)
-        window.note(said)
+        window.note(why or said)
         return 0
     heading = view.heading("heatmap", int(made.counts.sum()))
     if args.output:
@@ -104,6 +109,9 @@ def _show(args: argparse.Namespace, view: window.OpenedView, glance: Glance | No
         window.write_picture(
             args.output, file_formats.drawing_file(drawing, args.output.suffix.lower())
         )
+        window.note(why)
     else:
         print(heatmap.render_heatmap(made, view.terminal, heading))
+        if why:
+            print(why)
     return 0

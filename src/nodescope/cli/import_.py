@@ -6,6 +6,7 @@ import argparse
 import gc
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from nodescope.ingest.sink import ImportReport
 
 _BAR = 24
+_NAMED = 8  # files left that are named
 _SHOW_EVERY_S = 0.2
 
 
@@ -77,13 +79,20 @@ def run(args: argparse.Namespace) -> int:
         for report in imported.reports:
             print(render_report(report))
         if imported.skipped:
-            print(f"{len(imported.skipped)} other files in the folder are no captures")
+            print(_render_skipped(imported.skipped))
     for error in imported.failures:
         print(f"nodescope: not imported: {error}", file=sys.stderr)
     for report in imported.reports:
         if report.stopped_at is not None:
             print(f"nodescope: {report.path}: {_render_stop(report)}", file=sys.stderr)
     return 0 if imported.is_whole else 1
+
+
+def _render_skipped(paths: Sequence[Path]) -> str:
+    """Say which files of a folder were left: no captures, or the same lines once more."""
+    named = ", ".join(str(path) for path in paths[:_NAMED])
+    more = f" and {len(paths) - _NAMED} more" if len(paths) > _NAMED else ""
+    return f"{len(paths)} other files in the folder were not imported: {named}{more}"
 
 
 def _node_name(text: str) -> str:

@@ -155,9 +155,10 @@ def run(args: argparse.Namespace) -> int:
     """Record until the duration is over or a signal comes."""
     gc.disable()  # importing makes much and drops nothing; the recorder collects for itself
     use_one_allocator()
-    from nodescope.recorder.session import record
+    from nodescope.recorder.session import check, record
 
     wanted = recorder_options(args)
+    check(wanted)
     console = Console(sys.stderr, quiet=args.quiet, verbose=args.verbose)
     length = "until stopped" if args.duration is None else f"for {format_duration(args.duration)}"
     console.say(f"recording to {wanted.archive} {length}")
@@ -241,7 +242,7 @@ def render_progress(progress: Progress, width: int | None = None) -> str:
         f"{progress.samples:,} samples",
         f"{progress.lost:,} lost",
         f"{format_bytes(progress.written_bytes)} written",
-        f"{100 * progress.cpu_ratio:.1f} % of one core",
+        f"{100 * progress.cpu_ratio:.2f} % of one core",
         f"{format_bytes(progress.rss_bytes)} resident",
         f"{progress.frequency_hz} Hz",
     ]

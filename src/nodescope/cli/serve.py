@@ -46,6 +46,7 @@ def run(args: argparse.Namespace) -> int:
     use_one_allocator()
     try:
         from nodescope.web.server import Address, serve
+        from nodescope.web.static_files import is_built
     except ModuleNotFoundError as error:
         raise UsageError(
             f"the page needs {error.name}", hint="pip install 'nodescope[web]'"
@@ -54,6 +55,8 @@ def run(args: argparse.Namespace) -> int:
         args.host, args.port, args.token_file, args.tls_cert, args.tls_key, args.client_ca
     )
     path = options.archive_path(args)
+    if not is_built():
+        _say("the page is not built: only the API is served; run `make page` in the source tree")
 
     def ready(link: str) -> None:
         print(f"nodescope serves {path} at {link}", flush=True)

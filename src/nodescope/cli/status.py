@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 import shlex
 import time
-from collections.abc import Mapping
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from nodescope.archive.layout import ROOM_BYTES
 from nodescope.cli import options
 from nodescope.cli.freeze import frozen_to_json, render_frozen
 from nodescope.quantities import format_bytes, format_count, format_duration
@@ -31,7 +32,8 @@ def add_parser(commands: options.Commands) -> None:
         run,
         description="Show which node and time an archive holds, its tables, bytes per sample,\n"
         "gaps with their reasons, what is frozen, what the recorder and each observer of the node\n"
-        "cost, and whether one is writing now. Exits 1 if a segment is damaged.",
+        "cost, and whether one is writing now. Exits 1 if a segment is damaged: if a file is\n"
+        "missing or has another length, and of a bundle also if any byte of it has changed.",
         examples=[
             ("nodescope status", "the node's own archive"),
             ("nodescope status --archive /data/rec --json", "for scripts"),
@@ -45,13 +47,18 @@ def run(args: argparse.Namespace) -> int:
     """Summarise the archive and print it."""
     from nodescope.archive.reader import Archive
     from nodescope.archive.status import summarise
+    from nodescope.recording.recording import Recording
 
     path = options.archive_path(args)
-    summary = summarise(Archive.open(path))
+    archive = Archive.open(path)
+    summary = summarise(archive)
+    if archive.bundle is not None:
+        summary = replace(summary, damaged=(*summary.damaged, *archive.bundle.find_changed()))
+    estimated = Recording(archive.segments()).estimated_times if summary.imported else []
     if args.json:
-        options.print_json(summary_to_json(path, summary))
+        options.print_json({**summary_to_json(path, summary), "estimated_times": estimated})
     else:
-        print(render_summary(path, summary, time.time_ns()))
+        print(render_summary(path, summary, time.time_ns(), estimated))
     return 1 if summary.damaged else 0
 
 
@@ -84,7 +91,7 @@ def summary_to_json(path: Path, summary: Summary) -> dict[str, object]:
     }
 
 
-def render_summary(path: Path, summary: Summary, now_ns: int) -> str:
+def render_summary(path: Path, summary: Summary, now_ns: int, estimated: Sequence[str] = ()) -> str:
     """Return the summary of an archive, the most important first."""
     segments = format_count(summary.segments, "segment")
     lines = [
@@ -92,6 +99,7 @@ def render_summary(path: Path, summary: Summary, now_ns: int) -> str:
         f"archive    {path}, {format_bytes(summary.bytes)} in {segments}",
         f"recording  {_render_recording(summary, now_ns)}",
         f"range      {_render_range(summary)}",
+        *(f"times      {each}" for each in estimated),
         f"samples    {_render_samples(summary)}",
         f"cost       {_render_cost(summary)}",
     ]
@@ -103,12 +111,13 @@ def render_summary(path: Path, summary: Summary, now_ns: int) -> str:
         ]
     if summary.sources:
         lines += ["", *_render_sources(summary.sources)]
-    lines += ["", *_render_gaps(summary.gaps)]
+    if summary.segments or not summary.damaged:
+        lines += ["", *_render_gaps(summary)]
     if summary.frozen:
         lines += ["", f"frozen, kept beyond retention: {_render_frozen_size(summary, path)}"]
-        lines += [f"  {render_frozen(frozen)}" for frozen in summary.frozen]
+        lines += [f"  {line}" for line in render_frozen(summary.frozen)]
     if summary.damaged:
-        lines += ["", "damaged, left out of the figures above:"]
+        lines += ["", "damaged:"]
         lines += [f"  {error}" for error in summary.damaged]
     return "\n".join(lines)
 
@@ -149,7 +158,12 @@ def _render_recording(summary: Summary, now_ns: int) -> str:
 
 def _render_range(summary: Summary) -> str:
     if summary.from_ns is None or summary.to_ns is None:
-        return "empty"
+        if summary.damaged:
+            return "not known: nothing that was recorded can be read"
+        if summary.free_bytes is not None and summary.free_bytes < ROOM_BYTES:
+            free = format_bytes(summary.free_bytes)
+            return f"nothing is recorded: the device has only {free} free"
+        return "nothing is recorded yet"
     length = format_duration(summary.to_ns - summary.from_ns)
     return f"{format_moment(summary.from_ns)} to {format_moment(summary.to_ns)} ({length})"
 
@@ -169,10 +183,10 @@ def _render_cost(summary: Summary) -> str:
     known = [] if cost.cpu_ratio is None else [f"{100 * cost.cpu_ratio:.2f} % of one core"]
     if cost.rss_bytes is not None:
         known.append(f"{format_bytes(cost.rss_bytes)} resident")
-    elif summary.segments:
+    elif summary.imported:
         known.append("not known: imported")
     else:
-        known.append("not known yet")
+        known.append("not known: no recorder has written it yet")
     if cost.frequency_hz is not None:
         known.append(f"{cost.frequency_hz} Hz" if cost.frequency_hz else "nothing sampled")
     if cost.late_max_ns:
@@ -190,10 +204,11 @@ def _render_sources(sources: tuple[SourceCost, ...]) -> list[str]:
     return lines
 
 
-def _render_gaps(gaps: tuple[Gap, ...]) -> list[str]:
+def _render_gaps(summary: Summary) -> list[str]:
+    gaps = summary.gaps
     if not gaps:
-        return ["no gaps"]
-    lines = [f"{format_count(len(gaps), 'gap')}, not seen:"]
+        return ["no gaps"] if summary.segments else []
+    lines = [f"{format_count(len(gaps), 'gap')} (what was not recorded, and why):"]
     for gap in gaps[-_SHOWN_GAPS:]:
         where = "" if gap.cpu is None else f" on core {gap.cpu}"
         lost = "" if gap.lost is None else f", {format_count(gap.lost, 'record')}"

@@ -59,11 +59,13 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         document, said = documents.top_document(shown, sample_s, names)
         window.print_document(document)
-        window.note(said)
+        window.note(said if entries else view.explain_no_samples(args))
+    elif not entries:
+        print(f"{view.terminal.bold(view.heading('top', 0))}\n{view.explain_no_samples(args)}")
     else:
         left = len(entries) - len(shown)
         table = tables.render_top(shown, args.by, view.terminal, left, sample_s, names)
-        print(f"{_heading(view, entries)}\n{table}" if entries else table)
+        print(f"{_heading(view, entries)}\n{table}")
     return 0
 
 

@@ -222,6 +222,12 @@ class OpenedView:
             said.append(f"{samples:,} samples")
         return " · ".join([*said, *([visible(self.filter)] if self.filter else [])])
 
+    def explain_no_samples(self, args: argparse.Namespace) -> str:
+        """Return why no sample is shown."""
+        from nodescope.analysis.no_samples import explain_no_samples
+
+        return explain_no_samples(self.recording, self.window, given_filter(args))
+
     def parts(self) -> Iterator[SampleColumns]:
         """Samples by segment, with a progress bar if it takes long."""
         count = len(self.recording.overlapping(self.window))

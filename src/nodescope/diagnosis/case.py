@@ -27,6 +27,7 @@ from nodescope.judgement.pegged_cores import (
 from nodescope.numbering import count_distinct
 from nodescope.quantities import HOUR_NS, SECOND_NS
 from nodescope.recording.recording import Recording
+from nodescope.recording.rows import Where
 from nodescope.recording.sample_columns import SampleColumns
 from nodescope.recording.window import Window
 from nodescope.records import TABLES
@@ -97,9 +98,11 @@ class Case:
         """Decide whether anybody looked: an observer that had nothing to tell is not missing."""
         return table in TABLES and bool(self.recording.coverage(table, self.reach))
 
-    def rows(self, kind: type[RowType], window: Window) -> list[RowType]:
-        """Return the typed rows of a window, in the order of time."""
-        rows = self.recording.rows(kind, window)
+    def rows(
+        self, kind: type[RowType], window: Window, where: Where | None = None
+    ) -> list[RowType]:
+        """Return the typed rows of a window, in the order of time; of one subject with `where`."""
+        rows = self.recording.rows(kind, window, where)
         return sorted(rows, key=attrgetter("time_ns"))
 
     def state(self, kind: type[RowType], at_ns: int) -> list[RowType]:

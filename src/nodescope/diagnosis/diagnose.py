@@ -18,6 +18,7 @@ from nodescope.diagnosis.symptoms.relations import is_again
 from nodescope.quantities import SECOND_NS
 from nodescope.recording.recording import Recording
 from nodescope.recording.window import Window
+from nodescope.records.event_details import CounterDetails, KernelLineDetails, NicDetails
 from nodescope.records.event_kinds import EVENT_KINDS
 from nodescope.records.view import Span, View
 from nodescope.wall_time import format_moment
@@ -175,12 +176,21 @@ def _older(case: Case) -> list[Missing]:
     ]  # fmt: skip
 
 
+def _has_kernel_lines(case: Case) -> bool:
+    """Decide whether events were read from lines of a kernel's log, and not from counters alone."""
+    lines = ("kernel", *(name for name, kind in EVENT_KINDS.items()
+                         if issubclass(kind.details, KernelLineDetails)))  # fmt: skip
+    return any(
+        event.get(NicDetails).known_from is None and event.get(CounterDetails).known_from is None
+        for event in case.events_of(*lines, within=case.reach)
+    )
+
+
 def _missing_tables(case: Case, result: Diagnosis) -> list[Missing]:
     """Sources whose absence makes silence worth less."""
     seen = {
         # An imported log has no rows of its own: its lines are events.
-        "kernel log": case.observed("kernel_log")
-        or bool(case.events_of("kernel", within=case.reach)),
+        "kernel log": case.observed("kernel_log") or _has_kernel_lines(case),
         "per-core time": case.recorded("cores"),
         "samples": case.recorded("samples"),
         "packet work": case.observed("softnet"),

@@ -25,7 +25,7 @@ from nodescope.exchange.import_formats import all_formats, find_format
 from nodescope.exchange.perf_data.file import find_clock, mapped
 from nodescope.exchange.perf_data.header import CPUMODE_KERNEL, MAGIC, read_header
 from nodescope.exchange.perf_data.index import choose_samples
-from nodescope.exchange.perf_data.records import find_records
+from nodescope.exchange.perf_data.records import find_records, saying_where_it_stopped
 
 _CPU = np.uint64(0xFFFFFFFF)
 _ZIP = b"PK\x03\x04"  # a bundle
@@ -102,7 +102,8 @@ def read_glance(path: Path) -> Glance:
     with mapped(path) as (data, status):
         header = read_header(data, status.st_size, str(path))
         records = find_records(data, status.st_size, header)
-        chosen = choose_samples(records, header, str(path))
+        with saying_where_it_stopped(records, path):
+            chosen = choose_samples(records, header, str(path))
         first_ns, last_ns = int(chosen.time_ns.min()), int(chosen.time_ns.max())
         clock, _ = find_clock(header, first_ns, last_ns, path, status.st_mtime_ns)
         layout, at = chosen.layout.layout, records.at[chosen.rows]

@@ -34,6 +34,7 @@ from nodescope.exchange.imported_files import (
     read_import,
     undo_incomplete,
 )
+from nodescope.exchange.log_trees import find_logs
 from nodescope.ingest.import_sink import KEEP, ImportSink
 from nodescope.ingest.sink import ImportReport
 
@@ -115,9 +116,10 @@ def find_captures(
             found.append(_look(argument, find_format(argument)))
             continue
         before = len(found)
-        for path in sorted(argument.iterdir()):
-            if not path.is_file() or path.name.startswith("."):
-                continue
+        tree = find_logs(argument)
+        if tree is not None:
+            skipped += tree.left
+        for path in _files_of(argument) if tree is None else tree.chosen:
             try:
                 known = find_format(path)
             except SourceError:
@@ -134,6 +136,14 @@ def find_captures(
     unknown = 1 << 63
     found.sort(key=lambda one: (unknown if (at := one.peek.wall_from_ns) is None else at, one.path))
     return found, skipped, damaged
+
+
+def _files_of(folder: Path) -> Iterator[Path]:
+    return (
+        path
+        for path in sorted(folder.iterdir())
+        if path.is_file() and not path.name.startswith(".")
+    )
 
 
 def _look(path: Path, known: ImportFormat) -> Found:

@@ -51,14 +51,15 @@ class ImportFormat:
 def all_formats() -> tuple[ImportFormat, ...]:
     """Every format, the most certain to be recognised first."""
     from nodescope.exchange.core_times import mpstat, sar
-    from nodescope.exchange.logs import journal, journal_export, kernel_log
+    from nodescope.exchange.logs import dmesg_json, journal, journal_export, kernel_log
     from nodescope.exchange.perf_data import importer as perf_data
     from nodescope.exchange.perf_script import importer as perf_script_import
-    from nodescope.exchange.profiles import folded, pprof
+    from nodescope.exchange.profiles import folded, pprof, untimed_script
 
     return (
         perf_data.FORMAT,
         mpstat.FORMAT,
+        dmesg_json.FORMAT,
         journal.JSON_FORMAT,
         journal_export.FORMAT,
         sar.FORMAT,
@@ -66,6 +67,7 @@ def all_formats() -> tuple[ImportFormat, ...]:
         kernel_log.FORMAT,
         journal.TEXT_FORMAT,
         perf_script_import.FORMAT,
+        untimed_script.FORMAT,
         folded.FORMAT,
     )
 

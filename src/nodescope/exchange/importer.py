@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,9 +20,14 @@ from nodescope.ingest.samples import SampleRows
 from nodescope.ingest.sink import Capture, ImportNames, ImportReport, Sink
 from nodescope.records.columns import columns_of
 from nodescope.records.event import Event
+from nodescope.records.event_details import ImportDetails
 from nodescope.records.recorder_tables import CoreRow
 
 IMPORT_EVENT = "import"
+ESTIMATED = (
+    "times are estimated from the file's age: its last record is taken to be as old as its last "
+    "change, and may be older"
+)
 ParsesEvents = Callable[[Iterable[bytes], Notes], Iterator[list[Event]]]
 ParsesReadings = Callable[[Iterable[bytes], Notes], Iterator[list[Reading]]]
 
@@ -107,7 +113,9 @@ def add_events(sink: Sink, events: Sequence[Event]) -> None:
 
 
 def add_rows(sink: Sink, notes: Notes) -> None:
-    """Hand on the rows that a parser set aside, table by table."""
+    """Hand on the rows that a parser set aside, and whose work the file stands for."""
+    for observer in notes.observers:
+        sink.observed(observer)
     rows, notes.rows = notes.rows, []
     tables = dict.fromkeys(row.table().name for row in rows)
     for name in tables:
@@ -127,6 +135,12 @@ def add_readings(sink: Sink, readings: Sequence[Reading]) -> None:
 def import_event(time_ns: int, path: Path, message: str) -> Event:
     """An event that says what kind of truth the rows beside it are."""
     return Event(time_ns, IMPORT_EVENT, clean_text(path.name, 255), message)
+
+
+def add_estimate(sink: Sink, path: Path, last_ns: int) -> None:
+    """Note in the recording that the file's last record is placed by when it was last changed."""
+    event = import_event(last_ns, path, ESTIMATED)
+    add_events(sink, [replace(event, details=ImportDetails(estimated=True))])
 
 
 # -- whole imports of files on the wall clock ------------------------------------

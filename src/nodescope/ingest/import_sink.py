@@ -24,6 +24,7 @@ from nodescope.ingest.samples import SampleRows, intern_samples
 from nodescope.ingest.sink import Capture, ImportNames, ImportReport
 from nodescope.quantities import SECOND_NS
 from nodescope.records.columns import columns_of
+from nodescope.records.node_tables import SourceCostRow
 from nodescope.records.recorder_tables import Gap, HeartbeatRow
 
 SEGMENT_NS = 120 * SECOND_NS
@@ -82,6 +83,7 @@ class ImportSink:
         self._first_ns = MAX_TIME_NS
         self._last_ns = -1
         self._rows: dict[str, int] = {}
+        self._observers: set[str] = set()
         self._lost = self._idle = self._impossible = 0
         self._frames = np.zeros(4, np.int64)
 
@@ -138,6 +140,10 @@ class ImportSink:
     def lost(self, records: int) -> None:
         """Count records that the capture says it lost."""
         self._lost += records
+
+    def observed(self, observer: str) -> None:
+        """Say that the file shows what an observer would have: its silence counts, too."""
+        self._observers.add(observer)
 
     # -- the end -------------------------------------------------------------
 
@@ -219,7 +225,11 @@ class ImportSink:
     def _seal(self) -> None:
         if self._writer is None or self._segment_end_ns is None:
             return
-        self._heartbeat(max(self._last_ns, self._clock.now_ns))
+        time_ns = max(self._last_ns, self._clock.now_ns)
+        self._heartbeat(time_ns)
+        asked = [SourceCostRow(time_ns=time_ns, source=name) for name in sorted(self._observers)]
+        if asked:  # what coverage is known by
+            self._writer.append("source_costs", columns_of(asked))
         self._interner = None
         self._writer.seal_segment()
         self._segment_end_ns = None

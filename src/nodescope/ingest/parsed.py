@@ -122,6 +122,7 @@ class Notes:
     truncated: int = 0  # samples whose stack is as deep as the kernel lets one be
     facts: dict[str, str] = field(default_factory=dict)  # what the file says of its node
     rows: list[Row] = field(default_factory=list)  # of other tables than what it yields
+    observers: set[str] = field(default_factory=set)  # whose work the file stands for
 
     def stop(self, offset: int, reason: str) -> None:
         """Note where the input stopped being what it should be; the first place counts."""

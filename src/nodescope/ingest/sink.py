@@ -27,6 +27,7 @@ class Capture:
     span_ns: int | None = None  # how long it lasts, if known ahead: segments are cut evenly
     frequency_hz: int | None = None  # samples per second and core, if known
     tick_ns: int = 1000
+    estimated: bool = False  # the clock pair is a guess: the file does not say when it was made
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +61,9 @@ class Sink(Protocol):
 
     def lost(self, records: int) -> None:
         """Count records that the capture says it lost."""
+
+    def observed(self, observer: str) -> None:
+        """Say that the file shows what an observer of the recorder would have, for its span."""
 
 
 @dataclass(slots=True)

@@ -74,7 +74,7 @@ def _act(run: ScenarioRun) -> Truth:
     return Truth(
         "cgroups-beside", healthy=False, finding=True, roots=(run.names["unit"],),
         root_kinds=("unit",), mechanisms=("memcg_walk_by_reclaim",), symptoms=("core_held",),
-        never=run.innocent, cpu=last_cpu(), simulated=(PILE,), held=held,
+        well=run.innocent, cpu=last_cpu(), simulated=(PILE,), held=held,
         facts={"cgroups": run.names["cgroups"], "each_time": EACH_TIME},
     )  # fmt: skip
 

@@ -20,7 +20,7 @@ def _prepare(run: ScenarioRun) -> None:
 
 def _act(run: ScenarioRun) -> Truth:
     sleep_beside(run.lasting, run.strength)
-    return Truth("busy-node", healthy=True, finding=False, never=run.innocent)
+    return Truth("busy-node", healthy=True, finding=False, well=run.innocent)
 
 
 BUSY_NODE = Scenario(

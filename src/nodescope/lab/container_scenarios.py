@@ -32,7 +32,7 @@ def _act(run: ScenarioRun) -> Truth:
     sleep_beside(run.lasting, run.strength)
     lasting = (LastingTruth(("container_loop",), "container", name),)
     return Truth(
-        "container-loop", healthy=run.healthy, finding=False, never=run.innocent,
+        "container-loop", healthy=run.healthy, finding=False, well=run.innocent,
         conditions=() if run.healthy else lasting, facts={"exit_code": code},
     )  # fmt: skip
 

@@ -7,7 +7,6 @@ alone does not keep a core from its soft interrupts for so long.
 
 from __future__ import annotations
 
-import contextlib
 import shutil
 import time
 from pathlib import Path
@@ -23,6 +22,7 @@ from nodescope.lab.unit_stage import act_unit, get_silent, prepare_unit, read_us
 from nodescope.lab.zombie_scenarios import LINES, last_cpu
 
 _QUEUE = 1
+_REALTIME_US = "940000"  # of each second; the kernel keeps five percent for others
 _QUIET_PACKETS = 1000  # a second
 
 
@@ -39,16 +39,23 @@ def _prepare_realtime(run: ScenarioRun) -> None:
         priority = run.variation.between(1, 80)
         settings += ["CPUSchedulingPolicy=fifo", f"CPUSchedulingPriority={priority}"]
     inside = prepare_unit(run, "spin", run.strength, settings=settings)
-    _allow_realtime(inside)
+    if not run.healthy:
+        _allow_realtime(inside)
 
 
 def _allow_realtime(inside: Guest) -> None:
     """Give the guest's group a share of real-time; kernels without such groups need none."""
     # CONFIG_RT_GROUP_SCHED, v1 only: a new group has none, and its tasks may not ask for it.
-    with contextlib.suppress(FileNotFoundError):
-        path = Path("/sys/fs/cgroup/cpu", inside.name, "cpu.rt_runtime_us")
-        if path.exists():
-            path.write_text("940000")
+    path = Path("/sys/fs/cgroup/cpu", inside.name, "cpu.rt_runtime_us")
+    if not path.exists():
+        return
+    try:
+        path.write_text(_REALTIME_US)
+    except OSError as error:
+        raise UsageError(
+            f"the lab's units may not be real-time: {path}: {error.strerror}",
+            hint="other cgroups have their share of it (cpu.rt_runtime_us)",
+        ) from error
 
 
 def _act_realtime(run: ScenarioRun) -> Truth:
@@ -60,7 +67,7 @@ def _act_realtime(run: ScenarioRun) -> Truth:
     return Truth(
         "realtime-hog", healthy=False, finding=True, roots=(run.names["unit"],),
         root_kinds=("unit",), symptoms=("nic_tx_timeout", "nic_reset"), cpu=cpu,
-        simulated=(LINES,), never=(*run.innocent, *ZOMBIE_WALKS), held=held,
+        simulated=(LINES,), never=ZOMBIE_WALKS, well=run.innocent, held=held,
     )  # fmt: skip
 
 
@@ -104,7 +111,7 @@ def _act_flood(run: ScenarioRun) -> Truth:
         "softirq-flood", healthy=False, finding=True,
         roots=(run.names["unit"],), root_kinds=("unit",),
         mechanisms=("softirq_storm", "netfilter_rules"), cpu=cpu, simulated=(LINES,),
-        symptoms=("nic_tx_timeout", "nic_reset"), never=(*run.innocent, *ZOMBIE_WALKS), held=held,
+        symptoms=("nic_tx_timeout", "nic_reset"), never=ZOMBIE_WALKS, well=run.innocent, held=held,
     )  # fmt: skip
 
 
@@ -123,7 +130,7 @@ def _act_scanner(run: ScenarioRun) -> Truth:
     return Truth(
         "periodic-scanner", healthy=False, finding=True, roots=(run.names["unit"],),
         root_kinds=("unit",), symptoms=("core_held",), cpu=last_cpu(),
-        never=(*run.innocent, *ZOMBIE_WALKS), facts={"comm": run.names["comm"]},
+        never=ZOMBIE_WALKS, well=run.innocent, facts={"comm": run.names["comm"]},
     )  # fmt: skip
 
 

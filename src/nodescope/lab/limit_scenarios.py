@@ -17,7 +17,7 @@ from nodescope.lab.unit_stage import act_unit, get_guest, get_silent, prepare_un
 from nodescope.sources.kernel_files import read_text
 
 _TABLE = Path("/proc/sys/net/netfilter")
-_LEAST_TABLE, _MOST_TABLE = 30_000, 60_000
+_LEAST_TABLE, _MOST_TABLE = 32_000, 48_000
 LOOPS = ("unit_loop",)
 
 
@@ -83,8 +83,9 @@ def _require_table() -> None:
 
 def _prepare_table(run: ScenarioRun) -> None:
     most = run.variation.between(_LEAST_TABLE, _MOST_TABLE)
-    wanted = most // 3 if run.healthy else round(1.5 * most)
-    inside = prepare_unit(run, "connect", wanted, round(most / (0.4 * run.strength)))
+    wanted = most // 3 if run.healthy else round(1.2 * most)
+    rate = round(most / (0.45 * run.strength))
+    inside = prepare_unit(run, "connect", wanted, rate, settings=("LimitNOFILE=20000",))
     # A rule that asks for the state of connections has them tracked; this one does no more.
     rule = ("OUTPUT", "--match", "conntrack", "--ctstate", "INVALID", "--jump", "ACCEPT")
     inside.enter("iptables", "--wait", "--append", *rule)
@@ -105,7 +106,7 @@ def _of_unit(run: ScenarioRun, scenario: str, symptom: str, *, loops: bool = Fal
     unit = run.names["unit"]
     return Truth(
         scenario, healthy=False, finding=True, roots=(unit,), root_kinds=("unit",),
-        symptoms=(symptom,), never=run.innocent,
+        symptoms=(symptom,), well=run.innocent,
         conditions=(LastingTruth(LOOPS, "unit", unit),) if loops else (),
     )  # fmt: skip
 

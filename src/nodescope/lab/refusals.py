@@ -35,8 +35,8 @@ def check(
     if not (consent or has_consent()) and (signs := find_signs(places)):
         raise UsageError(
             f"this machine looks as if it serves somebody: {'; '.join(signs)}",
-            hint=f"--yes (or {CONSENT}=1) if it is a test machine; the scenario holds one core "
-            "for seconds and puts memory cgroups on it for a minute",
+            hint=f"--yes (or {CONSENT}=1) if it is a test machine; a scenario holds a core, puts "
+            "memory cgroups on it, or changes limits of its kernel, for a minute",
         )
     scenario.require()
     if scenario.unit == "zombies" and strength > (fit := count_fitting(places)):

@@ -42,7 +42,8 @@ class Truth:
     symptoms: tuple[str, ...] = ()  # kinds of events, of which the incident has one; empty: any
     mechanisms: tuple[str, ...] = ()
     conditions: tuple[LastingTruth, ...] = ()
-    never: tuple[str, ...] = ()  # names that must not be blamed, nor owns a condition
+    never: tuple[str, ...] = ()  # names that must not be blamed
+    well: tuple[str, ...] = ()  # those that have no condition either
     cpu: int | None = None
     simulated: tuple[str, ...] = ()  # the parts that are not real
     held: float | None = None  # share of its time that the lab had the core in the kernel

@@ -31,34 +31,71 @@ def solve(archive: Path) -> Diagnosis:
 
 
 def judge(truth: Truth, found: Diagnosis) -> ScenarioVerdict:
-    """Right is: the true root and mechanism first, or silence where there is nothing to find.
+    """Decide whether a diagnosis states the truth, and only the truth.
 
-    A decoy that does hold a core may be told, by the program's own name.
+    Right is: the true root and mechanism first, of an incident with the true symptom; each
+    true condition with its owner; silence where there is nothing. Nobody who is innocent is
+    blamed, or has a condition. A decoy that does hold a core may be told, by the program's
+    own name.
     """
     chains = [each.chains[0] for each in found.findings if each.chains]
-    said = "; ".join(f"{c.root.kind} {c.root.name} by {c.mechanism}" for c in chains) or (
-        "a symptom without a cause" if found.findings else "nothing"
-    )
     sure = chains[0].confidence if chains else None
-    blamed = {c.root.name for c in chains} | {c.mechanism for c in chains}
-    if blamed & set(truth.never):
-        return ScenarioVerdict(False, sure, said)
-    if not truth.finding:
-        told = bool(truth.facts.get("may_find")) and all(is_true(truth, c) for c in chains)
-        return ScenarioVerdict(not found.findings or told, sure, said)
-    if not chains:
-        return ScenarioVerdict(False, None, said)
-    return ScenarioVerdict(is_true(truth, chains[0]), sure, said)
+    right = not _blames_innocent(truth, found) and _lists_conditions(truth, found)
+    if truth.finding:
+        right = right and bool(chains) and _has_symptom(truth, found) and is_true(truth, chains[0])
+    elif found.findings:
+        may_find = bool(truth.facts.get("may_find"))
+        right = right and may_find and all(is_true(truth, chain) for chain in chains)
+    return ScenarioVerdict(right, sure, _describe(found))
+
+
+def _describe(found: Diagnosis) -> str:
+    """Return what a diagnosis said: its roots, its symptoms without one, its conditions."""
+    said = [
+        f"{each.chains[0].root.kind} {each.chains[0].root.name} by {each.chains[0].mechanism}"
+        if each.chains
+        else f"{each.symptom.kind} without a cause"
+        for each in found.findings
+    ]
+    said += [f"condition {each.kind} of {each.owner.name}" for each in found.conditions]
+    return "; ".join(said) or "nothing"
+
+
+def _blames_innocent(truth: Truth, found: Diagnosis) -> bool:
+    """Return whether somebody is blamed who must not be, or has a condition who is well."""
+    chains = [each.chains[0] for each in found.findings if each.chains]
+    blamed = {chain.root.name for chain in chains} | {chain.mechanism for chain in chains}
+    owners = {each.owner.name for each in found.conditions}
+    return bool(blamed & {*truth.never, *truth.well} or owners & {*truth.well})
+
+
+def _lists_conditions(truth: Truth, found: Diagnosis) -> bool:
+    """Return whether all true conditions are listed; a healthy twin has none at all."""
+    if truth.healthy:
+        return not found.conditions
+    listed = [(each.kind, each.owner.kind, each.owner.name) for each in found.conditions]
+    return all(
+        any((kind, each.owner_kind, each.owner) in listed for kind in each.kinds)
+        for each in truth.conditions
+    )
+
+
+def _has_symptom(truth: Truth, found: Diagnosis) -> bool:
+    """Return whether the first incident has one of the true symptoms."""
+    first = found.findings[0]
+    kinds = {first.symptom.kind, *(each.kind for each in first.also)}
+    return not truth.symptoms or bool(kinds & set(truth.symptoms))
 
 
 def is_true(truth: Truth, chain: Chain) -> bool:
     """Return whether one chain, of whatever rank, states the truth."""
-    if {chain.root.name, chain.mechanism} & set(truth.never):
+    if {chain.root.name, chain.mechanism} & {*truth.never, *truth.well}:
         return False
     if not truth.finding:
         return bool(truth.facts.get("may_find")) and chain.root.name in truth.roots
     fits = not truth.mechanisms or chain.mechanism in truth.mechanisms
-    return chain.root.name in truth.roots and fits
+    known = not truth.root_kinds or chain.root.kind in truth.root_kinds
+    return chain.root.name in truth.roots and known and fits
 
 
 def blames_another(found: Diagnosis) -> bool:

@@ -23,7 +23,7 @@ def write_truth(archive: Path, truth: Truth) -> None:
 def read_truth(archive: Path) -> Truth:
     """Read the truth that was left there."""
     content = json.loads(truth_path(archive).read_text())
-    words = ("roots", "root_kinds", "symptoms", "mechanisms", "never", "simulated")
+    words = ("roots", "root_kinds", "symptoms", "mechanisms", "never", "well", "simulated")
     lasting = tuple(
         LastingTruth(tuple(each["kinds"]), each["owner_kind"], each["owner"])
         for each in content.get("conditions", ())

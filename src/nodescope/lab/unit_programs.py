@@ -20,9 +20,10 @@ from nodescope.lab.workers import settle
 SOURCE = Path(__file__).resolve().parents[2]  # the folder that has this package
 _MIB = 1 << 20
 _DIRECT_BYTES = 64 << 10
-_PORT = 9  # discard: nobody listens, and nobody needs to
+_PORT = 9
 _PACKET = bytes(64)
 _BURST = 20
+_CALLS, _MESSAGES = 8000, 4
 
 
 def command(comm: str, program: str, *arguments: object) -> str:
@@ -54,17 +55,34 @@ def fork(count: str, pause_s: str) -> None:
 
 
 def connect(count: str, per_s: str) -> None:
-    """Send to so many addresses of its own, at a rate: each is a connection to who tracks them."""
-    receiver = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-    receiver.bind(("0.0.0.0", _PORT))  # noqa: S104 a network of its own; nobody reads it
-    sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-    begun = time.monotonic()
-    for number in range(int(count)):
-        address = f"127.{1 + (number >> 16)}.{number >> 8 & 255}.{number & 255}"
-        with contextlib.suppress(OSError):  # a full table refuses: the call fails
-            sender.sendto(_PACKET, (address, _PORT))
+    """Open so many connections to itself, at a rate, and keep them.
+
+    Connections, and no single packets: a full table gives up those that had no answer.
+    """
+    callers = -(-int(count) // _CALLS)  # a process may have only so many files
+    for number in range(1, callers):
+        if os.fork() == 0:
+            _call(_PORT + number, int(count) // callers, int(per_s) / callers)
+    _call(_PORT, int(count) // callers, int(per_s) / callers)
+
+
+def _call(port: int, count: int, per_s: float) -> None:
+    listener = socket.create_server(("", port), backlog=4096)
+    listener.setblocking(False)
+    kept, begun = [listener], time.monotonic()
+    for number in range(count):
+        caller = socket.socket()
+        caller.setblocking(False)
+        with contextlib.suppress(OSError):  # not yet, or a full table refuses
+            caller.connect(("127.0.0.1", port))
+        kept.append(caller)
+        with contextlib.suppress(OSError):
+            for _ in range(_MESSAGES):
+                caller.send(_PACKET)
+        with contextlib.suppress(OSError):  # nobody has called
+            kept.append(listener.accept()[0])
         if number % _BURST == 0:
-            time.sleep(max(0.0, begun + number / int(per_s) - time.monotonic()))
+            time.sleep(max(0.0, begun + number / per_s - time.monotonic()))
     time.sleep(3600)
 
 

@@ -60,4 +60,4 @@ def get_guest(run: ScenarioRun) -> Guest:
 
 def get_silent(run: ScenarioRun, scenario: str) -> Truth:
     """Return the truth about a healthy twin: no incident, no condition."""
-    return Truth(scenario, healthy=True, finding=False, never=(*run.innocent, run.names["unit"]))
+    return Truth(scenario, healthy=True, finding=False, well=(*run.innocent, run.names["unit"]))

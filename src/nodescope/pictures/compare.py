@@ -9,7 +9,7 @@ from nodescope.analysis.compare import ENOUGH_WINDOWS, Change, Comparison, main_
 from nodescope.pictures.colour import Colour
 from nodescope.pictures.terminal import Terminal
 from nodescope.pictures.text import fit, percent, visible
-from nodescope.quantities import format_duration
+from nodescope.quantities import format_count, format_duration
 from nodescope.records.json import Json
 
 _INK: dict[str, Colour] = {
@@ -82,15 +82,9 @@ def summarise_comparison(comparison: Comparison) -> str:
 
 def render_comparison(comparison: Comparison, terminal: Terminal, limit: int = 20) -> str:
     """The sentence, then a group for each process that changed, widest first."""
-    length = format_duration(comparison.window_ns)
-    against = f"{comparison.windows} windows of {length}" if comparison.windows else "nothing"
     lines = [
         terminal.bold(summarise_comparison(comparison)),
-        terminal.faint(
-            f"{comparison.samples:,} samples against {against} "
-            f"({comparison.baseline_samples:,.0f} in a window as long); "
-            f"{comparison.tests:,} things compared"
-        ),
+        terminal.faint(_counted(comparison)),
     ]
     groups = _group(main_changes(comparison.changes, 0))
     if not groups and comparison.changes:
@@ -101,6 +95,21 @@ def render_comparison(comparison: Comparison, terminal: Terminal, limit: int = 2
     if limit and len(groups) > limit:
         lines.append(terminal.faint(f"… {len(groups) - limit} more: --limit 0 shows all"))
     return "\n".join(lines)
+
+
+def _counted(comparison: Comparison) -> str:
+    """Return how many samples are compared with how many, and how often that was asked."""
+    here = f"{format_count(comparison.samples, 'sample')} in this window"
+    if not comparison.windows:
+        return here
+    windows = (
+        f"{format_count(comparison.windows, 'window')} of {format_duration(comparison.window_ns)}"
+    )
+    mean = f"{comparison.baseline_samples:,.0f}"
+    return (
+        f"{here}, {mean} on average in the baseline's {windows}; "
+        f"{comparison.tests:,} things compared"
+    )
 
 
 def certainty_of(change: Change, comparison: Comparison) -> str:

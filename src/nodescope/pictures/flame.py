@@ -81,8 +81,6 @@ def render_flame(
     """An indented tree with shares and bars; a chain of only children is one line."""
     whole = tree["value"]
     lines = [terminal.bold(fit(heading, terminal.width))]
-    if not whole:
-        return "\n".join([*lines, "no samples"])
     shown, left = chains(tree, limit)
     for chain in shown:
         first = chain.nodes[0]

@@ -34,8 +34,6 @@ def render_top(
 
     `sample_s` is the CPU time of one sample, `comms` are names of processes.
     """
-    if not entries:
-        return "no samples"
     functions = by == "function"
     named = comms or {}
     names = [visible(f"{entry.name} {named.get(entry.name, '')}".rstrip()) for entry in entries]

@@ -178,7 +178,7 @@ def _bounds(parent: Parent) -> str:
     """Where the number is no more than what the others cannot have, what it may be."""
     if parent.evidence != "rest" or parent.least is None or parent.least == parent.most:
         return ""
-    return f" (the rest: {parent.least:,} to {parent.most:,})"
+    return f" (an estimate: between {parent.least:,} and {parent.most:,} zombies)"
 
 
 def _held(parent: Parent) -> str:

@@ -21,7 +21,7 @@ from nodescope.archive.retention import (
     write_frozen,
 )
 from nodescope.clock import ClockPair
-from nodescope.quantities import MINUTE_NS, SECOND_NS
+from nodescope.quantities import MINUTE_NS, SECOND_NS, format_duration
 from nodescope.records.event import Event
 from nodescope.records.event_details import FrozenDetails
 
@@ -108,7 +108,8 @@ def _tell(frozen: Frozen, event: Event, now: ClockPair) -> Event:
         now.monotonic_ns,
         "frozen",
         frozen.id,
-        f"ten minutes around {event.kind} on {event.subject} are kept beyond retention",
+        f"{format_duration(AROUND_NS)} before and after {event.kind} on {event.subject} are kept "
+        "beyond retention; more, if more follows",
         details=FrozenDetails(
             kind=event.kind,
             subject=event.subject,

@@ -8,6 +8,7 @@ import queue
 import threading
 import time
 from dataclasses import dataclass
+from pathlib import Path
 
 from nodescope.errors import NodescopeError, SourceAbsent, SourceDenied
 from nodescope.ingest.observation import Observation
@@ -35,11 +36,14 @@ _CAPABILITIES = {
 }
 _AS_ROOT = Remedy(("sudo nodescope record",))
 # Where the host's systemd is, seen from a container that has its root at /host.
+_HOST = Path("/host")
 _HOST_BUS = "unix:path=/host/run/dbus/system_bus_socket"
 _NAME_SYSTEMD = Remedy(
     (f"nodescope record --systemd-bus {_HOST_BUS} --journal /host/var/log/journal",),
     "volumes: [{name: host, hostPath: {path: /}}], mounted read-only at /host",
 )
+# Without a host's root there is nothing to name: a container needs the mount first.
+_MOUNT_HOST = Remedy((), _NAME_SYSTEMD.manifest)
 _REFUSED = tuple(os.strerror(code) for code in (errno.EPERM, errno.EACCES))
 
 
@@ -106,7 +110,7 @@ def _judge(entry: ObserverEntry, trial: Trial | None, privileges: Privileges) ->
             remedy = _allow(entry, privileges)
         return Access(entry.name, what, State.DEGRADED, why, remedy.commands, remedy.manifest)
     if lack := _find_lack(trial.said):
-        named = _NAME_SYSTEMD
+        named = _NAME_SYSTEMD if (_HOST / "proc").is_dir() else _MOUNT_HOST
         return Access(entry.name, what, State.DEGRADED, lack, named.commands, named.manifest)
     rows = len(trial.said.rows)
     told = f"{rows:,} rows" if rows else "nothing to tell now"
@@ -121,8 +125,8 @@ def _find_lack(said: Observation) -> str | None:
         return None
     return (
         f"{len(units):,} units are known by their files alone: neither systemd's bus nor the "
-        "journal was found, so their states, starts and failures are not seen; in "
-        "a container, mount the host's root at /host"
+        "journal was found, so their states, starts and failures are not seen: systemd does not "
+        "run here, or in a container its host's root is not mounted (at /host)"
     )
 
 

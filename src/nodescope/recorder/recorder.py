@@ -320,6 +320,7 @@ class Recorder:
             unresolved=self._intake.unresolved(),
         )
         self._writer.append("heartbeats", columns_of([heartbeat]))
+        self._beat_ns, self._beat_cost = pair.monotonic_ns, cost
 
     def _seal(self, now: int) -> None:
         self._flush(now)
@@ -413,10 +414,11 @@ class Recorder:
             self._show(self._progress(now))
 
     def _progress(self, now: int) -> Progress:
-        cost = self._read_cost()
-        elapsed = max(1, now - self._started_ns)
+        """Return how it goes; at the end its cost is the recorded one, which `status` shows."""
+        at_ns, cost = (self._beat_ns, self._beat_cost) if self._ended else (now, self._read_cost())
+        elapsed = max(1, at_ns - self._started_ns)
         return Progress(
-            elapsed_ns=elapsed,
+            elapsed_ns=max(1, now - self._started_ns),
             samples=self._intake.count_samples(),
             lost=self._intake.lost,
             cpu_ratio=(cost.cpu_ns - self._started_cost.cpu_ns) / elapsed,

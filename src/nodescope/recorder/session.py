@@ -17,6 +17,7 @@ from nodescope.recorder.options import MAX_FREQUENCY_HZ, SHORTEST_FLUSH_NS, Reco
 from nodescope.recorder.recorder import Progress, Recorder
 from nodescope.recorder.segment_length import SegmentLength
 from nodescope.sources.node.identity import read_node, read_online_cpus
+from nodescope.sources.systemd.locations import find_missing
 
 
 def record(
@@ -28,6 +29,8 @@ def record(
 ) -> None:
     """Record as asked; returns when the duration is over or a signal came."""
     check(options)
+    for missing in find_missing(options.places):
+        report(missing)
     footprint.keep_flat()
     footprint.allow_files()
     clock = SystemClock()

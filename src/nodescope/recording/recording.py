@@ -100,6 +100,20 @@ class Recording:
         found = leave_out_superseded(read_events(self.parts, window, kinds))
         return sorted(found, key=lambda event: event.time_ns)
 
+    @property
+    def estimated_times(self) -> list[str]:
+        """Return which imported files' times were guessed from the file's age, in words."""
+        from nodescope.records.event_details import ImportDetails
+
+        costs = ((part, part.description.cost) for part in self.parts if not part.is_open)
+        imported = Recording([part for part, cost in costs if cost and not cost.is_recorders])
+        if not imported.parts:
+            return []
+        whole = Window(imported.extent.from_ns, imported.extent.to_ns)
+        events = imported.events(whole, "import")
+        guessed = (each for each in events if each.get(ImportDetails).estimated)
+        return [f"{each.subject}: {each.message}" for each in guessed]
+
     # -- columns -----------------------------------------------------------
 
     def core_readings(self, window: Window) -> Iterator[CoreReadings]:

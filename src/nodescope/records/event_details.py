@@ -32,6 +32,14 @@ class FoldingDetails(Details):
     allowed_per_s: Annotated[int | None, detail("frames per second that the budget allows")] = None
 
 
+class ImportDetails(Details):
+    """How far the rows of an imported file can be trusted."""
+
+    estimated: Annotated[
+        bool | None, detail("the times are estimated, because the file does not say them")
+    ] = None
+
+
 # -- lines of the kernel's log --------------------------------------------------------
 
 

@@ -16,6 +16,7 @@ from nodescope.records.event_details import (
     FoldingDetails,
     FrozenDetails,
     HungTaskDetails,
+    ImportDetails,
     JobDetails,
     MarkDetails,
     MovedInterruptDetails,
@@ -70,7 +71,7 @@ _KINDS = (
     EventKind("frozen", "the minutes around an event were frozen", FrozenDetails),
     EventKind("thawed", "a range that the recorder had frozen was released: no room"),
     EventKind("retention_exceeded", "frozen ranges exceed the size limit", loud=True),
-    EventKind("import", "a file was imported"),
+    EventKind("import", "a file was imported", ImportDetails),
     # the kernel's log
     EventKind("kernel", "a line of an imported kernel log that has no kind of its own"),
     EventKind("journal", "a line of an imported journal"),

@@ -42,6 +42,7 @@ TROUBLE_KINDS = (
               StorageDetails, serious=True, rank=39, way="device"),
     EventKind("fs_error", "a file system reports an error",
               StorageDetails, serious=True, rank=36, way="device"),
+    EventKind("fs_warning", "a file system warns", StorageDetails),
     EventKind("fs_readonly", "a file system takes no more writes",
               StorageDetails, serious=True, rank=34, way="device"),
     EventKind("fs_full", "a file system is full",

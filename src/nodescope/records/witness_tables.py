@@ -103,7 +103,7 @@ class CoreOwnerRow(
         int | None, gauge("real-time priority 1 to 99, or the nice value", type="int16")
     ] = None
     affinity: Annotated[str | None, label("cores that it may run on, as in `0-5,39`")] = None
-    from_ns: Annotated[int | None, gauge("since when it has had the core", "ns")] = None
+    owned_ns: Annotated[int | None, gauge("time that it has had the core", "ns")] = None
 
 
 class CallTraceRow(

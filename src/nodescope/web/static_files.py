@@ -20,15 +20,19 @@ _NOT_BUILT = (
 )
 
 
+def is_built(folder: Path = PAGE) -> bool:
+    """Return whether the page was built into the package: a checkout comes without it."""
+    return (folder / "index.html").is_file()
+
+
 def page_routes(folder: Path = PAGE) -> list[Route]:
     """`/` and `/assets/*`: only names that were there when asked for are opened."""
 
     async def index(request: Request) -> Response:
         del request
-        path = folder / "index.html"
-        if not path.is_file():
+        if not is_built(folder):
             return Response(_NOT_BUILT, 200, {"Cache-Control": "no-store"}, "text/html")
-        return FileResponse(path, headers={"Cache-Control": "no-cache"})
+        return FileResponse(folder / "index.html", headers={"Cache-Control": "no-cache"})
 
     async def asset(request: Request) -> Response:
         name = request.path_params["name"]

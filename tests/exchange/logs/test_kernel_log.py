@@ -15,6 +15,7 @@ from nodescope.exchange.logs.kernel_log import (
     subject_of,
 )
 from nodescope.ingest.parsed import Notes
+from nodescope.recording.recording import Recording
 from nodescope.records.event import Event
 
 WATCHDOG = "NETDEV WATCHDOG: eth0 (ena): transmit queue 11 timed out"
@@ -103,7 +104,7 @@ def test_seconds_since_boot_are_placed_by_the_age_of_the_file(tmp_path: Path) ->
     path.write_text(f"[  100.000000] first\n[  160.250000] {ENA}\n")
     os.utime(path, ns=(0, 1_700_000_000_000_000_000))
     report, archive = import_file(path, tmp_path / "archive")
-    rows = read_rows(archive, "events")
+    rows = [row for row in read_rows(archive, "events") if row["kind"] != "import"]
     assert [row["time_ns"] for row in rows] == [
         1_699_999_939_750_000_000,
         1_700_000_000_000_000_000,
@@ -169,8 +170,22 @@ def test_a_real_dump_of_dev_kmsg(tmp_path: Path) -> None:
     path = tmp_path / "kmsg"
     path.write_bytes(b"".join(lines))
     report, archive = import_file(path, tmp_path / "archive")
-    rows = read_rows(archive, "events")
+    rows = [row for row in read_rows(archive, "events") if row["kind"] != "import"]
     assert len(rows) == len(lines)
     (mine,) = [row for row in rows if mark in row["message"]]
     assert mine["subject"] == mark
     assert report.stopped_at is None
+
+
+def test_times_guessed_from_the_files_age_are_said_to_be_so_in_the_recording(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "dmesg.txt"
+    path.write_text("[    1.000000] eth0: first\n[  100.500000] eth0: last\n")
+    import_file(path, tmp_path / "archive")
+    (said,) = Recording.open(tmp_path / "archive").estimated_times
+    assert said.startswith("dmesg.txt: times are estimated from the file's age")
+    dated = tmp_path / "dated.txt"
+    dated.write_text("2026-11-16T03:08:22,123456+00:00 eth0: first\n")
+    import_file(dated, tmp_path / "other")
+    assert Recording.open(tmp_path / "other").estimated_times == []

@@ -103,3 +103,16 @@ def test_what_it_is_recognised_by() -> None:
     assert not looks_like_folded(b"It was; the best\nof times 12\n")
     assert not looks_like_folded(b"just prose 12\n")
     assert not looks_like_folded(b"")
+
+
+@pytest.mark.parametrize("start", ["ret_from_fork_asm_[k]", "ret_from_fork_[k]", "kthread_[k]"])
+def test_long_names_of_kernel_threads_are_kept(start: str) -> None:
+    counted, names = parse(f"kworker/0:2H-kblockd;{start};worker_thread_[k] 3\n".encode())
+    assert names.comms[counted[0].comm] == "kworker/0:2H-kblockd"
+    assert stack(counted[0], names)[-1] == "worker_thread"
+
+
+def test_a_long_first_function_is_no_comm() -> None:
+    counted, names = parse(b"java/lang/Thread.run;io/netty/Loop.run_[j] 3\n")
+    assert names.comms[counted[0].comm] == "[unknown]"
+    assert stack(counted[0], names)[0] == "java/lang/Thread.run"

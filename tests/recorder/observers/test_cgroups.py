@@ -237,7 +237,10 @@ def test_failed_forks_of_a_new_cgroup_began_at_zero(root: Path, a: str) -> None:
     _limit_tasks(_file(root, "pids", new, ""), used=4, most="4", hits=2)
     _use_cpu(root, new, 1_000_000)
     rounds.next()
-    assert [event.subject for event in rounds.events] == [new]
+    (event,) = rounds.events
+    assert event.subject == new
+    details = event.get(CgroupLimitDetails)
+    assert (details.before, details.value, details.within_s) == (0, 2, 10.0)
 
 
 def test_the_log_has_said_it(root: Path, a: str) -> None:

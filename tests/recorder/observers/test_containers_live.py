@@ -22,13 +22,10 @@ from tests.waiting import wait_for
 from nodescope.archive.reader import Archive, Segment
 from nodescope.errors import ArchiveError
 from nodescope.ingest.observation import Observation
-from nodescope.judgement.condition import ConditionOwner
-from nodescope.judgement.conditions import find_conditions
 from nodescope.recorder.observer import Setting
 from nodescope.recorder.observers.catalogue import NAMES
 from nodescope.recorder.observers.containers import Containers, make
 from nodescope.recording.events import read_events
-from nodescope.recording.recording import Recording as ArchivedRecording
 from nodescope.recording.window import Window
 from nodescope.records.event import Event
 from nodescope.records.event_details import (
@@ -205,34 +202,6 @@ def test_pods_of_containerd(host: ContainerHost, tmp_path: Path) -> None:
         observer.close()
 
 
-def test_a_container_of_a_pod_that_is_killed_again_and_again_loops(
-    host: ContainerHost, tmp_path: Path
-) -> None:
-    """As at a memory limit: signal 9 each time, and a new id for each attempt."""
-    uid = str(uuid.uuid4())
-    logs = host.places.inside(f"/var/log/pods/shop_greedy-0_{uid}/app")
-    logs.mkdir(parents=True)
-    observer = make(Setting(host.places, tmp_path))
-    watched = Watched(observer, host)
-    watched.ask()
-    subject = "shop/greedy-0/app"
-    try:
-        for attempt in range(3):
-            (logs / f"{attempt}.log").write_text("")
-            identifier = uuid.uuid4().hex * 2
-            cgroup = f"/kubepods/burstable/pod{uid}/{identifier}"
-            where = ("--rootfs", "--cgroup", cgroup, "/opt/rootfs", identifier)
-            host.ctr("run", "--detach", *where, "/bin/sleep", "100000")
-            watched.wait_for("container_started", subject, attempt + 1)
-            host.ctr("task", "kill", "--signal", "SIGKILL", identifier)
-            watched.wait_for("container_exit", subject, attempt + 1)
-        (loop,) = watched.wait_for("container_loop", subject)
-    finally:
-        observer.close()
-    assert loop.get(ContainerLoopDetails).exit_statuses == (137,)
-    assert (loop.get(ContainerLoopDetails).failures or 0) >= 2
-
-
 def test_a_daemon_that_hangs_does_not_hang_the_observer(
     host: ContainerHost, tmp_path: Path
 ) -> None:
@@ -338,12 +307,6 @@ def test_the_recorder_and_the_audit(host: ContainerHost, tmp_path: Path) -> None
         with_recording = audit(host, f"--archive={archive}")  # tells of the same: counted once
         assert with_recording[looping]["evidence"]["ids"] == 4
         assert with_recording[looping]["evidence"]["starts"] == 4
-        kept = ArchivedRecording.open(archive)
-        (lasting,) = find_conditions(kept, Window(0, kept.extent.to_ns))
-        assert (lasting.kind, lasting.owner) == (
-            "container_loop", ConditionOwner("container", looping),
-        )  # fmt: skip
-        assert "exit code 9" in lasting.statement
 
 
 def _recorded(archive: Path, kind: str) -> list[Event]:

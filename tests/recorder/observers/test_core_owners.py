@@ -24,6 +24,10 @@ class Found(CoreOwners):
         self.owned = owned
 
     def take(self, *, whole: bool = False) -> list[OwnedCore]:
+        first, self.owned.told = not self.owned.told, True
+        return [self.owned] if whole or first else []
+
+    def list_told(self) -> list[OwnedCore]:
         return [self.owned]
 
 
@@ -42,9 +46,12 @@ os.sched_setaffinity(0, {{{cpu}}}); print('x', flush=True); os.read(0, 1)"
         observer = CoreOwnersObserver(Places(), Found(owned))
         now = time.monotonic_ns()
         (row,) = observer.observe(now).rows_of(CoreOwnerRow)
+        # It gives way to nobody: it is told of every ten seconds.
+        again = [len(observer.observe(now + at * SECOND_NS).rows) for at in range(1, 22)]
         observer.close()
+    assert again == [0] * 9 + [1] + [0] * 9 + [1, 0]
     assert (row.cpu, row.tid, row.policy, row.priority) == (cpu, hog.pid, "fifo", 7)
-    assert (row.affinity, row.from_ns) == (str(cpu), 5)
+    assert (row.affinity, row.owned_ns) == (str(cpu), 4 * SECOND_NS - 5)
     assert row.cgroup is not None
 
 

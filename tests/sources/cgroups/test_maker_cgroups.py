@@ -64,3 +64,13 @@ def test_nothing_is_said_of_a_maker_of_which_nothing_is_known(makers: MakerCgrou
     assert makers.find(7, 0) is None
     makers.learn(1, "/")
     assert makers.find(7, 1) == "/"
+
+
+def test_in_a_flood_of_makers_not_all_are_read(tmp_path: Path, makers: MakerCgroups) -> None:
+    for pid in range(1, 400):
+        _process(tmp_path, pid, f"0::{UNIT}\n")
+    found = [makers.find(pid, 0) for pid in range(1, 400)]
+    assert found[0] == UNIT
+    assert found[-1] is None
+    makers.forget_found()
+    assert makers.find(399, 0) == UNIT

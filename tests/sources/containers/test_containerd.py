@@ -18,7 +18,6 @@ from nodescope.sources.containers.containerd import Containerd
 from nodescope.sources.containers.cri_files import CriFiles, parse_status
 from nodescope.sources.containers.oci import parse_spec
 from nodescope.sources.places import Places
-from nodescope.wire import protobuf
 
 FOLDER = RECORDED / "containerd-1.6"
 EVENTS = [bytes.fromhex(line) for line in (FOLDER / "events.txt").read_text().split()]
@@ -75,36 +74,6 @@ def test_recorded_messages() -> None:
     tasks = messages.parse_tasks(recorded("tasks"), HERE, 9)
     assert tasks["ccc"].state == "running"
     assert (tasks["ccc"].pid or 0) > 1
-
-
-@pytest.mark.parametrize(
-    ("config", "restarts"),
-    [(b'{"name":"app","attempt":4}', 4), (b'{"name":"app"}', 0), (b"{", None)],
-)
-def test_the_attempt_of_the_kubelet_is_the_number_of_restarts(
-    config: bytes, restarts: int | None
-) -> None:
-    kept = b'{"Version":"v1","Metadata":{"ID":"c1","Config":{"metadata":' + config + b"}}}"
-    extension = protobuf.text_field(1, "url") + protobuf.bytes_field(2, kept)
-    name = protobuf.text_field(1, "io.cri-containerd.container.metadata")
-    entry = protobuf.bytes_field(10, name + protobuf.bytes_field(2, extension))
-    message = protobuf.bytes_field(1, protobuf.text_field(1, "c1") + entry)
-    assert messages.parse_container(message, HERE).restarts == restarts
-
-
-def test_the_end_of_a_deleted_task_is_what_the_cri_plugin_keeps(
-    tmp_path: Path, fake: FakeContainerd
-) -> None:
-    fake.answers[messages.TASKS] = b""
-    kept = parse_status(b'{"StartedAt":5,"FinishedAt":9,"ExitCode":137}', "ccc", HERE)
-    with listening(tmp_path / "s", fake.talk):
-        path, proc = tmp_path / "s", tmp_path / "proc"
-        followed = Containerd(path, proc, status={"ccc": kept}.get)
-        assert followed.poll(NOW) == []
-        found = followed.containers["ccc"]
-        followed.close()
-    assert (found.state, found.exit_status, found.finished_wall_ns) == ("exited", 137, 9)
-    assert found.pod == "web-0"
 
 
 def test_recorded_events() -> None:

@@ -38,6 +38,10 @@ _REPORTS = [
      {"pod": "d/x"}),
     ("containerd", 'level=warning msg="shim disconnected" id=ab12 namespace=k8s.io',
      "runtime_failing", {"reason": "shim disconnected"}),
+    ("kubelet", ('E1117 "Error syncing pod" err="failed to \\"KillPodSandbox\\" for \\"1\\"" '
+     'pod="d/x"'), "runtime_failing", {"pod": "d/x"}),
+    ("dockerd", "returned error: readlink /var/lib/docker/overlay2/l: invalid argument",
+     "runtime_failing", {}),
     ("chronyd", "Can't synchronise: no selectable sources (2 unreachable sources)",
      "clock_unsynchronized", {}),
     ("systemd-oomd", ("Killed /system.slice/a.service due to memory used (16.2G) / total (16.5G) "

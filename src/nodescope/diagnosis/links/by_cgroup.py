@@ -16,7 +16,7 @@ from nodescope.diagnosis.case import Case
 from nodescope.diagnosis.ending import Ending
 from nodescope.diagnosis.finding import Link, Root, Symptom
 from nodescope.diagnosis.links.growth import (
-    Growth,
+    GrowthBefore,
     read_growth,
     read_largest,
     read_memory,
@@ -39,7 +39,8 @@ _MEANINGS = {
     MEMORY_OF_NODE: "The node itself was short of memory.",
     TASK_LIMIT: "The cgroup had as many tasks as it may: `fork` fails with EAGAIN.",
 }
-_MOST_PATHS = 40  # of cgroups that are looked up by name
+_REMADE = ("container", "pod")  # have another cgroup each time
+_MOST_PATHS = 20  # of cgroups that are looked up by name
 _OWNERS: dict[str, TargetName] = {
     "unit": "unit", "container": "container", "pod": "pod", "cgroup": "cgroup",
 }  # fmt: skip
@@ -52,7 +53,7 @@ class _Reached:
     what: str  # `memory` or `tasks`
     path: str
     said: str
-    growth: Growth | None
+    growth: GrowthBefore | None
 
 
 def follow_cgroup(case: Case, story: Story, symptom: Symptom) -> Ending | None:
@@ -74,6 +75,7 @@ def follow_cgroup(case: Case, story: Story, symptom: Symptom) -> Ending | None:
             View("table", around(symptom.time_ns, 900), table="cgroups",
                  where=(("cgroup", plain),)),
             "usage that stayed below the limit",
+            short=f"its {reached.what} limit",
         )
     )  # fmt: skip
     if root.kind != "cgroup":
@@ -115,7 +117,7 @@ def _victim(told: OomKillDetails) -> str:
     return "; " + ", ".join(parts) if parts else ""
 
 
-def _grew(growth: Growth | None, written: Callable[[float], str]) -> str:
+def _grew(growth: GrowthBefore | None, written: Callable[[float], str]) -> str:
     if growth is not None:
         return f"; {growth.describe(written)}"
     return "; how it grew was not recorded"
@@ -207,7 +209,7 @@ def _how_often(case: Case, symptom: Symptom, root: Root) -> str:
     for event in case.events_of(symptom.kind, within=case.reach):
         named = event.get(OomKillDetails).memcg or event.get(CgroupLimitDetails).cgroup
         path = plain_path(named or "")
-        if path not in known and len(known) < _MOST_PATHS:
+        if path not in known and root.kind in _REMADE and len(known) < _MOST_PATHS:
             known[path] = owner_of_cgroup(case, path, event.time_ns) == root
         if known.get(path):
             times.append(event.time_ns)

@@ -97,7 +97,7 @@ def add_core(case: Case, story: Story, incident: Incident, report: Symptom | Non
     """The core that was pegged, and what it has to do with what was reported."""
     if not case.recorded("cores"):
         story.lacks(
-            "per-core time", "without the time of each core none can be named",
+            "per-core time", _without_core_time(report),
             "the recorder always reads it; to an imported capture add what mpstat or sar wrote",
         )  # fmt: skip
         return False
@@ -128,6 +128,16 @@ def add_core(case: Case, story: Story, incident: Incident, report: Symptom | Non
         )
     )  # fmt: skip
     return True
+
+
+def _without_core_time(report: Symptom | None) -> str:
+    """Say what cannot be known where core time was not recorded; the report may name a core."""
+    if report is None or report.cpu is None:
+        return "without the time of each core none can be named"
+    return (
+        f"the report names core {report.cpu}; without the time of each core it cannot be seen "
+        "whether it was pegged"
+    )
 
 
 def _explaining(case: Case, story: Story, incident: Incident, report: Symptom) -> PeggedCore | None:

@@ -143,7 +143,7 @@ def _why_not(label: str, rise: Rise, share: float) -> str:
     some = f"only {share:.0%}" if share >= 0.005 else "none"
     little = f"{some} of the core's kernel samples is of it"
     if rise.before is None:
-        return f"{label}: not compared, nothing before it; ruled out because {little}"
+        return f"{label}: not compared, as nothing was recorded before; ruled out because {little}"
     against = f"against the {format_duration(rise.before_ns)} before"
     if rise.before == 0:
         return f"{label} began, {rise.near:,.1f} a second {against}; ruled out because {little}"

@@ -9,6 +9,7 @@ from nodescope.diagnosis.case import Case
 from nodescope.diagnosis.finding import Symptom
 from nodescope.diagnosis.symptoms.lags import JOB_EARLY_NS, explains
 from nodescope.diagnosis.symptoms.relations import may_be_one
+from nodescope.diagnosis.symptoms.subjects import describe_kill
 from nodescope.judgement.core_occupants import ALL_BUT_HOUSEKEEPING
 from nodescope.judgement.pegged_cores import PeggedCore
 from nodescope.quantities import SECOND_NS
@@ -80,9 +81,8 @@ def find_symptoms(case: Case, window: Window) -> list[Symptom]:
 
 
 def _from_event(event: Event) -> Symptom:
-    return Symptom(
-        event.kind, event.time_ns, event.subject, event.message, event.cpu, None, event.details
-    )
+    said = describe_kill(event) if event.kind == "oom_kill" else event.message
+    return Symptom(event.kind, event.time_ns, event.subject, said, event.cpu, None, event.details)
 
 
 def _from_held(case: Case, held: PeggedCore) -> Symptom | None:

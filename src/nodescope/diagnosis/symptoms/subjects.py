@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from nodescope.diagnosis.finding import Symptom
+from nodescope.records.event import Event
 from nodescope.records.event_details import (
     HungTaskDetails,
     NicDetails,
@@ -47,3 +48,16 @@ def task_of(symptom: Symptom) -> tuple[str | None, int | None]:
         if told.comm is not None or told.pid is not None:
             return told.comm, told.pid
     return symptom.get(StorageDetails).comm, None
+
+
+def describe_kill(event: Event) -> str:
+    """Return what the OOM killer did, in words: its own line is made for programs."""
+    told = event.get(OomKillDetails)
+    if told.comm is None:
+        return event.message
+    who = told.comm if told.pid is None else f"{told.comm} ({told.pid})"
+    if told.memcg is not None:
+        return f"the OOM killer killed {who}: its cgroup was at its memory limit"
+    if told.constraint == "CONSTRAINT_NONE":
+        return f"the OOM killer killed {who}: the node had no memory left"
+    return f"the OOM killer killed {who}"

@@ -113,6 +113,7 @@ def events_of(entries: Iterable[Any], notes: Notes) -> Iterator[list[Event]]:
         if isinstance(entry.get("_HOSTNAME"), str):
             notes.facts.setdefault("nodename", clean_text(entry["_HOSTNAME"], 255))
         if event.kind == KERNEL:
+            notes.observers.add(kernel_log.OBSERVER)
             by_user = field_text(entry.get("SYSLOG_FACILITY")) not in ("", "0")
             add_kernel_line(kernel, events, event, by_user=by_user)
             notes.rows += kernel.take_traces(event.time_ns)
@@ -224,6 +225,7 @@ def parse_journal_text(blocks: Iterable[bytes], notes: Notes) -> Iterator[list[E
             yield events
             events = []
         if event.kind == KERNEL:
+            notes.observers.add(kernel_log.OBSERVER)
             add_kernel_line(kernel, events, event, caller=caller)
             notes.rows += kernel.take_traces(event.time_ns)
         else:

@@ -10,13 +10,14 @@ the recorder would have made it; every other line is one of kind `kernel`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from nodescope.archive.layout import MAX_TIME_NS
 from nodescope.clock import ClockPair
 from nodescope.exchange.import_formats import ImportFormat, Peek, Progress
 from nodescope.exchange.importer import (
+    add_estimate,
     add_events,
     add_rows,
     detects,
@@ -36,10 +37,13 @@ from nodescope.ingest.sink import Capture, ImportReport, Sink
 from nodescope.records.event import Event
 
 KERNEL = "kernel"  # a line that makes no event of another kind
+OBSERVER = "kernel_log"  # of the recorder, which reads the same lines
 BATCH = 4096
 MAX_MORE_LINES = 256
 FROM_ZERO = "its times are differences; the first line was taken as the start"
 FEW = 20  # stamped lines among many of a console are enough, if they are a tenth
+
+LinesOf = Callable[[Iterable[bytes]], Iterator[bytes]]
 
 _PROPERTY = re.compile(r" [A-Z_]{1,64}=")
 _DRIVER = re.compile(
@@ -73,6 +77,7 @@ def parse_kernel_log(blocks: Iterable[bytes], notes: Notes) -> Iterator[list[Eve
     """Yield events in batches; `notes.facts["clock"]` names the clock of their times."""
     events: list[Event] = []
     told = KernelEvents()
+    notes.observers.add(OBSERVER)
     for line, more in _read_lines(blocks, notes):
         _tell(told, events, line, more)
         notes.rows += told.take_traces(line.time_ns)
@@ -163,30 +168,40 @@ def plain_event(time_ns: int, text: str, facility: str = "kern") -> Event:
     return Event(time_ns, KERNEL, clean_text(subject_of(message, facility), 64), message)
 
 
-def _peek(path: Path) -> Peek:
+def peek(path: Path, lines_of: LinesOf = iter) -> Peek:
+    """Return when a log begins; `lines_of` makes plain lines of its blocks."""
     notes = Notes(written_ns=modified_ns(path))
-    first = next((batch for batch in parse_kernel_log([read_head(path)], notes) if batch), None)
+    blocks = lines_of([read_head(path)])
+    first = next((batch for batch in parse_kernel_log(blocks, notes) if batch), None)
     on_wall = first is not None and notes.facts.get("clock") == "wall"
     return Peek(None, first[0].time_ns if first is not None and on_wall else modified_ns(path))
 
 
-def _import(path: Path, sink: Sink, progress: Progress) -> ImportReport:
+def import_lines(
+    path: Path, sink: Sink, progress: Progress, name: str, lines_of: LinesOf = iter
+) -> ImportReport:
+    """Import a log; `lines_of` makes plain lines of its blocks."""
     written_ns = modified_ns(path)
     notes = Notes(written_ns=written_ns)
     # Seconds since boot are placed by the last line, so that one must be known first.
-    lines = _read_lines(whole_blocks(path, Notes()), notes)
+    lines = _read_lines(lines_of(whole_blocks(path, Notes())), notes)
     last_ns = max((line.time_ns for line, _ in lines), default=-1)
     if last_ns < 0:
         raise nothing_in(path, "kernel log line with a time", notes)
     if notes.facts["clock"] == "wall":
-        return import_wall_events(path, sink, progress, FORMAT.name, parse_kernel_log)
+        return import_wall_events(path, sink, progress, name, parse_kernel_log)
     said = "seconds since boot; the last line was taken to be as old as the file's last change"
     notes = Notes()
     sink.begin(Capture(ClockPair(last_ns, written_ns), said))
-    for events in parse_kernel_log(whole_blocks(path, notes, progress), notes):
+    for events in parse_kernel_log(lines_of(whole_blocks(path, notes, progress)), notes):
         add_events(sink, events)
         add_rows(sink, notes)
-    return report_of(path, FORMAT.name, notes)
+    add_estimate(sink, path, last_ns)
+    return report_of(path, name, notes)
 
 
-FORMAT = ImportFormat("kernel log", detects(looks_like_kernel_log), _peek, _import, count_stamped)
+def _import(path: Path, sink: Sink, progress: Progress) -> ImportReport:
+    return import_lines(path, sink, progress, FORMAT.name)
+
+
+FORMAT = ImportFormat("kernel log", detects(looks_like_kernel_log), peek, _import, count_stamped)

@@ -14,14 +14,19 @@ import numpy as np
 import numpy.typing as npt
 
 from nodescope.arrays import I64
-from nodescope.errors import MalformedSource
 from nodescope.exchange.capture_names import parse_capture_name
 from nodescope.exchange.import_formats import ImportFormat, Peek, Progress
+from nodescope.exchange.importer import add_estimate
 from nodescope.exchange.perf_data.file import find_clock, guess_start, mapped
 from nodescope.exchange.perf_data.header import MAGIC, PerfHeader, read_header
 from nodescope.exchange.perf_data.index import Index, make_index
 from nodescope.exchange.perf_data.processes import CapturedProcesses, complete_batch
-from nodescope.exchange.perf_data.records import Records, find_records, give_back
+from nodescope.exchange.perf_data.records import (
+    Records,
+    find_records,
+    give_back,
+    saying_where_it_stopped,
+)
 from nodescope.exchange.perf_data.symbols import CapturedModules, find_kernel
 from nodescope.ingest.samples import SampleRows
 from nodescope.ingest.sink import Capture, ImportNames, ImportReport, Sink
@@ -68,13 +73,8 @@ def _import(path: Path, sink: Sink, progress: Progress) -> ImportReport:
         header = read_header(data, status.st_size, str(path))
         records = find_records(data, status.st_size, header)
         progress(status.st_size // 10)
-        try:
+        with saying_where_it_stopped(records, path):
             index = make_index(records, header, str(path))
-        except MalformedSource as error:
-            if records.stopped_at is None:
-                raise
-            where = f"it could be read up to byte {records.stopped_at}: {records.stopped_why}"
-            raise MalformedSource(path, f"{error.reason}; {where}", hint=error.hint) from error
         give_back(records.data)
         clock, source = find_clock(header, index.first_ns, index.last_ns, path, status.st_mtime_ns)
         named = parse_capture_name(path.name)
@@ -93,6 +93,7 @@ def _import(path: Path, sink: Sink, progress: Progress) -> ImportReport:
                 frequency_hz=index.events[0].frequency_hz,
             )
         )
+        estimated = header.clock is None and named is None
         report = ImportReport(str(path), NAME, malformed=index.malformed)
         report.out_of_order = index.out_of_order
         report.stopped_at, report.stopped_why = records.stopped_at, records.stopped_why
@@ -105,6 +106,8 @@ def _import(path: Path, sink: Sink, progress: Progress) -> ImportReport:
                 if number % _FORGET_BATCHES == _FORGET_BATCHES - 1:
                     give_back(records.data)
             work.finish()
+            if estimated:
+                add_estimate(sink, path, index.last_ns)
         finally:
             work.modules.close()
     return report

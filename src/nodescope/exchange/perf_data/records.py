@@ -19,12 +19,15 @@ import mmap
 import struct
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from nodescope.arrays import I64, U64
+from nodescope.errors import MalformedSource
 from nodescope.exchange.perf_data.header import (
     EVENT_UPDATE,
     HEADER_ATTR,
@@ -373,3 +376,15 @@ def _bytes_of(records: Records) -> bytearray:
     for at, size in zip(records.at.tolist(), records.size.tolist(), strict=True):
         content += records.data[8 * at : 8 * (at + size)]
     return content
+
+
+@contextmanager
+def saying_where_it_stopped(records: Records, path: Path) -> Iterator[None]:
+    """Raise what is wrong with a cut file together with where it was cut: that explains it."""
+    try:
+        yield
+    except MalformedSource as error:
+        if records.stopped_at is None:
+            raise
+        where = f"it could be read up to byte {records.stopped_at}: {records.stopped_why}"
+        raise MalformedSource(path, f"{error.reason}; {where}", hint=error.hint) from error

@@ -18,6 +18,7 @@ from nodescope.errors import source_error
 from nodescope.exchange.capture_names import parse_capture_name
 from nodescope.exchange.import_formats import ImportFormat, Peek, Progress
 from nodescope.exchange.importer import (
+    add_estimate,
     add_samples,
     detects,
     modified_ns,
@@ -35,6 +36,7 @@ from nodescope.wall_time import parse_ctime
 
 _TAIL_BYTES = 1 << 20
 _HEAD_BYTES = 1 << 20
+_LAST_WRITTEN = "the time the file was last written, as that of the last sample"
 
 
 def place(path: Path, *, thorough: bool = True) -> tuple[Capture, int] | None:
@@ -69,11 +71,11 @@ def place(path: Path, *, thorough: bool = True) -> tuple[Capture, int] | None:
             pair, source = ClockPair(last, captured_ns), "end of the capture, in the text's header"
         else:
             pair = ClockPair(last, modified_ns(path))
-            source = "the time the file was last written, as that of the last sample"
+            source = _LAST_WRITTEN
     if pair.wall_ns < 0 or not 0 <= first + pair.offset_ns <= MAX_TIME_NS:
         pair = ClockPair(first, first)
         source = "nothing: perf's own clock was taken as the wall clock"
-    return Capture(pair, source, node, span_ns), first
+    return Capture(pair, source, node, span_ns, estimated=source == _LAST_WRITTEN), first
 
 
 def _times(text: bytes, notes: Notes) -> tuple[int, int] | None:
@@ -124,9 +126,13 @@ def _import(path: Path, sink: Sink, progress: Progress) -> ImportReport:
     placed = place(path)
     if placed is None:
         raise nothing_in(path, "sample with a time", notes)
-    sink.begin(placed[0])
+    capture, last_ns = placed
+    sink.begin(capture)
     for samples in parse_perf_script(whole_blocks(path, notes, progress), notes):
         add_samples(sink, samples)
+        last_ns = max(last_ns, int(samples.time_ns.max(initial=last_ns)))
+    if capture.estimated:
+        add_estimate(sink, path, last_ns)
     return report_of(path, FORMAT.name, notes)
 
 

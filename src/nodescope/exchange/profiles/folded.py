@@ -3,7 +3,9 @@
 As FlameGraph's `stackcollapse-*`, inferno, bpftrace and async-profiler write
 them. `_[k]` after a name marks kernel code, `_[j]` compiled and `_[i]` inlined
 code; `comm-PID/TID` in front is taken apart. What stands first is the comm if it
-can be one (at most 15 bytes, no parenthesis); FlameGraph's tools put it there.
+can be one (at most 15 bytes, no parenthesis); FlameGraph's tools put it there. Names of
+kernel threads are longer (`kworker/0:2H-kblockd`): such a one is a comm if the stack
+after it begins where kernel threads do.
 
 There are no times in it. The samples are spread evenly over the seconds before
 the file was last written, as many as one core at 100 Hz would have needed, two
@@ -38,10 +40,12 @@ from nodescope.ingest.sink import ImportReport, Sink
 
 MAX_COUNT = 1 << 40
 MAX_COMM_BYTES = 15
+MAX_KERNEL_THREAD_BYTES = 63  # fs/proc/array.c: proc_task_name
 MAX_NAME_BYTES = 1024
 MAX_STACKS = 2_000_000
 _LINE = re.compile(rb"(.*\S)[ \t]+(\d{1,18})(?:\.\d{1,9})?[ \t]*$", re.DOTALL)
-_COMM_IDS = re.compile(rb"(.{1,15})-(?:(\d{1,10})|\?)/(\d{1,10})$", re.DOTALL)
+_KERNEL_THREAD_STARTS = (b"ret_from_fork", b"ret_from_kernel_thread", b"kthread")
+_COMM_IDS = re.compile(rb"(.{1,63})-(?:(\d{1,10})|\?)/(\d{1,10})$", re.DOTALL)
 
 
 def looks_like_folded(head: bytes) -> bool:
@@ -91,7 +95,7 @@ def _stack(parts: list[bytes], count: int, names: ParsedNames, known: dict[bytes
     if ids := _COMM_IDS.match(first):
         comm, tid = ids[1], _bounded(ids[3])
         pid = _bounded(ids[2]) if ids[2] else tid
-    elif len(first) <= MAX_COMM_BYTES and b"(" not in first.lstrip(b"(") and first[-2:] != b"_[":
+    elif _can_be_comm(first, parts):
         comm = first
     frames = []
     for part in parts[1:] if comm else parts:
@@ -101,6 +105,15 @@ def _stack(parts: list[bytes], count: int, names: ParsedNames, known: dict[bytes
         frames.append(number)
     path = names.path(tuple(collapse_unknown(frames[:1024])))
     return Counted(names.comm(clean(comm) or UNKNOWN), pid, tid, path, count)
+
+
+def _can_be_comm(first: bytes, parts: list[bytes]) -> bool:
+    if b"(" in first.lstrip(b"(") or first[-2:] == b"_[":
+        return False
+    if len(first) <= MAX_COMM_BYTES:
+        return True
+    starts = len(parts) > 1 and parts[1].startswith(_KERNEL_THREAD_STARTS)
+    return starts and len(first) <= MAX_KERNEL_THREAD_BYTES
 
 
 def _bounded(digits: bytes) -> int:

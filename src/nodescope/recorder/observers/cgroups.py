@@ -87,7 +87,8 @@ class CgroupsObserver:
         said = Observation()
         for node in (*self._nodes.values(), *self._elsewhere.values()):
             self._say(said, now_ns, node)
-            self._say_limits(said, now_ns, node)
+            if self._whole or node.seen == self._round:
+                self._say_limits(said, now_ns, node)
         self._whole = False
         self._limits.forget(self._gone)
         self._gone = []
@@ -226,8 +227,7 @@ class CgroupsObserver:
     def _say_limits(self, said: Observation, now_ns: int, node: _Node) -> None:
         """Pass on what was read of a cgroup's limits."""
         tasks, most = node.values.get("tasks"), node.task_limit
-        if self._whole or node.seen == self._round:
-            self._limits.add_tasks(said, now_ns, node.path, tasks, most)
+        self._limits.add_tasks(said, now_ns, node.path, tasks, most)
         if node.seen != self._round:
             return
         if node.failed_forks is not None:
@@ -245,7 +245,12 @@ class CgroupsObserver:
 
 
 def _read_task_limit(reader: UsageReader, node: _Node, *, seldom: bool) -> None:
-    """Read the limit of tasks at a cgroup's turn; forks that failed also while it is near."""
+    """Read the limit of tasks at a cgroup's turn; forks that failed also while it is near.
+
+    One without a task has none that fails to fork.
+    """
+    if node.values.get("tasks") == 0 and not node.new:
+        return
     if seldom:
         node.task_limit = reader.read_task_limit(node.path)
     if node.task_limit is None:

@@ -188,7 +188,7 @@ class FileSystemsObserver:
             "seconds": seconds,
             "comm": stalled.comm,
         }
-        message = f"{mount.point} does not answer: {stalled.waiting} requests wait"
+        message = f"{mount.point} does not answer; requests that wait: {stalled.waiting}"
         self._trouble.report(now_ns, "fuse_stalled", mount.point, message, details, in_log=False)
 
 

@@ -71,6 +71,7 @@ class LimitsObserver:
         self._whole_at_ns = 0
         self._elsewhere_at_ns = 0
         self._ports_at_ns = 0
+        self._clock_refused: str | None = None
         self._refused: frozenset[str] = frozenset()
 
     def begin_segment(self) -> None:
@@ -159,7 +160,7 @@ class LimitsObserver:
 
     def _report_stall(self, now_ns: int, stalled: Stalled) -> None:
         seconds = round((now_ns - stalled.since_ns) / SECOND_NS, 1)
-        message = f"{stalled.waiting} requests wait, and none completed for {seconds:.0f} s"
+        message = f"requests that wait: {stalled.waiting}; none completed for {seconds:.0f} s"
         details: JsonObject = {
             "device": stalled.device,
             "statistic": "in_flight",
@@ -171,8 +172,10 @@ class LimitsObserver:
     def _look_at_clock(self, now_ns: int) -> None:
         try:
             state = read_clock_state()
-        except SourceError:
-            return  # a sandbox refuses it
+        except SourceError as error:  # a sandbox refuses it
+            self._clock_refused = str(error)
+            return
+        self._clock_refused = None
         reason = self._clock.look(now_ns, state)
         if reason is not None:
             details: JsonObject = {"reason": reason}
@@ -183,6 +186,8 @@ class LimitsObserver:
     def _note_refused(self, now_ns: int, said: Observation) -> None:
         """Report files that are there and not for us, once."""
         refused = frozenset(str(error) for error in self._files.refused.values())
+        if self._clock_refused is not None:
+            refused |= {self._clock_refused}
         if self._conntrack.refused is not None:
             refused |= {f"network namespaces of other users: {self._conntrack.refused.strerror}"}
         if refused - self._refused:

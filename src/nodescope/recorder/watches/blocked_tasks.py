@@ -23,7 +23,6 @@ _SAVED_NS = 80_000_000  # of CPU, at most
 _AT_ONCE_NS = 20_000_000
 _APART_NS = 900_000_000  # between two looks at one task; looks are a second apart, or nearly
 _PASS_NS = 5 * SECOND_NS  # from the start of one pass to the next
-_CHECK_EVERY = 16  # tasks between two looks at the CPU clock
 _MAX_SUSPECTS = 4096
 _TOLD_NS = 60 * SECOND_NS  # one that is blocked for long is told so often
 
@@ -63,6 +62,7 @@ class BlockedTasks:
         self._tasks = tasks
         self._cpu_clock = cpu_clock
         self._suspects: dict[int, Suspect] = {}
+        self._over: list[Suspect] = []
         self._pass: Iterator[None] | None = None
         self._pass_ns: int | None = None
         self._saved_ns = _SAVED_NS
@@ -71,8 +71,8 @@ class BlockedTasks:
 
     @property
     def is_idle(self) -> bool:
-        """Return whether there is nothing to look at again."""
-        return not self._suspects
+        """Return whether there is nothing to look at again, or to tell."""
+        return not (self._suspects or self._over)
 
     def look(self, now_ns: int, *, reason: bool) -> None:
         """Look at as many tasks as the allowance has room for."""
@@ -80,13 +80,14 @@ class BlockedTasks:
         self._now_ns = now_ns
         if not reason:
             self._pass = None
-        if not (reason or self._suspects):
+        if not (reason or self._suspects) or self._saved_ns <= 0:
             return
         started = self._cpu_clock()
-        until = started + min(_AT_ONCE_NS, self._saved_ns)
-        self._look_again(until)
+        room = min(_AT_ONCE_NS, self._saved_ns)
+        # Thousands that are blocked must not keep the others from being found.
+        self._look_again(started + (room // 2 if self._pass is not None else room))
         if reason:
-            self._go_on(until)
+            self._go_on(started + room)
         self._saved_ns -= self._cpu_clock() - started
 
     def take(self, *, whole: bool = False) -> list[Suspect]:
@@ -97,6 +98,11 @@ class BlockedTasks:
             each.told_ns = each.blocked_ns
         return found
 
+    def take_over(self) -> list[Suspect]:
+        """Return those that were told of and are blocked no longer, as they were last seen."""
+        over, self._over = self._over, []
+        return over
+
     def _earn(self, now_ns: int) -> None:
         passed = 0 if self._looked_ns is None else now_ns - self._looked_ns
         self._looked_ns = now_ns
@@ -106,18 +112,21 @@ class BlockedTasks:
         """Keep the suspects that have not run since; those that waited longest for it first."""
         due = [each for each in self._suspects.values() if self._now_ns - each.seen_ns >= _APART_NS]
         due.sort(key=lambda each: each.seen_ns)
-        for number, suspect in enumerate(due):
-            if number % _CHECK_EVERY == 0 and self._cpu_clock() >= until:
+        for suspect in due:
+            if self._cpu_clock() >= until:
                 return
             state = self._tasks.read_state(suspect.tid)
             runs = self._tasks.count_runs(suspect.tid) if state and state[0] == "D" else None
-            if runs is None:
-                del self._suspects[suspect.tid]
-            elif runs == suspect.runs:
+            if runs is not None and runs == suspect.runs:
                 suspect.seen_ns = self._now_ns
-            else:  # it ran, and sleeps again
-                suspect.from_ns = suspect.seen_ns = self._now_ns
-                suspect.runs, suspect.told_ns = runs, 0
+                continue
+            del self._suspects[suspect.tid]
+            if suspect.told_ns:
+                self._over.append(suspect)
+            if runs is not None:  # it ran, and sleeps again
+                self._suspects[suspect.tid] = Suspect(
+                    suspect.pid, suspect.tid, self._now_ns, self._now_ns, runs
+                )
 
     def _go_on(self, until: int) -> None:
         if self._pass is None:
@@ -127,8 +136,8 @@ class BlockedTasks:
                 return
             self._pass_ns = self._now_ns
             self._pass = self._walk()
-        for number, _ in enumerate(self._pass, 1):
-            if number % _CHECK_EVERY == 0 and self._cpu_clock() >= until:
+        for _ in self._pass:
+            if self._cpu_clock() >= until:
                 return
         self._pass = None
 

@@ -40,6 +40,10 @@ class OwnedCore:
     to_ns: int
     told: bool = False
 
+    @property
+    def owned_ns(self) -> int:
+        return self.to_ns - self.from_ns
+
 
 class CoreOwners:
     """Follows readings and samples; hands out owners as they are found."""
@@ -92,11 +96,15 @@ class CoreOwners:
         found = [
             each
             for each in self._owned.values()
-            if each.to_ns - each.from_ns >= OWNED_NS and (whole or not each.told)
+            if each.owned_ns >= OWNED_NS and (whole or not each.told)
         ]
         for each in found:
             each.told = True
         return found
+
+    def list_told(self) -> list[OwnedCore]:
+        """Return those that were taken and still have their cores, as far as was looked."""
+        return [each for each in self._owned.values() if each.told]
 
     def forget(self) -> None:
         """Begin anew after a hole in the readings."""

@@ -54,6 +54,7 @@ class CountedTrouble:
         self._names: set[str] = set()  # of counters and kinds
         self._above: set[tuple[str, str]] = set()
         self._held: list[_HeldEvent] = []
+        self._round_ns: int | None = None  # when the events of the last round were taken
 
     def follow(
         self, now_ns: int, kind: str, name: str, subject: str, value: int, *, new: bool = False
@@ -69,7 +70,8 @@ class CountedTrouble:
         self._values[key] = (value, now_ns)
         if known is None and not new:
             return None
-        before, since_ns = (0, now_ns) if known is None else known
+        born = (0, now_ns if self._round_ns is None else self._round_ns)
+        before, since_ns = born if known is None else known
         if value < before:
             before = 0
         if value == before:
@@ -141,6 +143,7 @@ class CountedTrouble:
 
     def take(self, now_ns: int) -> list[Event]:
         """Return the events that the log had time to report, and did not."""
+        self._round_ns = now_ns
         due = [each for each in self._held if each.due_ns <= now_ns]
         self._held = [each for each in self._held if each.due_ns > now_ns]
         return [

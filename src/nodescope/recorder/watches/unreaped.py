@@ -16,7 +16,7 @@ from nodescope.records.trouble_details import ReapingDetails
 from nodescope.sources.cgroups.of_process import read_cgroup_of
 from nodescope.sources.processes.unreaped import read_stat
 
-_EACH_ROUND = 150
+_EACH_ROUND = 100
 _MANY, _FEW = 20, 10
 _LONG_NS = 300 * SECOND_NS
 

@@ -16,6 +16,7 @@ from nodescope.sources.cgroups.paths_by_id import CgroupPaths
 
 _MAX_KNOWN = 4096
 _MOST_ABOVE = 4  # a shell, what started it, and their like
+_MOST_READ = 256  # processes of one batch: in a flood of them the rest is not known
 _ROOT = "/"
 
 
@@ -50,6 +51,8 @@ class MakerCgroups:
         if told is not None and told != _ROOT:
             return told
         if pid not in self._found:
+            if len(self._found) >= _MOST_READ:
+                return told
             self._found[pid] = self._read(pid)
         return self._found[pid] or told
 

@@ -2,8 +2,7 @@
 
 Containers of every namespace but `moby`'s (docker tells of its own). containerd
 does not say when a task began, nor how one that is deleted ended: the first is
-the kernel's to tell, the second is known if its end was followed, or, of a pod, from what the
-CRI plugin keeps.
+the kernel's to tell, the second is known if its end was followed.
 """
 
 from __future__ import annotations
@@ -44,16 +43,9 @@ Key = tuple[str, str]
 class Containerd:
     """One containerd, followed."""
 
-    def __init__(
-        self,
-        path: Path,
-        proc: Path,
-        clock: Callable[[], float] = time.monotonic,
-        status: Callable[[str], Container | None] = lambda identifier: None,
-    ) -> None:
+    def __init__(self, path: Path, proc: Path, clock: Callable[[], float] = time.monotonic) -> None:
         self._path = path
         self._proc = proc
-        self._status = status  # what the CRI plugin remembers of a container whose task is deleted
         self._clock = clock
         self._daemon = GrpcConnection(path, TIMEOUT_S, _MAX_MESSAGE)
         self._stream: int | None = None
@@ -158,8 +150,6 @@ class Containerd:
             pod=identity.pod,
         )
         if task is None:
-            if identity.pod and (before is None or before.started_wall_ns is None):
-                before = self._status(described.id)
             return _without_task(container, before)
         started = self._started_ns(task.pid, before)
         return replace(
@@ -281,7 +271,7 @@ class Containerd:
 
 
 def _without_task(container: Container, before: Container | None) -> Container:
-    """A container whose task is deleted keeps what was seen of its last run, or is kept of it."""
+    """A container whose task is deleted keeps what was seen of its last run."""
     if before is None or before.started_wall_ns is None:
         return container
     return replace(

@@ -11,7 +11,6 @@ from pathlib import Path
 from nodescope.errors import MalformedSource, SourceError
 from nodescope.sources.containers.oci import Identity, identity_of_labels, parse_spec
 from nodescope.wire import protobuf
-from nodescope.wire.json_fields import inner, parse_object, whole
 
 NAMESPACES = "/containerd.services.namespaces.v1.Namespaces/List"
 CONTAINERS = "/containerd.services.containers.v1.Containers/List"
@@ -25,7 +24,6 @@ TOPICS = (
 )  # fmt: skip
 SUBSCRIPTION = b"".join(protobuf.text_field(1, f'topic=="{topic}"') for topic in TOPICS)
 
-_CRI_METADATA = "io.cri-containerd.container.metadata"
 _STATES = {1: "created", 2: "running", 3: "exited", 4: "paused", 5: "paused"}
 
 
@@ -93,7 +91,6 @@ def _described(data: bytes, path: Path) -> Described:
     except SourceError:
         spec = Identity()  # not an OCI spec: some other kind of container
     count = labels.get("containerd.io/restart.count", "")
-    restarts = int(count) if count.isdecimal() and len(count) < 10 else _attempt(fields, path)
     return Described(
         identifier,
         Identity(
@@ -103,27 +100,8 @@ def _described(data: bytes, path: Path) -> Described:
             cgroup=spec.cgroup,
         ),
         image=protobuf.text(fields, 3) or spec.image,
-        restarts=restarts,
+        restarts=int(count) if count.isdecimal() and len(count) < 10 else None,
     )
-
-
-def _attempt(fields: protobuf.Message, path: Path) -> int | None:
-    """Return which attempt of the kubelet a container is: 0 for the first, None if not of a pod.
-
-    Each attempt is a container of its own; the CRI plugin keeps the number in an extension.
-    """
-    for entry in protobuf.each(fields, 10):
-        pair = protobuf.decode(entry)
-        if protobuf.text(pair, 1) != _CRI_METADATA:
-            continue
-        extension = protobuf.decode(protobuf.content(pair, 2))  # a google.protobuf.Any
-        try:
-            kept = parse_object(protobuf.content(extension, 2), path)
-        except SourceError:
-            return None
-        config = inner(inner(kept, "Metadata"), "Config")
-        return whole(inner(config, "metadata"), "attempt") or 0
-    return None
 
 
 def parse_tasks(data: bytes, path: Path, limit: int) -> dict[str, Task]:

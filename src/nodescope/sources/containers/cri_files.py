@@ -40,15 +40,6 @@ def parse_status(content: bytes, identifier: str, path: str | Path) -> Container
     )
 
 
-def read_status(places: Places, identifier: str) -> Container | None:
-    """Return what the CRI plugin keeps of a container; None if that cannot be read."""
-    path = places.inside(STATUS) / identifier / "status"
-    try:
-        return parse_status(read_bounded(path, MAX_FILE), identifier, path)
-    except SourceError:
-        return None
-
-
 class CriFiles:
     """Reads status files again when they changed; keeps names it has seen."""
 

@@ -37,7 +37,7 @@ class PodContainer:
     pod: Pod
     name: str
     restarts: int | None
-    started_wall_ns: int | None  # the first time in its newest log, or that of an empty one
+    started_wall_ns: int | None  # the first time in its newest log
 
     @property
     def container(self) -> Container:
@@ -115,18 +115,12 @@ def _read_container(
 
 
 def _first_time(path: Path) -> int | None:
-    """The time that opens the first line of a log of the CRI: `TIME stdout F TEXT`.
-
-    The log of a container that wrote nothing is as old as the container.
-    """
+    """The time that opens the first line of a log of the CRI: `TIME stdout F TEXT`."""
     try:
         with open(path, "rb") as file:
             start = file.read(64)
-            made_ns = os.fstat(file.fileno()).st_mtime_ns
     except OSError:
         return None
-    if not start:
-        return made_ns
     return time_of(start.partition(b" ")[0].decode("ascii", "replace"))
 
 

@@ -11,13 +11,12 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 
 from nodescope.errors import SourceAbsent, SourceDenied, SourceError
 from nodescope.sources.containers.container import Container, ContainerHappening, Runtime
 from nodescope.sources.containers.containerd import Containerd
-from nodescope.sources.containers.cri_files import CriFiles, read_status
+from nodescope.sources.containers.cri_files import CriFiles
 from nodescope.sources.containers.docker import Docker
 from nodescope.sources.containers.docker_files import DockerFiles
 from nodescope.sources.containers.list_only import ListedRuntime
@@ -53,11 +52,6 @@ def find_containerd_socket(places: Places) -> Path:
     """Where containerd listens: `CONTAINERD_ADDRESS`, else a usual place."""
     address = os.environ.get("CONTAINERD_ADDRESS", "").removeprefix("unix://")
     return Path(address) if address else _first_socket(places, _CONTAINERD)
-
-
-def _connect_containerd(places: Places) -> Containerd:
-    path = find_containerd_socket(places)
-    return Containerd(path, places.proc, status=partial(read_status, places))
 
 
 def _first_socket(places: Places, paths: Sequence[str]) -> Path:
@@ -173,7 +167,7 @@ class Runtimes:
                 _Way(lambda: ListedRuntime(DockerFiles(places).read), _LIST_S),
             )),
             _Asked("containerd", (
-                _Way(lambda: _connect_containerd(places)),
+                _Way(lambda: Containerd(find_containerd_socket(places), places.proc)),
                 _Way(lambda: ListedRuntime(CriFiles(places).read), _LIST_S),
             )),
             _Asked("podman", (_Way(lambda: PodmanFiles(places), _LIST_S),)),

@@ -18,8 +18,14 @@ class NetworkNamespaces:
     def __init__(self, proc: Path) -> None:
         self._proc = proc
         self._by_pid: dict[int, str | None] = {}
-        self.refused: OSError | None = None
-        """Why the namespace of some process could not be read; None if all could."""
+        self._refused: dict[int, OSError] = {}
+
+    @property
+    def refused(self) -> OSError | None:
+        """Why the namespaces of most processes could not be read; None if they could."""
+        if 2 * len(self._refused) <= len(self._by_pid):
+            return None  # a few are closed even to root
+        return next(iter(self._refused.values()))
 
     def find(self) -> dict[str, int]:
         """Return a process of each namespace that is not ours; the oldest that there is."""
@@ -30,6 +36,7 @@ class NetworkNamespaces:
             return {}
         for pid in self._by_pid.keys() - pids:
             del self._by_pid[pid]
+            self._refused.pop(pid, None)
         for pid in sorted(pids - self._by_pid.keys())[:_MOST_NEW]:
             self._by_pid[pid] = self._read(pid)
         found: dict[str, int] = {}
@@ -43,7 +50,7 @@ class NetworkNamespaces:
         try:
             return os.readlink(f"{self._proc}/{pid}/ns/net")
         except PermissionError as error:
-            self.refused = error
+            self._refused[pid] = error
             return None
         except OSError:
             return None  # ended

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,10 +18,15 @@ class Stat(NamedTuple):
 def read_stat(proc: Path, pid: int) -> Stat | None:
     """Read it; None if the process is gone."""
     try:
-        with open(f"{proc}/{pid}/stat", "rb", buffering=0) as file:
-            return parse_stat(file.read(512) or b"")
+        descriptor = os.open(f"{proc}/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return None
+    try:
+        return parse_stat(os.read(descriptor, 512))
+    except OSError:
+        return None
+    finally:
+        os.close(descriptor)
 
 
 def parse_stat(content: bytes) -> Stat | None:

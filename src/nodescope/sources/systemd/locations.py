@@ -47,6 +47,18 @@ def journal_folders(places: Places) -> list[Path]:
     return [] if root is None else [root / path.lstrip("/") for path in _JOURNALS]
 
 
+def find_missing(places: Places) -> list[str]:
+    """Return which of the places that were given for systemd are not there, in words."""
+    missing = []
+    address = places.systemd_bus or ""
+    socket = address.partition("unix:path=")[2].partition(",")[0]
+    if socket and not Path(socket).exists():
+        missing.append(f"--systemd-bus {address}: no such socket, so states of units are not seen")
+    if places.journal is not None and not places.journal.is_dir():
+        missing.append(f"--journal {places.journal}: no such folder, so logs of units are not seen")
+    return missing
+
+
 def _given(places: Places) -> list[tuple[str, tuple[str, ...]]]:
     given: list[tuple[str, tuple[str, ...]]] = []
     if places.systemd_bus is not None:

@@ -154,6 +154,8 @@ _STORAGE = (
            {"function": "ext4_find_entry", "comm": "kubelet", "file_system": "EXT4"}),
     Format("EXT4-fs error (device sdb) in ext4_reserve_inode_write:5764: Journal has aborted",
            "fs_error", "sdb", {}),
+    Format("EXT4-fs warning (device nvme1n1): ext4_dirblock_csum_verify:405: inode #12: comm ls: "
+           "No space for directory leaf checksum", "fs_warning", "nvme1n1", {"comm": "ls"}),
     Format("FAT-fs (sda1): error, fat_get_cluster: invalid cluster chain (i_pos 0)", "fs_error",
            "sda1", {"file_system": "FAT"}),
     Format("Aborting journal on device dm-0-8.", "fs_error", "dm-0", {"error": "Aborting journal"}),

@@ -102,6 +102,13 @@ _FILE_SYSTEMS = (
         r"(?:comm (?P<comm>[^\n]{1,64}?): )?| in (?P<error>[^\n]{1,200}))?",
     ),
     rule(
+        "fs_warning",
+        "-fs warning (device ",
+        r"(?P<file_system>EXT[234])-fs warning \(device (?P<device>[^\s)]{1,64})\): "
+        r"(?P<function>\w{1,64}):\d+: (?:inode #\d+: )?(?:comm (?P<comm>[^\n]{1,64}?): )?"
+        r"(?P<error>[^\n]{1,120})",
+    ),
+    rule(
         "fs_error",
         "FAT-fs (",
         r"(?P<file_system>FAT)-fs \((?P<device>[^\s)]{1,64})\): error, (?P<error>[^\n]{1,120})",
