@@ -76,7 +76,7 @@ def recorded(frequency_hz: int, *events: Event) -> Recording:
     ("frequency_hz", "events", "expected"),
     [
         (0, [Event(0, "source_denied", "samples", DENIED)], "were taken: perf_event_open"),
-        (0, [], "no samples were taken"),
+        (0, [], "no samples: the recording does not say why"),
         (97, [], "the cores were sampled, and none was busy"),
     ],
 )

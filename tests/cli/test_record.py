@@ -87,6 +87,11 @@ def test_a_recording_made_by_the_command_is_what_status_shows(
     # However short it was: over its time, starting included.
     assert 0 < document["recorder"]["cpu_ratio"] < 2
     assert document["recorder"]["cpu_ns"] > 0
+    # One definition: the recorder's last line and status show the same figures.
+    status = nodescope("status", "--archive", archive).out
+    cost = [part for part in lines[-2].split("  ") if part.endswith(("of one core", "resident"))]
+    assert len(cost) == 2
+    assert ", ".join(cost) in status
 
 
 def test_cores_that_are_not_online_are_said(tmp_path: Path, nodescope: Nodescope) -> None:

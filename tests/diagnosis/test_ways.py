@@ -9,7 +9,13 @@ from nodescope.diagnosis.finding import Diagnosis
 from nodescope.quantities import SECOND_NS
 from nodescope.records.event import Event
 from nodescope.records.event_kinds import EVENT_KINDS, SYMPTOM_RANKS
-from nodescope.records.node_tables import CgroupNameRow, CgroupRow, NicQueueRow, UnitRow
+from nodescope.records.node_tables import (
+    CgroupNameRow,
+    CgroupRow,
+    ContainerRow,
+    NicQueueRow,
+    UnitRow,
+)
 from nodescope.records.recorder_tables import CoreRow
 from nodescope.records.table import Row
 from nodescope.records.witness_tables import (
@@ -95,6 +101,18 @@ def test_a_pod_is_named_where_its_name_is_known() -> None:
         container="worker", container_id="ab" * 32,
     )  # fmt: skip
     assert owner(solve_told([oom(95, POD)], [named]))[:2] == ("pod", "ml/train-0 (worker)")
+
+
+DOCKER = f"/system.slice/docker.service/docker/{'cd' * 32}"
+
+
+def test_a_container_is_named_by_its_runtime_not_by_the_unit_that_runs_it() -> None:
+    unit = CgroupNameRow(time_ns=at(1), cgroup="/system.slice/docker.service", kind="unit",
+                         unit="docker.service")  # fmt: skip
+    row = ContainerRow(time_ns=at(90), runtime="docker", id="cd" * 32, name="shop")
+    assert owner(solve_told([oom(95, DOCKER)], [unit, row]))[:2] == ("container", "shop")
+    started = event(90, "container_started", "shop", id="cd" * 32, name="shop", runtime="docker")
+    assert owner(solve_told([started, oom(95, DOCKER)], [unit]))[:2] == ("container", "shop")
 
 
 def test_a_node_out_of_memory_is_put_down_to_who_grew() -> None:
@@ -269,11 +287,11 @@ def test_a_report_of_the_hardware_ends_there() -> None:
 # -- a core that something else kept -----------------------------------------------
 
 
-def cores(full: int, from_s: int, to_s: int, state: str = "user") -> list[Row]:
+def cores(full: int, from_s: int, to_s: int, state: str = "user") -> list[CoreRow]:
     """Two cores, idle; one of them full of one state for some seconds."""
     states = ("user", "nice", "system", "iowait", "irq", "softirq", "steal", "guest", "guest_nice")
     spent = [dict.fromkeys(("idle", *states), 0) for _ in range(2)]
-    rows: list[Row] = []
+    rows: list[CoreRow] = []
     for second in range(130):
         for cpu in (0, 1):
             busy = cpu == full and from_s <= second < to_s
@@ -342,3 +360,15 @@ def test_what_shares_a_cause_is_one_finding() -> None:
     assert [each.kind for each in finding.also] == ["disk_io_error"]
     assert finding.symptom.time_ns == at(400)
     assert at(400) - at(100) == 300 * SECOND_NS
+
+
+def test_a_device_whose_worker_waits_is_not_at_fault() -> None:
+    stalled = event(100, "io_stalled", "loop1", "2 requests wait", device="loop1")
+    frozen = "worker_thread;process_one_work;loop_process_work;lo_rw_aio.isra.0;percpu_rwsem_wait"
+    worker = BlockedTaskRow(
+        time_ns=at(99), pid=9, tid=9, comm="kworker/u8:1+loop1", cgroup="/", stack=frozen
+    )
+    found = solve_told([stalled], [worker, blocked(99, "vfs_write;ext4_file_write_iter")])
+    assert owner(found) == ("device", "loop1", "frozen_file_system")
+    assert "tasks that were blocked meanwhile: unit eater.service (1)" in said(first(found))
+    assert [step.kind for step in first(found).steps] == ["thaw"]

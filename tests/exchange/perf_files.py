@@ -58,12 +58,17 @@ class Event:
         user: Sequence[int] = (),
         cgroup: int = 0,
         after: bytes = b"",
+        group: int = 2,
     ) -> bytes:
         chain = [*([KERNEL, *kernel] if kernel else []), *([USER, *user] if user else [])]
         values = self._values(pid, pid if tid is None else tid, time, cpu)
         values[IP] = (*kernel, *user, 0)[0]
         body = self._words(values, _ORDER)
-        if self.sample_type & READ:
+        if self.sample_type & READ and self.read_format & 8:
+            times, member = self.read_format & 0b11, self.read_format & 0b10100
+            words = times.bit_count() + group * (1 + member.bit_count())
+            body += struct.pack("<Q", group) + struct.pack("<Q", 7) * words
+        elif self.sample_type & READ:
             body += struct.pack("<Q", 7) * (1 + (self.read_format & 0b10111).bit_count())
         if self.sample_type & CALLCHAIN:
             body += struct.pack(f"<{len(chain) + 1}Q", len(chain), *chain)

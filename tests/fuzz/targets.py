@@ -21,7 +21,7 @@ from nodescope.exchange.glance import read_glance
 from nodescope.exchange.logs import dmesg_json, journal, kernel_log
 from nodescope.exchange.perf_data import importer as perf_data
 from nodescope.exchange.perf_script import text as perf_script
-from nodescope.exchange.profiles import folded, pprof
+from nodescope.exchange.profiles import folded, pprof, untimed_script
 from nodescope.exchange.profiles.spread import span_of, spread
 from nodescope.ingest.clean_text import MAX_LINE_BYTES
 from nodescope.ingest.parsed import Notes, ParsedNames, ParsedSamples, Reading
@@ -98,6 +98,14 @@ def fuzz_folded(data: bytes) -> None:
     if counted:
         check_samples(spread(counted, names, 0, span_of(counted), notes))
     check_notes(notes, len(data))
+
+
+def fuzz_untimed_script(data: bytes) -> None:
+    names, notes = ParsedNames(), Notes()
+    untimed_script.looks_like_untimed_script(data)
+    counted = untimed_script.parse_untimed_script([data[:50], data[50:]], names, notes)
+    if counted:
+        check_samples(spread(counted, names, 0, span_of(counted), notes))
 
 
 def fuzz_pprof(data: bytes) -> None:
@@ -237,6 +245,7 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
     "perf_data": fuzz_perf_data,
     "perf_script": fuzz_perf_script,
     "folded": fuzz_folded,
+    "untimed_script": fuzz_untimed_script,
     "pprof": fuzz_pprof,
     "mpstat": fuzz_mpstat,
     "sar": fuzz_sar,
@@ -272,6 +281,7 @@ SEEDS: dict[str, tuple[bytes, ...]] = {
         b"x 1 6.000001: PERF_RECORD_LOST lost 3\n\nx 1 2026-11-16 03:08:22.123456 6.0: \n"
     ),),
     "folded": (b"x-1/2;a_[k];[libc.so];m`f 12\nkworker/0:1;b 3\n",),
+    "untimed_script": (b"x 12/13 [001] cycles: \n\tffffffff81000001 f+0x1 (k)\n\n",),
     "pprof": ((
         b"\x0a\x04\x08\x01\x10\x02\x12\x08\x0a\x01\x01\x12\x01\x05\x1a\x00\x22\x06\x08\x01\x22\x02"
         b"\x08\x01\x2a\x04\x08\x01\x10\x03\x32\x00\x32\x07samples\x32\x05count\x32\x01f\x48\x01"

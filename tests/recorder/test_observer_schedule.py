@@ -255,6 +255,34 @@ def test_one_that_waits_holds_up_nobody() -> None:
     assert patient.closed == 1
 
 
+def test_one_that_gets_no_answer_is_reported_and_leaves_a_gap() -> None:
+    stuck = HandObserver(10, patient=True)
+    go, inside = threading.Event(), threading.Event()
+
+    def wait() -> Observation:
+        inside.set()
+        assert go.wait(60)
+        return Observation([PressureRow(time_ns=7, cgroup="", resource="cpu")])
+
+    stuck.answer = wait
+    bench = Bench(stuck=stuck)
+    bench.run(1)
+    assert inside.wait(60)
+    bench.run(58)
+    assert bench.kinds() == []
+    bench.run(40)
+    (event,) = bench.logged["events"]
+    assert event["kind"] == "source_degraded"
+    assert event["subject"] == "stuck"
+    assert "does not answer" in event["message"]
+    go.set()
+    wait_for(lambda: _answers(bench) == 1, "the answer")
+    bench.close()
+    (gap,) = bench.logged["gaps"]
+    assert gap["source"] == "stuck"
+    assert gap["to_ns"] > gap["from_ns"] == event["time_ns"] - 60 * SECOND_NS
+
+
 def test_what_there_was_no_room_for_is_dropped() -> None:
     observer = HandObserver()
 

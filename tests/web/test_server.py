@@ -22,6 +22,8 @@ from tests.waiting import wait_for
 from tests.web.browser.serving import Server
 from tests.web.conftest import TO_MS
 
+from nodescope.web.static_files import is_built
+
 NODESCOPE = [sys.executable, "-m", "nodescope.cli.main"]
 TOKEN = "correct horse battery staple"
 
@@ -190,6 +192,7 @@ def test_what_cannot_be_served_says_why(small_story: Path, tmp_path: Path) -> No
     assert damaged.returncode == 2
     assert "what is recorded in it cannot be read" in damaged.stderr
     assert "waiting for a recorder" not in damaged.stderr
+    assert ("the page is not built" in damaged.stderr) == (not is_built())
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()

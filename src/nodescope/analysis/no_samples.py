@@ -54,6 +54,4 @@ def _why_none(recording: Recording, window: Window) -> str:
         for gap in recording.gaps(window)
         if gap.cpu is None and gap.source in ("samples", "all")
     ]
-    return (
-        f"no samples were taken: {reasons[-1] if reasons else 'nothing in the recording says why'}"
-    )
+    return f"no samples: {reasons[-1] if reasons else 'the recording does not say why'}"

@@ -133,7 +133,7 @@ def check_format(path: str | Path, number: object) -> int:
 def read_archive_info(root: Path, hint: str = _FOLDER_HINT) -> ArchiveInfo:
     """Read and check `archive.json` of a folder; a bundle is refused."""
     path = root / ARCHIVE_FILE
-    check_folder(root)
+    _check_folder(root)
     if not root.is_dir():
         raise ArchiveError(root, "no such archive", hint=hint)
     try:
@@ -143,7 +143,7 @@ def read_archive_info(root: Path, hint: str = _FOLDER_HINT) -> ArchiveInfo:
     return parse_archive_info(path, content)
 
 
-def check_folder(root: Path) -> None:
+def _check_folder(root: Path) -> None:
     """Refuse what is there and no folder, as a bundle is: only folders are written to."""
     if root.is_file():
         raise ArchiveError(root, "a file, and a bundle can only be read", hint=_FOLDER_HINT)
@@ -169,7 +169,6 @@ def create_archive(
     A folder with other things in it is left alone: `--archive /` is a typing
     mistake, not a wish.
     """
-    check_folder(root)
     make_directory(root, parents=True)
     if not (root / ARCHIVE_FILE).exists():
         foreign = sorted(entry.name for entry in root.iterdir() if not _is_ours(entry.name))

@@ -64,11 +64,10 @@ def run(args: argparse.Namespace) -> int:
     if args.limit and (args.json or args.output):
         rows = widest(rows, args.limit)
     tree, said = documents.flame_document(rows, names)
-    if not tree["value"]:
-        said = view.explain_no_samples(args)
+    empty = None if tree["value"] else view.explain_no_samples(args)
     if args.json:
         window.print_document(tree)
-        window.note(said)
+        window.note(empty or said)
         return 0
     heading = view.heading("flame graph", tree["value"])
     if args.output:
@@ -78,8 +77,11 @@ def run(args: argparse.Namespace) -> int:
             tree, heading, args.output.suffix.lower(), inverted=args.inverted
         )
         window.write_picture(args.output, content)
+        window.note(empty)
     else:
         limit = flame.DEFAULT_LINES if args.limit is None else args.limit
         print(flame.render_flame(tree, view.terminal, heading, limit))
+        if empty:
+            print(empty)
     window.note(said)
     return 0

@@ -94,12 +94,12 @@ def _show(args: argparse.Namespace, view: window.OpenedView, glance: Glance | No
     else:
         times = choose_glanced(glance, chosen, from_ns, to_ns)
         made = count_times([times], from_ns, to_ns, rows, columns)
-    if glance is None and not made.counts.any():
-        window.note(view.explain_no_samples(args))
+    empty = glance is None and not made.counts.any()
+    why = view.explain_no_samples(args) if empty else None
     if args.json:
         document, said = documents.heatmap_document(made)
         window.print_document(document)
-        window.note(said)
+        window.note(why or said)
         return 0
     heading = view.heading("heatmap", int(made.counts.sum()))
     if args.output:
@@ -109,6 +109,9 @@ def _show(args: argparse.Namespace, view: window.OpenedView, glance: Glance | No
         window.write_picture(
             args.output, file_formats.drawing_file(drawing, args.output.suffix.lower())
         )
+        window.note(why)
     else:
         print(heatmap.render_heatmap(made, view.terminal, heading))
+        if why:
+            print(why)
     return 0

@@ -54,7 +54,7 @@ def all_formats() -> tuple[ImportFormat, ...]:
     from nodescope.exchange.logs import dmesg_json, journal, journal_export, kernel_log
     from nodescope.exchange.perf_data import importer as perf_data
     from nodescope.exchange.perf_script import importer as perf_script_import
-    from nodescope.exchange.profiles import folded, pprof
+    from nodescope.exchange.profiles import folded, pprof, untimed_script
 
     return (
         perf_data.FORMAT,
@@ -67,6 +67,7 @@ def all_formats() -> tuple[ImportFormat, ...]:
         kernel_log.FORMAT,
         journal.TEXT_FORMAT,
         perf_script_import.FORMAT,
+        untimed_script.FORMAT,
         folded.FORMAT,
     )
 

@@ -4,9 +4,10 @@ Times lie on the grid on which the cores are read, so that the recorder wakes
 once for all of them. An observer that may wait for somebody answers from a
 thread of its own. One whose source is not on this node is asked again now and
 then: a daemon may come later. One that fails is asked less and less often, up to every five
-minutes; what it did not see is a gap. One that takes more than its share of the
-recorder's budget is asked half as often, and that is said. At the end each is asked once
-more, so that the last seconds are not missing, unless it is slow, absent or failing.
+minutes; what it did not see is a gap, as is the time in which a thread gets no answer. One
+that takes more than its share of the recorder's budget is asked half as often, and that is
+said. At the end each is asked once more, so that the last seconds are not missing, unless it
+is slow, absent or failing.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ _ABSENT_NS = 30 * SECOND_NS
 _COSTS_NS = 60 * SECOND_NS
 _LONGEST_NS = 120 * SECOND_NS
 _JOIN_S = 2.0
+_SILENT_NS = 60 * SECOND_NS  # one that took so long for an answer observes nothing
 _LAST_SLOW_NS = SECOND_NS // 5  # one that took so long is not asked a last time
 _LAST_APART_NS = SECOND_NS  # since it was asked, or half its interval: less tells nothing new
 EASE_SHARE = 0.3  # of the recorder's budget, for one observer
@@ -57,6 +59,7 @@ class _Account:
     reason: str = ""
     slowest_ns: int = 0
     asked_ns: int = 0
+    put_ns: int = 0  # when it was asked what it has not answered yet
     took_ns: int | None = None  # of the last answer; None: there was none, or it was absent
 
     def cost(self, now_ns: int) -> SourceCostRow:
@@ -152,6 +155,7 @@ class Observing:
             account.due_ns += (late // account.interval_ns + 1) * account.interval_ns
             self._put(account, now_ns)
         self._collect()
+        self._note_silent(now_ns)
         if now_ns - self._costs_ns >= _COSTS_NS:
             self._say_costs(now_ns, budget_ratio)
 
@@ -160,9 +164,20 @@ class Observing:
         begins, account.begin_segment = account.begin_segment, False
         if account.worker is not None:
             account.busy = True
+            account.put_ns = now_ns
             account.worker.questions.put((now_ns, begins))
         else:
             self._take(_ask(account, now_ns, begins))
+
+    def _note_silent(self, now_ns: int) -> None:
+        """Report those that wait for somebody who does not answer."""
+        for account in self._accounts:
+            silent = account.busy and now_ns - account.put_ns >= _SILENT_NS
+            if silent and account.failed_since_ns is None:
+                account.failed_since_ns = account.put_ns
+                account.reason = "its source does not answer"
+                message = f"not observed: {account.reason}"
+                self._log.event(now_ns, "source_degraded", account.name, message)
 
     def _collect(self) -> None:
         while not self._answers.empty():
@@ -181,7 +196,11 @@ class Observing:
             self._failed(account, answer)
             return
         if account.failed_since_ns is not None:
-            self._gap(account, account.failed_since_ns, answer.asked_ns, account.reason)
+            # One that was silent answers now what it was asked then.
+            until_ns = answer.asked_ns
+            if account.failed_since_ns >= until_ns:
+                until_ns += answer.took_ns
+            self._gap(account, account.failed_since_ns, until_ns, account.reason)
             account.failed_since_ns = None
             account.due_ns = answer.asked_ns + account.interval_ns
         if answer.said is None:

@@ -266,6 +266,10 @@ class CgroupRow(
         int | None, counter("times that all its tasks were killed at once (v2, Linux 5.19)")
     ] = None
     tasks: Annotated[int | None, gauge("tasks in the cgroup and its descendants")] = None
+    frozen: Annotated[
+        int | None,
+        gauge("1 if its tasks are stopped (v2 `cgroup.events`, v1 `freezer.state`)", type="int16"),
+    ] = None
 
 
 class CgroupNameRow(

@@ -1,14 +1,19 @@
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
+from tests.waiting import wait_for
 
 from nodescope.quantities import SECOND_NS
 from nodescope.recorder.observers.blocked_tasks import BlockedTasksObserver
 from nodescope.recorder.watches.log_reports import LogReports
 from nodescope.records.witness_tables import BlockedTaskRow
+from nodescope.sources.cgroups.hierarchies import read_hierarchies
 from nodescope.sources.places import Places
 
 _STAT = "{} ({}) {} 1 1 1 0 -1 0 0 0 0 0 3 4 0 0 20 0 1 0 777 1 1 " + "0 " * 30 + "\n"
@@ -87,6 +92,18 @@ def test_a_segment_begins_with_those_that_are_blocked(host: Host) -> None:
     assert row.blocked_ns > 5 * SECOND_NS
 
 
+def test_when_it_is_over_its_whole_length_is_told(host: Host) -> None:
+    host.task(7, "dd", "D", "/")
+    for _ in range(9):
+        host.look()
+    last = host.now
+    host.task(7, "dd", "S", "/")
+    (row,) = host.look()
+    assert row.time_ns == last * SECOND_NS
+    assert row.blocked_ns == (last - 103) * SECOND_NS  # the reason came with the third look
+    assert host.look() == []
+
+
 def test_without_a_sign_no_task_is_read(host: Host) -> None:
     host.task(7, "dd", "D", "/")
     for at in range(9):
@@ -102,9 +119,79 @@ def test_a_hung_task_of_the_log_is_a_reason(host: Host) -> None:
     assert row.tid == 7
 
 
-@pytest.mark.live
-def test_this_machine_is_looked_at() -> None:
-    observer = BlockedTasksObserver(Places(), LogReports())
-    for _ in range(2):
-        observer.observe(time.monotonic_ns())
+# -- tasks that are blocked for real --------------------------------------------------
+
+# The parent of a vfork(2) waits uninterruptibly until its child executes something, or ends.
+_VFORK = """
+import ctypes, os
+if ctypes.CDLL(None).vfork() == 0:
+    os.write(1, b"x")
+    os.read(0, 1)
+    os._exit(0)
+"""
+
+
+def _blocked_here(tid: int) -> BlockedTaskRow:
+    """Look for a task for two seconds of a clock of ours, because the log tells of a hung one."""
+    reports = LogReports()
+    observer = BlockedTasksObserver(Places(), reports)
+    began = time.monotonic_ns()
+    observer.observe(began)
+    reports.tell(began + 1, "hung_task", ())
+    rows = [
+        row
+        for at in range(1, 90)
+        for row in observer.observe(began + at * SECOND_NS).rows_of(BlockedTaskRow)
+        if row.tid == tid
+    ]
     observer.close()
+    assert rows, "it is found"
+    return rows[0]
+
+
+@pytest.mark.live
+def test_a_task_that_the_kernel_blocks_is_found() -> None:
+    command = [sys.executable, "-c", _VFORK]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as parent:
+        assert parent.stdout is not None
+        parent.stdout.read(1)
+        if Path(f"/proc/{parent.pid}/stat").read_text().rpartition(")")[2].split()[0] != "D":
+            parent.kill()
+            pytest.skip("this kernel lets the parent of a vfork wait otherwise")
+        row = _blocked_here(parent.pid)
+        parent.kill()
+    assert row.comm.startswith("python")
+    assert row.blocked_ns is not None
+    assert row.blocked_ns >= SECOND_NS
+    assert row.cgroup is not None
+
+
+def _is_removed(cgroup: Path) -> bool:
+    try:
+        cgroup.rmdir()
+    except OSError:
+        return False  # what ended a moment ago may not have left it yet
+    return True
+
+
+@pytest.mark.root
+@pytest.mark.live
+def test_a_task_that_the_freezer_stops_is_told_as_frozen() -> None:
+    mounts = {each.name: each.mount for each in read_hierarchies(Places())}
+    if "freezer" not in mounts:
+        pytest.skip("tasks of a frozen v2 cgroup are not in uninterruptible sleep")
+    cgroup = mounts["freezer"] / f"nodescope-frozen-{os.getpid()}"
+    cgroup.mkdir()
+    sleeper = subprocess.Popen(["sleep", "60"])
+    try:
+        (cgroup / "cgroup.procs").write_text(str(sleeper.pid))
+        (cgroup / "freezer.state").write_text("FROZEN")
+        stat = Path(f"/proc/{sleeper.pid}/stat")
+        wait_for(lambda: " D " in stat.read_text(), "it is stopped")
+        row = _blocked_here(sleeper.pid)
+    finally:
+        (cgroup / "freezer.state").write_text("THAWED")
+        sleeper.kill()
+        sleeper.wait()
+        wait_for(lambda: _is_removed(cgroup), "the cgroup can be removed")
+    assert (row.comm, row.frozen) == ("sleep", True)

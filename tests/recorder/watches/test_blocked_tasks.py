@@ -77,6 +77,7 @@ def test_it_is_told_again_as_it_lasts_and_no_longer() -> None:
     assert all(after - before <= 60 for before, after in pairwise(told))
     node.tasks[3].state = "S"
     assert node.look() == []
+    assert len(node.blocked.take_over()) == 1
     assert node.blocked.is_idle
 
 
@@ -154,3 +155,17 @@ def test_a_segment_begins_with_all_of_them() -> None:
     node.look()
     node.look()
     assert [each.tid for each in node.blocked.take(whole=True)] == [3]
+
+
+def test_what_is_over_is_returned_as_it_was_last_seen() -> None:
+    node = Node(processes(5))
+    node.tasks[3].state = node.tasks[4].state = "D"
+    for _ in range(10):
+        node.look()
+    node.tasks[3].state = "S"
+    node.tasks[4].runs += 1  # it ran, and sleeps again
+    assert node.look() == []
+    over = [(each.tid, each.blocked_ns / SECOND_NS) for each in node.blocked.take_over()]
+    assert over == [(3, 9.0), (4, 9.0)]
+    assert node.look() == [(4, 1.0)]
+    assert node.blocked.take_over() == []

@@ -84,3 +84,40 @@ def test_numbers() -> None:
     assert parse_number(b"max\n") is None
     assert parse_number(b"") is None
     assert parse_flat(b"a 1\nb x\nc\nd 2") == {b"a": 1, b"d": 2}
+
+
+@pytest.mark.parametrize(
+    ("mounts", "file", "frozen", "thawed"),
+    [
+        (
+            "cgroup2 /sys/fs/cgroup cgroup2 rw 0 0\n",
+            "sys/fs/cgroup/a/cgroup.events",
+            "populated 1\nfrozen 1\n",
+            "populated 1\nfrozen 0\n",
+        ),
+        (
+            "cgroup /f cgroup rw,freezer 0 0\ncgroup /c cgroup rw,cpuacct 0 0\n",
+            "f/a/freezer.state",
+            "FROZEN\n",
+            "THAWED\n",
+        ),
+    ],
+    ids=["v2", "v1"],
+)
+def test_whether_its_tasks_are_stopped(
+    tmp_path: Path, mounts: str, file: str, frozen: str, thawed: str
+) -> None:
+    (tmp_path / "proc/self").mkdir(parents=True)
+    (tmp_path / "proc/self/mounts").write_text(mounts)
+    (tmp_path / "c").mkdir()
+    state = tmp_path / file
+    state.parent.mkdir(parents=True)
+    state.write_text(frozen)
+    reader = _reader(tmp_path)
+    known = reader.read_seldom("/a")
+    assert known["frozen"] == 1
+    state.write_text(thawed)
+    assert reader.read_often("/a", known)["frozen"] == 0  # it ran again
+    assert reader.read_seldom("/a")["frozen"] == 0
+    assert "frozen" not in reader.read_often("/a", {})
+    assert "frozen" not in reader.read_seldom("/gone")

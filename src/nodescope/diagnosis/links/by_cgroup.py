@@ -16,7 +16,7 @@ from nodescope.diagnosis.case import Case
 from nodescope.diagnosis.ending import Ending
 from nodescope.diagnosis.finding import Link, Root, Symptom
 from nodescope.diagnosis.links.growth import (
-    Growth,
+    GrowthBefore,
     read_growth,
     read_largest,
     read_memory,
@@ -52,7 +52,7 @@ class _Reached:
     what: str  # `memory` or `tasks`
     path: str
     said: str
-    growth: Growth | None
+    growth: GrowthBefore | None
 
 
 def follow_cgroup(case: Case, story: Story, symptom: Symptom) -> Ending | None:
@@ -115,7 +115,7 @@ def _victim(told: OomKillDetails) -> str:
     return "; " + ", ".join(parts) if parts else ""
 
 
-def _grew(growth: Growth | None, written: Callable[[float], str]) -> str:
+def _grew(growth: GrowthBefore | None, written: Callable[[float], str]) -> str:
     if growth is not None:
         return f"; {growth.describe(written)}"
     return "; how it grew was not recorded"

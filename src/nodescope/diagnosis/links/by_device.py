@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from nodescope.diagnosis.case import Case
 from nodescope.diagnosis.ending import Ending
 from nodescope.diagnosis.finding import Link, Root, Symptom
+from nodescope.diagnosis.links.waiters import add_waiting, steps_of_wait
 from nodescope.diagnosis.story import Story
 from nodescope.diagnosis.symptoms.subjects import device_of, task_of
 from nodescope.judgement.device_names import disk_of, is_same_device
@@ -28,11 +29,12 @@ _BEFORE = (*_STORAGE, "pcie_error", "pcie_corrected", "hw_error", "edac_ce", "ed
            "mce_corrected", "gpu_ecc", "gpu_memory_retired", "gpu_nvlink", "gpu_hung",
            "nvswitch_error")  # fmt: skip
 _FILE_SYSTEM = ("fs_error", "fs_readonly")
+_WAITED_FOR = ("io_stalled", "nvme_timeout", "nfs_stalled", "fuse_stalled", "disk_io_error")
 _JOB_DIES = ("gpu_ecc", "gpu_lost", "gpu_hung", "gpu_nvlink", "nvswitch_error")
 
 
 @dataclass(frozen=True, slots=True)
-class _Rule:
+class _Meaning:
     """What an end at a device means, and what to do."""
 
     mechanism: str
@@ -41,26 +43,26 @@ class _Rule:
 
 
 _RULES = {
-    "disk_io_error": _Rule("failed_requests", "The device does not do what it is asked.", True),
-    "nvme_timeout": _Rule("no_answer", "The device did not answer in time.", True),
-    "io_stalled": _Rule("no_answer", "Requests wait at the device, and none completes."),
-    "nfs_stalled": _Rule("no_answer", "The server, or the network to it, does not answer."),
-    "fuse_stalled": _Rule("no_answer", "The program that serves the mount does not answer."),
-    "fs_error": _Rule("damaged_file_system", "What the file system reads there cannot be true."),
-    "fs_readonly": _Rule("damaged_file_system", "The file system stopped taking writes."),
-    "raid_degraded": _Rule("lost_disk", "The array goes on without one of its disks.", True),
-    "gpu_lost": _Rule("lost_device", "The device does not answer on its bus.", True),
-    "gpu_hung": _Rule("hung_device", "The device or its firmware hangs."),
-    "gpu_ecc": _Rule("memory_error", "Memory of the device had an error.", True),
-    "gpu_nvlink": _Rule("link_error", "A link between devices had an error."),
-    "nvswitch_error": _Rule("link_error", "A switch between devices had an error."),
-    "gpu_action": _Rule("reset_wanted", "The driver itself says what has to be done."),
-    "rdma_link_down": _Rule("lost_link", "A port lost its link: cable, switch or port."),
-    "pcie_error": _Rule("bus_error", "The bus had an error that was not corrected.", True),
-    "memory_poisoned": _Rule("memory_error", "Memory of the node is damaged.", True),
+    "disk_io_error": _Meaning("failed_requests", "The device does not do what it is asked.", True),
+    "nvme_timeout": _Meaning("no_answer", "The device did not answer in time.", True),
+    "io_stalled": _Meaning("no_answer", "Requests wait at the device, and none completes."),
+    "nfs_stalled": _Meaning("no_answer", "The server, or the network to it, does not answer."),
+    "fuse_stalled": _Meaning("no_answer", "The program that serves the mount does not answer."),
+    "fs_error": _Meaning("damaged_file_system", "What the file system reads there cannot be true."),
+    "fs_readonly": _Meaning("damaged_file_system", "The file system stopped taking writes."),
+    "raid_degraded": _Meaning("lost_disk", "The array goes on without one of its disks.", True),
+    "gpu_lost": _Meaning("lost_device", "The device does not answer on its bus.", True),
+    "gpu_hung": _Meaning("hung_device", "The device or its firmware hangs."),
+    "gpu_ecc": _Meaning("memory_error", "Memory of the device had an error.", True),
+    "gpu_nvlink": _Meaning("link_error", "A link between devices had an error."),
+    "nvswitch_error": _Meaning("link_error", "A switch between devices had an error."),
+    "gpu_action": _Meaning("reset_wanted", "The driver itself says what has to be done."),
+    "rdma_link_down": _Meaning("lost_link", "A port lost its link: cable, switch or port."),
+    "pcie_error": _Meaning("bus_error", "The bus had an error that was not corrected.", True),
+    "memory_poisoned": _Meaning("memory_error", "Memory of the node is damaged.", True),
 }
 
-_HARDWARE = _Rule("hardware_error", "", True)
+_HARDWARE = _Meaning("hardware_error", "", True)
 
 
 def follow_device(case: Case, story: Story, symptom: Symptom) -> Ending:
@@ -72,6 +74,9 @@ def follow_device(case: Case, story: Story, symptom: Symptom) -> Ending:
     of_disk = EVENT_KINDS[kind].details is StorageDetails and "/" not in name
     root = Root(_root_kind(kind, symptom), disk_of(name) if of_disk else name)
     _add_user(story, symptom)
+    wait = add_waiting(case, story, symptom, name) if symptom.kind in _WAITED_FOR else None
+    if wait is not None:
+        return Ending(root, wait.name, wait.meaning, steps_of_wait(wait))
     rule = _RULES.get(kind) or _RULES.get(symptom.kind)
     if rule is None:
         return Ending(root)
@@ -160,7 +165,7 @@ def _add_user(story: Story, symptom: Symptom) -> None:
     )  # fmt: skip
 
 
-def _steps(root: Root, symptom: Symptom, rule: _Rule) -> tuple[Action, ...]:
+def _steps(root: Root, symptom: Symptom, rule: _Meaning) -> tuple[Action, ...]:
     show = View("events", around(symptom.time_ns, 600))
     if root.kind != "device":
         mount = Target("mount", root.name)

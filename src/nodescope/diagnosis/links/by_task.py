@@ -9,6 +9,7 @@ from nodescope.diagnosis.ending import Ending
 from nodescope.diagnosis.finding import Link, Root, Symptom
 from nodescope.diagnosis.links.by_device import earlier_trouble, follow_device
 from nodescope.diagnosis.links.traces import TaskStack, find_stack, find_trace
+from nodescope.diagnosis.links.waiters import steps_of_wait
 from nodescope.diagnosis.links.whose_cgroup import owner_of_cgroup
 from nodescope.diagnosis.links.whose_process import find_place
 from nodescope.diagnosis.rules.wait import Wait, classify_wait
@@ -152,12 +153,8 @@ def _steps(root: Root, wait: Wait | None, *, held: bool) -> tuple[Action, ...]:
     if root.kind in _OWNERS:
         note = "it holds what others wait for" if held else "what does it wait for, and since when?"
         steps.append(Action("look", Target(_OWNERS[root.kind], root.name), note=note))
-    if wait is not None and wait.name == "frozen_file_system":
-        steps.append(Action("thaw", Target("mount"), note="if nobody needs it frozen"))
-    if wait is not None and wait.name == "frozen_cgroup":
-        steps.append(Action("thaw", Target("cgroup"), note="if nobody needs it frozen"))
-    if wait is not None and wait.name == "fuse_daemon":
-        steps.append(Action("abort_connection", Target("mount"), note="which ends all its waits"))
+    if wait is not None:
+        steps += steps_of_wait(wait)
     return tuple(steps)
 
 

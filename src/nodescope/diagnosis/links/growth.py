@@ -27,7 +27,7 @@ Shape = Literal["steady", "step", "flat", "unknown"]
 
 
 @dataclass(frozen=True, slots=True)
-class Growth:
+class GrowthBefore:
     """Readings since the last new start, and their shape."""
 
     shape: Shape
@@ -60,7 +60,7 @@ class Growth:
         return f"it did not grow much before: {ends}"
 
 
-def read_growth(readings: Sequence[Reading]) -> Growth | None:
+def read_growth(readings: Sequence[Reading]) -> GrowthBefore | None:
     """Return how readings in the order of time grew; None without any."""
     if not readings:
         return None
@@ -69,7 +69,7 @@ def read_growth(readings: Sequence[Reading]) -> Growth | None:
         if after[1] < _NEW_START * before[1]:
             start = at
     listed = readings[start:]
-    return Growth(_shape(listed), listed[0], listed[-1], len(listed))
+    return GrowthBefore(_shape(listed), listed[0], listed[-1], len(listed))
 
 
 def _shape(listed: Sequence[Reading]) -> Shape:

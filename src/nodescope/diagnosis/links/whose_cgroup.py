@@ -7,8 +7,6 @@ lines of the kernel's log; those of a v1 hierarchy may begin with its mount poin
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from nodescope.diagnosis.case import LOOKBACK_NS, Case
 from nodescope.diagnosis.finding import Root
 from nodescope.judgement.cgroup_owners import name_owner
@@ -40,12 +38,16 @@ def plain_path(path: str) -> str:
 def name_cgroup(case: Case, path: str, at_ns: int) -> CgroupNameRow | None:
     """Return the name row of a cgroup, or of the innermost named one above it."""
     names = {row.cgroup: row for row in case.state(CgroupNameRow, at_ns + _SEEN_AFTER_NS)}
+    owner = read_path(path)
     above = path
     while above:
-        if above in names and read_root(names[above]) is not None:
-            return _with_container(case, names[above], at_ns)
+        named = names.get(above)
+        if named is not None and read_root(named) is not None:
+            # A container that is too young to be named is not of the unit that runs it.
+            if owner is None or not owner.container_id or named.container_id or named.pod:
+                return _with_container(case, named, at_ns)
+            break
         above = above.rpartition("/")[0]
-    owner = read_path(path)
     if owner is None:
         return None
     row = CgroupNameRow(
@@ -61,12 +63,12 @@ def _with_container(case: Case, row: CgroupNameRow, at_ns: int) -> CgroupNameRow
         return row
     for each in case.state(ContainerRow, at_ns + _SEEN_AFTER_NS):
         if each.id == row.container_id and each.name:
-            return replace(row, container=each.name, pod=each.pod, namespace=each.namespace)
+            return row.replace(container=each.name, pod=each.pod, namespace=each.namespace)
     reach = Window(at_ns - LOOKBACK_NS, at_ns + _SEEN_AFTER_NS)
     for event in case.events_of(*_CONTAINER_KINDS, within=reach):
         told = event.get(ContainerDetails)
         if told.id == row.container_id and told.name:
-            return replace(row, container=told.name, pod=told.pod, namespace=told.namespace)
+            return row.replace(container=told.name, pod=told.pod, namespace=told.namespace)
     return row
 
 

@@ -38,6 +38,7 @@ from nodescope.perf.decode import (
 from nodescope.quantities import DAY_NS, HOUR_NS
 
 MMAP = 1
+_MOST_COUNTERS = 1024  # of a group
 _MISC_EXEC = 1 << 13  # of FORK: made up by perf, not born of its parent; of MMAP: data
 _LONGEST_NS = 30 * DAY_NS  # no capture is longer: what is further away is damage
 _MARGIN_NS = HOUR_NS  # by which other records may precede or follow all samples
@@ -102,6 +103,9 @@ def choose_samples(records: Records, header: PerfHeader, path: str) -> Chosen:
         if count and number not in chosen
     }
     wanted = sample_rows[np.isin(owner, chosen)]
+    if layout.group:
+        wanted, layout, odd = _of_one_group(records, wanted, layout)
+        malformed += odd
     whole = records.size[wanted] >= layout.layout.least
     malformed += int(len(whole) - np.count_nonzero(whole))
     wanted = wanted[whole]
@@ -113,6 +117,16 @@ def choose_samples(records: Records, header: PerfHeader, path: str) -> Chosen:
         raise MalformedSource(path, "it holds no samples that are whole")
     events = [header.events[number] for number in chosen]
     return Chosen(wanted, times, layout, events, left_out, malformed)
+
+
+def _of_one_group(records: Records, rows: I64, layout: EventLayout) -> tuple[I64, EventLayout, int]:
+    """Return the samples with as many counters as most have, their layout, and how many others."""
+    rows = rows[records.size[rows] > layout.group]
+    counters = records.read_words(records.at[rows] + layout.group).astype(np.int64)
+    counters[(counters < 0) | (counters > _MOST_COUNTERS)] = 0
+    most = int(np.bincount(counters).argmax()) if len(counters) else 0
+    same = counters == most
+    return rows[same], layout.with_group(most), int(len(same) - np.count_nonzero(same))
 
 
 def make_index(records: Records, header: PerfHeader, path: str) -> Index:

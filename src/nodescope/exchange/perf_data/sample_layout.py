@@ -2,14 +2,14 @@
 
 The order of fields is that of `PERF_RECORD_SAMPLE` in `perf_event.h`. All up to
 the call chain have a fixed size, unless counters of a whole group are read into
-every sample (`PERF_SAMPLE_READ` with `PERF_FORMAT_GROUP`), which is refused by
-name. What follows the chain is passed over by the record's size; the cgroup is
+every sample (`PERF_SAMPLE_READ` with `PERF_FORMAT_GROUP`, `perf record -e '{…}:S'`): then
+the samples say how many. What follows the chain is passed over by the record's size; the cgroup is
 found from the end.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from nodescope.errors import UsageError
 from nodescope.exchange.perf_data.header import PerfEvent
@@ -23,7 +23,9 @@ IDENTIFIER, CGROUP, DATA_PAGE_SIZE, CODE_PAGE_SIZE, AUX = (
 _BEFORE_READ = (IDENTIFIER, IP, TID, TIME, ADDR, ID, STREAM_ID, CPU, PERIOD)
 _TRAILER = (TID, TIME, ID, STREAM_ID, CPU, IDENTIFIER)
 _FORMAT_GROUP = 1 << 3
-_FORMAT_EXTRAS = (1 << 0, 1 << 1, 1 << 2, 1 << 4)  # enabled, running, id, lost
+_FORMAT_TIMES = (1 << 0, 1 << 1)  # enabled, running
+_FORMAT_OF_MEMBER = (1 << 2, 1 << 4)  # id, lost
+_FORMAT_EXTRAS = (*_FORMAT_TIMES, *_FORMAT_OF_MEMBER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,13 @@ class EventLayout:
     id: int  # word of samples; 0: they do not say
     trailer_id: int  # words from the end of other records
     trailer_cpu: int
+    group: int = 0  # word of the number of counters in each sample; 0: there are none
+    group_words: int = 1  # of each counter
+
+    def with_group(self, counters: int) -> EventLayout:
+        """Return the layout of samples with so many counters before their call chain."""
+        chain = self.layout.chain and self.layout.chain + counters * self.group_words
+        return replace(self, layout=replace(self.layout, chain=chain), group=0)
 
 
 def find_layout(event: PerfEvent) -> EventLayout:
@@ -51,12 +60,11 @@ def find_layout(event: PerfEvent) -> EventLayout:
         if kind & bit:
             position[bit] = at
             at += 1
-    if kind & READ:
-        if event.read_format & _FORMAT_GROUP:
-            raise UsageError(
-                f"samples of event {event.label} carry the counters of a whole group",
-                hint="record without a group leader that samples (`:S`)",
-            )
+    group = 0
+    if kind & READ and event.read_format & _FORMAT_GROUP:
+        group = at
+        at += 1 + sum(bool(event.read_format & bit) for bit in _FORMAT_TIMES)
+    elif kind & READ:
         at += 1 + sum(bool(event.read_format & bit) for bit in _FORMAT_EXTRAS)
     after_cgroup = sum(bool(kind & bit) for bit in (DATA_PAGE_SIZE, CODE_PAGE_SIZE))
     trailer = [bit for bit in _TRAILER if kind & bit] if event.sample_id_all else []
@@ -78,4 +86,11 @@ def find_layout(event: PerfEvent) -> EventLayout:
     if not layout.chain and not layout.ip:
         raise UsageError(f"samples of event {event.label} carry no address")
     identifier = IDENTIFIER if kind & IDENTIFIER else ID
-    return EventLayout(layout, position.get(identifier, 0), from_end(identifier), from_end(CPU))
+    return EventLayout(
+        layout,
+        position.get(identifier, 0),
+        from_end(identifier),
+        from_end(CPU),
+        group,
+        1 + sum(bool(event.read_format & bit) for bit in _FORMAT_OF_MEMBER),
+    )

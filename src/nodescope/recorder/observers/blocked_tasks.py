@@ -2,7 +2,8 @@
 
 Tasks are looked at only with a reason (`watches.block_reasons`) and within an allowance of CPU
 (`watches.blocked_tasks`). A row is written once a task has been blocked for a second, again
-each time that this grows by half (at least every minute), and at the start of each segment.
+each time that this grows by half (at least every minute), at the start of each segment, and
+once more when it is over, as of the last look that found it blocked.
 """
 
 from __future__ import annotations
@@ -59,6 +60,7 @@ class BlockedTasksObserver:
         self._whole = True
         self._is_first = True
         self._untold: list[Suspect] = []
+        self._told: dict[int, BlockedTaskRow] = {}  # by thread, the last row of those blocked
 
     def begin_segment(self) -> None:
         self._whole = True
@@ -82,7 +84,12 @@ class BlockedTasksObserver:
         for suspect in due:
             row = self._describe(suspect, now_ns)
             if row is not None:
+                self._told[suspect.tid] = row
                 said.add(row)
+        for suspect in self._tasks.take_over():
+            last = self._told.pop(suspect.tid, None)
+            if last is not None and last.time_ns < suspect.seen_ns:
+                said.add(last.replace(time_ns=suspect.seen_ns, blocked_ns=suspect.blocked_ns))
         return said
 
     def _tell_refused(self, now_ns: int, said: Observation) -> None:

@@ -71,6 +71,7 @@ class LimitsObserver:
         self._whole_at_ns = 0
         self._elsewhere_at_ns = 0
         self._ports_at_ns = 0
+        self._clock_refused: str | None = None
         self._refused: frozenset[str] = frozenset()
 
     def begin_segment(self) -> None:
@@ -171,8 +172,10 @@ class LimitsObserver:
     def _look_at_clock(self, now_ns: int) -> None:
         try:
             state = read_clock_state()
-        except SourceError:
-            return  # a sandbox refuses it
+        except SourceError as error:  # a sandbox refuses it
+            self._clock_refused = str(error)
+            return
+        self._clock_refused = None
         reason = self._clock.look(now_ns, state)
         if reason is not None:
             details: JsonObject = {"reason": reason}
@@ -183,6 +186,8 @@ class LimitsObserver:
     def _note_refused(self, now_ns: int, said: Observation) -> None:
         """Report files that are there and not for us, once."""
         refused = frozenset(str(error) for error in self._files.refused.values())
+        if self._clock_refused is not None:
+            refused |= {self._clock_refused}
         if self._conntrack.refused is not None:
             refused |= {f"network namespaces of other users: {self._conntrack.refused.strerror}"}
         if refused - self._refused:

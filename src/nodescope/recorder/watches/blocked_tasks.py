@@ -62,6 +62,7 @@ class BlockedTasks:
         self._tasks = tasks
         self._cpu_clock = cpu_clock
         self._suspects: dict[int, Suspect] = {}
+        self._over: list[Suspect] = []
         self._pass: Iterator[None] | None = None
         self._pass_ns: int | None = None
         self._saved_ns = _SAVED_NS
@@ -70,8 +71,8 @@ class BlockedTasks:
 
     @property
     def is_idle(self) -> bool:
-        """Return whether there is nothing to look at again."""
-        return not self._suspects
+        """Return whether there is nothing to look at again, or to tell."""
+        return not (self._suspects or self._over)
 
     def look(self, now_ns: int, *, reason: bool) -> None:
         """Look at as many tasks as the allowance has room for."""
@@ -97,6 +98,11 @@ class BlockedTasks:
             each.told_ns = each.blocked_ns
         return found
 
+    def take_over(self) -> list[Suspect]:
+        """Return those that were told of and are blocked no longer, as they were last seen."""
+        over, self._over = self._over, []
+        return over
+
     def _earn(self, now_ns: int) -> None:
         passed = 0 if self._looked_ns is None else now_ns - self._looked_ns
         self._looked_ns = now_ns
@@ -111,13 +117,16 @@ class BlockedTasks:
                 return
             state = self._tasks.read_state(suspect.tid)
             runs = self._tasks.count_runs(suspect.tid) if state and state[0] == "D" else None
-            if runs is None:
-                del self._suspects[suspect.tid]
-            elif runs == suspect.runs:
+            if runs is not None and runs == suspect.runs:
                 suspect.seen_ns = self._now_ns
-            else:  # it ran, and sleeps again
-                suspect.from_ns = suspect.seen_ns = self._now_ns
-                suspect.runs, suspect.told_ns = runs, 0
+                continue
+            del self._suspects[suspect.tid]
+            if suspect.told_ns:
+                self._over.append(suspect)
+            if runs is not None:  # it ran, and sleeps again
+                self._suspects[suspect.tid] = Suspect(
+                    suspect.pid, suspect.tid, self._now_ns, self._now_ns, runs
+                )
 
     def _go_on(self, until: int) -> None:
         if self._pass is None:

@@ -70,6 +70,16 @@ def _take_events(values: Values, content: bytes) -> None:
     values["oom_group_kills"] = said.get(b"oom_group_kill")  # v5.19
 
 
+def _take_frozen(values: Values, content: bytes) -> None:
+    """`cgroup.events` of v2; it tells since v5.2."""
+    values["frozen"] = parse_flat(content).get(b"frozen")
+
+
+def _take_freezer(values: Values, content: bytes) -> None:
+    """`freezer.state` of v1."""
+    values["frozen"] = int(content.strip() != b"THAWED")
+
+
 _TAKE_MEMORY, _TAKE_LIMIT = _taking("memory_bytes"), _taking("memory_limit_bytes")
 _TAKE_HITS, _TAKE_TASKS = _taking("memory_limit_hits"), _taking("tasks")
 
@@ -107,6 +117,7 @@ class UsageReader:
         self._tick_us = 1_000_000 // ticks_per_second
         self._cpuacct, self._cpu = mounts.get("cpuacct"), mounts.get("cpu")
         self._memory, self._pids = mounts.get("memory"), mounts.get("pids")
+        self._freezer = mounts.get("freezer")
         self._unified = unified
         primary = self._cpuacct or unified or self._memory
         if primary is None:
@@ -137,6 +148,8 @@ class UsageReader:
     def read_often(self, path: str, known: Mapping[str, int | None]) -> Values:
         """Read values that change whenever the cgroup runs; `known` are those of the last time."""
         values: Values = {}
+        if known.get("frozen"):  # it ran: it was thawed
+            self._read_frozen(values, path)
         if self._cpuacct is not None:
             self._add(values, f"{self._cpuacct}{path}/cpuacct.stat", self._take_ticks)
         if self._cpu is not None and known.get("periods") != 0:
@@ -157,8 +170,9 @@ class UsageReader:
         return values
 
     def read_seldom(self, path: str) -> Values:
-        """Read values that rarely change: limits, and how often they were hit."""
+        """Read values that rarely change: limits, how often they were hit, whether it is frozen."""
         values: Values = {}
+        self._read_frozen(values, path)
         if self._cpu is not None:
             self._add(values, f"{self._cpu}{path}/cpu.stat", _take_throttling)
         if self._memory is not None:
@@ -193,6 +207,13 @@ class UsageReader:
         if self._unified is None or path == "/":
             return None
         return f"{self._unified}{path}/{resource}.pressure"
+
+    def _read_frozen(self, values: Values, path: str) -> None:
+        """Whether its tasks are stopped: by v2, else by the freezer of v1."""
+        if self._unified is not None:
+            self._add(values, f"{self._unified}{path}/cgroup.events", _take_frozen)
+        if self._freezer is not None and not values.get("frozen"):
+            self._add(values, f"{self._freezer}{path}/freezer.state", _take_freezer)
 
     def _read_hits(self, values: Values, path: str, *, limited: bool = True) -> None:
         """How often the limit was met, and who was killed."""

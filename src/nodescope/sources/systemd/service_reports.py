@@ -31,15 +31,17 @@ class ServiceReport:
 
 
 @dataclass(frozen=True, slots=True)
-class _Rule:
+class _ReportRule:
     kind: str
     services: frozenset[str]
     pattern: re.Pattern[str]
     constants: Mapping[str, str | bool] = field(default_factory=dict)
 
 
-def _rule(kind: str, services: frozenset[str], pattern: str, **constants: str | bool) -> _Rule:
-    return _Rule(kind, services, re.compile(pattern, re.ASCII | re.DOTALL), constants)
+def _rule(
+    kind: str, services: frozenset[str], pattern: str, **constants: str | bool
+) -> _ReportRule:
+    return _ReportRule(kind, services, re.compile(pattern, re.ASCII | re.DOTALL), constants)
 
 
 # A kubelet that starts says the first; one that lost a race for its lease, the second.
@@ -144,7 +146,7 @@ def parse_report(service: str, text: str) -> ServiceReport | None:
     return None
 
 
-def _report(rule: _Rule, found: re.Match[str], text: str) -> ServiceReport:
+def _report(rule: _ReportRule, found: re.Match[str], text: str) -> ServiceReport:
     details: dict[str, str | int | float | bool] = dict(rule.constants)
     for name, value in found.groupdict().items():
         if value is None:
