@@ -58,18 +58,20 @@ def audit_recording(recording: Recording, at_ns: int) -> RecordedAudit | NotObse
     lately = Window(at_ns - ENDS_WITHIN_NS, at_ns + 1)
     happened = recording.events(lately, *_HAPPENED)
     units = recording.state(UnitRow, at_ns)
+    listed = bool(units)
     if not units:
         units = _named_by(happened)
     happenings = read_happenings(recording, at_ns)
     seen = {table: bool(recording.coverage(table, lately)) for table in ("units", "containers")}
+    looked = listed or any(seen.values())
     seen["containers"] = seen["containers"] or bool(happenings)
-    if not units and not any(seen.values()):
-        return NotObserved("units and containers", Window(at_ns, at_ns + 1))
     findings: list[AuditVerdict] = []
     findings += _audit_units(recording, units, happened, at_ns)
     rows = recording.state(ContainerRow, at_ns)
     containers = [container_of(row) for row in rows if row.state != "removed"]
     findings += audit_containers(containers, happenings, at_ns)
+    if not findings and not looked:  # events that tell of no trouble are no all-clear
+        return NotObserved("units and containers", Window(at_ns, at_ns + 1))
     states = (UNIT_STATES,) if units and not _has_states(units, happened) else ()
     asked = {row.source for row in recording.state(SourceCostRow, at_ns)}
     reported = {event.kind for event in recording.events(lately, *HIDDEN_KINDS, LINES_KIND)}

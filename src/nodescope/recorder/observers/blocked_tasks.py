@@ -19,7 +19,7 @@ from nodescope.ingest.observation import Observation
 from nodescope.quantities import SECOND_NS
 from nodescope.recorder.observer import Setting
 from nodescope.recorder.watches.block_reasons import BlockReasons, Signs
-from nodescope.recorder.watches.blocked_tasks import BlockedTasks, Suspect
+from nodescope.recorder.watches.blocked_tasks import BlockedTasks, BlockedSuspect
 from nodescope.recorder.watches.log_reports import LogReports
 from nodescope.records.event import Event
 from nodescope.records.witness_tables import BlockedTaskRow
@@ -59,7 +59,7 @@ class BlockedTasksObserver:
         self._freezers: Freezers | None = None
         self._whole = True
         self._is_first = True
-        self._untold: list[Suspect] = []
+        self._untold: list[BlockedSuspect] = []
         self._told: dict[int, BlockedTaskRow] = {}  # by thread, the last row of those blocked
 
     def begin_segment(self) -> None:
@@ -102,7 +102,7 @@ class BlockedTasksObserver:
         except SourceError:
             pass  # a kernel without stacks (CONFIG_STACKTRACE)
 
-    def _describe(self, suspect: Suspect, now_ns: int) -> BlockedTaskRow | None:
+    def _describe(self, suspect: BlockedSuspect, now_ns: int) -> BlockedTaskRow | None:
         stat = self._files.read_stat(suspect.tid)
         if stat is None or stat.state != "D":
             return None  # it went on meanwhile

@@ -27,7 +27,7 @@ _MAX_SUSPECTS = 4096
 _TOLD_NS = 60 * SECOND_NS  # one that is blocked for long is told so often
 
 
-class Tasks(Protocol):
+class TaskLooks(Protocol):
     """The part of `TaskFiles` that is needed to find blocked tasks."""
 
     def list_processes(self) -> list[int]: ...
@@ -40,7 +40,7 @@ class Tasks(Protocol):
 
 
 @dataclass(slots=True)
-class Suspect:
+class BlockedSuspect:
     """A task in uninterruptible sleep, since when, and how often it had run by then."""
 
     pid: int
@@ -58,11 +58,11 @@ class Suspect:
 class BlockedTasks:
     """Looks at tasks while there is a reason, or while one is blocked."""
 
-    def __init__(self, tasks: Tasks, cpu_clock: Callable[[], int]) -> None:
+    def __init__(self, tasks: TaskLooks, cpu_clock: Callable[[], int]) -> None:
         self._tasks = tasks
         self._cpu_clock = cpu_clock
-        self._suspects: dict[int, Suspect] = {}
-        self._over: list[Suspect] = []
+        self._suspects: dict[int, BlockedSuspect] = {}
+        self._over: list[BlockedSuspect] = []
         self._pass: Iterator[None] | None = None
         self._pass_ns: int | None = None
         self._saved_ns = _SAVED_NS
@@ -90,7 +90,7 @@ class BlockedTasks:
             self._go_on(started + room)
         self._saved_ns -= self._cpu_clock() - started
 
-    def take(self, *, whole: bool = False) -> list[Suspect]:
+    def take(self, *, whole: bool = False) -> list[BlockedSuspect]:
         """Return the blocked tasks to tell of: new ones, and old ones now and then."""
         due = [each for each in self._suspects.values() if whole or _is_due(each)]
         found = [each for each in due if each.blocked_ns >= BLOCKED_NS]
@@ -98,7 +98,7 @@ class BlockedTasks:
             each.told_ns = each.blocked_ns
         return found
 
-    def take_over(self) -> list[Suspect]:
+    def take_over(self) -> list[BlockedSuspect]:
         """Return those that were told of and are blocked no longer, as they were last seen."""
         over, self._over = self._over, []
         return over
@@ -124,7 +124,7 @@ class BlockedTasks:
             if suspect.told_ns:
                 self._over.append(suspect)
             if runs is not None:  # it ran, and sleeps again
-                self._suspects[suspect.tid] = Suspect(
+                self._suspects[suspect.tid] = BlockedSuspect(
                     suspect.pid, suspect.tid, self._now_ns, self._now_ns, runs
                 )
 
@@ -163,10 +163,10 @@ class BlockedTasks:
             return
         runs = self._tasks.count_runs(tid)
         if runs is not None:
-            self._suspects[tid] = Suspect(pid, tid, self._now_ns, self._now_ns, runs)
+            self._suspects[tid] = BlockedSuspect(pid, tid, self._now_ns, self._now_ns, runs)
 
 
-def _is_due(suspect: Suspect) -> bool:
+def _is_due(suspect: BlockedSuspect) -> bool:
     """Decide whether to tell of it again: when it has grown by half, and every minute."""
     told, blocked = suspect.told_ns, suspect.blocked_ns
     return blocked >= 1.5 * told or blocked - told >= _TOLD_NS
