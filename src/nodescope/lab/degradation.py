@@ -168,7 +168,10 @@ def find_violations(whole: Diagnosis, less: Diagnosis, degraded: Degraded) -> It
 
 
 def _is_known(chain: Chain, known: set[str]) -> bool:
-    return not chain.explains or any(chain.root.name in name for name in known)
+    # A core that was measured as pegged is no blame: who shared it may be what was removed.
+    if not chain.explains or chain.root.kind == "core":
+        return True
+    return any(chain.root.name in name for name in known)
 
 
 def _names(finding: Finding) -> Iterator[str]:
