@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
 import subprocess
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -14,7 +16,7 @@ from nodescope.errors import NodescopeError, UsageError
 from nodescope.lab import ground as ground_module
 from nodescope.lab.catalogue import SCENARIOS, find_scenario
 from nodescope.lab.cgroups import require
-from nodescope.lab.ground import LEDGERS, Ground, clean, read_start_time
+from nodescope.lab.ground import LEDGERS, Ground, GroundLedger, clean, read_start_time
 from nodescope.lab.storage_scenarios import find_device
 
 MAKES_AND_WAITS = """
@@ -58,6 +60,23 @@ def test_leaving_takes_everything_down(tmp_path: Path) -> None:
     assert read_start_time(process.pid) is None
     assert setting.read_text() == "5"
     assert not list(LEDGERS.glob(f"{ground.name}*"))
+
+
+def test_a_setting_is_of_one_run_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ground_module, "LEDGERS", tmp_path)
+    taken, free = tmp_path / "taken", tmp_path / "free"
+    other = GroundLedger(owner=1, owner_started=1, restore=[(str(taken), "5")])
+    (tmp_path / "other.json").write_text(json.dumps(asdict(other)))
+    taken.write_text("7\n")
+    free.write_text("5\n")
+    with Ground() as ground:
+        ground.write(free, "8")
+        ground.write(free, "9")  # its own
+        with pytest.raises(UsageError, match="is set by another run of the lab, of process 1"):
+            ground.write(taken, "9")
+        assert free.read_text() == "9"
+    assert free.read_text() == "5"
+    assert taken.read_text() == "7\n"
 
 
 @pytest.mark.root

@@ -157,7 +157,15 @@ class Ground:
         self._save()
 
     def write(self, path: Path, text: str) -> None:
-        """Set a kernel setting until the end."""
+        """Set a kernel setting until the end; refuse one that another run has set."""
+        for other in LEDGERS.glob("*.json"):
+            ledger = _read(other) if other != self._path else None
+            if ledger and any(name == str(path) for name, _ in ledger.restore):
+                # Whoever ends last would restore what the first has set.
+                raise UsageError(
+                    f"{path} is set by another run of the lab, of process {ledger.owner}",
+                    hint="wait until it is over, or `nodescope lab clean` if it was killed",
+                )
         self._ledger.restore.append((str(path), path.read_text().split("\n")[0]))
         self._save()
         path.write_text(text)
