@@ -19,7 +19,7 @@ from nodescope.ingest.observation import Observation
 from nodescope.quantities import SECOND_NS
 from nodescope.recorder.observer import Setting
 from nodescope.recorder.watches.block_reasons import BlockReasons, Signs
-from nodescope.recorder.watches.blocked_tasks import BlockedTasks, BlockedSuspect
+from nodescope.recorder.watches.blocked_tasks import BlockedSuspect, BlockedTasks
 from nodescope.recorder.watches.log_reports import LogReports
 from nodescope.records.event import Event
 from nodescope.records.witness_tables import BlockedTaskRow

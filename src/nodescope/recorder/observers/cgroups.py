@@ -30,6 +30,7 @@ from nodescope.sources.places import Places
 _TURNS = 12  # rounds until everything was read once
 _MAX_READ = 1000  # cgroups that ran, in one round
 _MAX_CGROUPS = 20_000
+_MAX_ELSEWHERE = 200  # cgroups without an account of CPU time, in one round
 _PRESSURES = ("cpu", "memory", "io")
 
 
@@ -64,6 +65,7 @@ class CgroupsObserver:
         self._reader: UsageReader | None = None
         self._nodes: dict[str, _Node] = {}
         self._elsewhere: dict[str, _Node] = {}  # not in the hierarchy that knows CPU time
+        self._elsewhere_links: dict[str, int] = {}  # of directories, as they were last listed
         self._round = -1
         self._left = 0
         self._waiting: list[str] = []  # ran, and were not read for want of time
@@ -145,16 +147,61 @@ class CgroupsObserver:
             self._follow_children(reader, node)
         if turn == 0:
             self._look_elsewhere(reader)
+        else:
+            self._look_again(reader)
 
     def _look_elsewhere(self, reader: UsageReader) -> None:
         """Cgroups that are in other hierarchies only; only what those account for is known."""
         before, self._elsewhere = self._elsewhere, {}
+        self._elsewhere_links = {}
         for mount in reader.others:
             for path, _ in islice(walk(mount), _MAX_CGROUPS):
                 if path not in self._nodes and path not in self._elsewhere:
                     node = before.get(path) or _Node(path, 0)
                     self._elsewhere[path] = node
                     self._read(reader, node, {}, seldom=True)
+
+    def _look_again(self, reader: UsageReader) -> None:
+        """Read those elsewhere that may have run, because a cgroup above them did.
+
+        systemd gives units on v1 no account of CPU time: their memory and tasks would be read
+        every two minutes only.
+        """
+        self._find_new_elsewhere(reader)
+        ran = [
+            node
+            for node in self._elsewhere.values()
+            if (above := self._find_above(node.path)) is None or above.seen == self._round
+        ]
+        first = self._round * _MAX_ELSEWHERE % max(1, len(ran))
+        for node in [*ran[first:], *ran[:first]][:_MAX_ELSEWHERE]:
+            self._read(reader, node, {})
+
+    def _find_new_elsewhere(self, reader: UsageReader) -> None:
+        """Take in new directories beside those that are known elsewhere."""
+        for parent in list(dict.fromkeys(split_path(path)[0] for path in self._elsewhere)):
+            for mount in reader.others:
+                folder = f"{mount}{parent}"
+                try:
+                    links = os.stat(folder).st_nlink
+                    if self._elsewhere_links.get(folder) == links:
+                        continue
+                    names = [each.name for each in os.scandir(folder) if each.is_dir()]
+                except OSError:
+                    continue  # not in that hierarchy, or gone
+                self._elsewhere_links[folder] = links
+                for name in names:
+                    path = f"{'' if parent == '/' else parent}/{name}"
+                    if path not in self._nodes and path not in self._elsewhere:
+                        self._elsewhere[path] = _Node(path, 0, new=True)
+
+    def _find_above(self, path: str) -> _Node | None:
+        """Return the innermost cgroup above a path that has an account of CPU time."""
+        while path != "/":
+            path = split_path(path)[0]
+            if path in self._nodes:
+                return self._nodes[path]
+        return None
 
     # -- the tree ----------------------------------------------------------
 
