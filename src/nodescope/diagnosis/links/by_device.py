@@ -16,7 +16,12 @@ from nodescope.recording.window import Window
 from nodescope.records.action import Action, Target
 from nodescope.records.event import Event
 from nodescope.records.event_kinds import EVENT_KINDS
-from nodescope.records.trouble_details import GpuDetails, HardwareDetails, StorageDetails
+from nodescope.records.trouble_details import (
+    FaultDetails,
+    GpuDetails,
+    HardwareDetails,
+    StorageDetails,
+)
 from nodescope.records.view import Span, View, around
 
 BEFORE_NS = 10 * MINUTE_NS
@@ -80,6 +85,8 @@ def follow_device(case: Case, story: Story, symptom: Symptom) -> Ending:
     of_disk = EVENT_KINDS[kind].details is StorageDetails and "/" not in name
     root = Root(_root_kind(kind, symptom), disk_of(name) if of_disk else name)
     _add_user(story, symptom)
+    if symptom.kind in _OF_MEMORY and symptom.subject.startswith("0x"):
+        _add_page(case, story, symptom)
     wait = add_waiting(case, story, symptom, name) if symptom.kind in _WAITED_FOR else None
     if wait is not None:
         return Ending(root, wait.name, wait.meaning, steps_of_wait(wait))
@@ -172,6 +179,24 @@ def _add_user(story: Story, symptom: Symptom) -> None:
         Link(
             "task", comm, f"{comm} ({pid}) was using it, says the driver", 3.0,
             View("events", around(symptom.time_ns, 30)), "another user of the device",
+        )
+    )  # fmt: skip
+
+
+def _add_page(case: Case, story: Story, symptom: Symptom) -> None:
+    """Say which page of memory is damaged, and who used it: a victim, and not at fault."""
+    near = Window(symptom.time_ns - MINUTE_NS, symptom.time_ns + MINUTE_NS)
+    victims = {
+        f"{told.comm} ({told.pid})": None
+        for event in case.events_of(symptom.kind, within=near)
+        if event.subject == symptom.subject and (told := event.get(FaultDetails)).comm
+    }
+    used = f"; {', '.join(victims)} used it and was the victim" if victims else ""
+    story.links.append(
+        Link(
+            "memory", symptom.subject, f"memory is damaged at page frame {symptom.subject}{used}",
+            4.0, View("events", around(symptom.time_ns, 60)), "a test of the memory that finds none",
+            short=f"page frame {symptom.subject}",
         )
     )  # fmt: skip
 
