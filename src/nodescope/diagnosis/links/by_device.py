@@ -90,8 +90,7 @@ def follow_device(case: Case, story: Story, symptom: Symptom) -> Ending:
     wait = add_waiting(case, story, symptom, name) if symptom.kind in _WAITED_FOR else None
     if wait is not None:
         return Ending(root, wait.name, wait.meaning, steps_of_wait(wait))
-    error = (symptom if earliest is None else _as_symptom(earliest)).get(StorageDetails).error
-    if error is not None and "space" in error:
+    if _lacks_room(case, symptom):
         return Ending(root, _FULL.mechanism, _FULL.meaning, _steps(root, symptom, _FULL))
     rule = _RULES.get(kind) or _RULES.get(symptom.kind)
     if rule is None:
@@ -138,7 +137,7 @@ def _add_earlier(case: Case, story: Story, symptom: Symptom) -> Event | None:
     mine = [
         event
         for event in case.events_of(*_BEFORE, within=before)
-        if event.kind != symptom.kind
+        if _may_precede(event.kind, symptom.kind)
         and (event.kind in _BEFORE_POISON if device is None else _is_of(event, device))
     ]
     if not mine:
@@ -163,6 +162,21 @@ def _add_earlier(case: Case, story: Story, symptom: Symptom) -> Event | None:
         )
     )  # fmt: skip
     return first
+
+
+def _lacks_room(case: Case, symptom: Symptom) -> bool:
+    """Decide whether the device refused writes because what lies below it is full."""
+    device = device_of(symptom)
+    before = Window(symptom.time_ns - BEFORE_NS, symptom.time_ns + 1)
+    return device is not None and any(
+        "space" in (event.get(StorageDetails).error or "") and _is_of(event, device)
+        for event in case.events_of("disk_io_error", within=before)
+    )
+
+
+def _may_precede(kind: str, later: str) -> bool:
+    """Decide whether trouble of one kind may lead to the other: no disk fails for its files."""
+    return kind != later and (kind not in _FILE_SYSTEM or later in _FILE_SYSTEM)
 
 
 def _is_of(event: Event, device: str) -> bool:
