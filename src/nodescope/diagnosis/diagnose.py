@@ -14,7 +14,7 @@ from nodescope.diagnosis.story import Story
 from nodescope.diagnosis.symptoms.incidents import Incident, find_incidents
 from nodescope.diagnosis.symptoms.moments import find_standing
 from nodescope.diagnosis.symptoms.recurrence import describe_recurrence
-from nodescope.diagnosis.symptoms.relations import is_again
+from nodescope.diagnosis.symptoms.relations import is_again, is_other_table
 from nodescope.quantities import SECOND_NS
 from nodescope.recording.recording import Recording
 from nodescope.recording.window import Window
@@ -151,6 +151,8 @@ def _has_same_cause(known: Finding, other: Finding) -> bool:
         return False
     one, two = known.chains[0], other.chains[0]
     if (one.root, one.mechanism) != (two.root, two.mechanism):
+        return False
+    if is_other_table(known.symptom, other.symptom):
         return False
     return known.symptom.kind == other.symptom.kind or one.root.kind in _OWNERS
 

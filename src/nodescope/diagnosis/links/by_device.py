@@ -209,7 +209,7 @@ def _add_page(case: Case, story: Story, symptom: Symptom) -> None:
     story.links.append(
         Link(
             "memory", symptom.subject, f"memory is damaged at page frame {symptom.subject}{used}",
-            4.0, View("events", around(symptom.time_ns, 60)), "a test of the memory that finds none",
+            4.0, View("events", around(symptom.time_ns, 60)), "a test that finds no damage",
             short=f"page frame {symptom.subject}",
         )
     )  # fmt: skip

@@ -71,6 +71,11 @@ def is_again(first: Symptom, other: Symptom) -> bool:
     return alike and _way(first) not in ("core", None)
 
 
+def is_other_table(one: Symptom, other: Symptom) -> bool:
+    """Decide whether two symptoms are of two full tables or file systems: neither is the other."""
+    return _way(one) == _way(other) == "table" and one.subject != other.subject
+
+
 def _way(symptom: Symptom) -> str | None:
     kind = EVENT_KINDS.get(symptom.kind)
     return "core" if kind is None else kind.way  # a moment is followed to a core
