@@ -382,3 +382,19 @@ def test_a_device_whose_worker_waits_is_not_at_fault() -> None:
     assert owner(found) == ("device", "loop1", "frozen_file_system")
     assert "tasks that were blocked meanwhile: unit eater.service (1)" in said(first(found))
     assert [step.kind for step in first(found).steps] == ["thaw"]
+
+
+def test_a_line_that_a_user_wrote_is_labelled() -> None:
+    line = event(100, "disk_io_error", "sdb", "I/O error, dev sdb", device="sdb", user=True)
+    found = solve_told([line])
+    assert "a user wrote this line to /dev/kmsg, not the kernel" in said(first(found))
+    assert found.findings[0].symptom.statement.endswith("not the kernel)")
+
+
+def test_a_reading_that_contradicts_a_line_ends_the_chain() -> None:
+    told = lines((100, "VFS: file-max limit 810342 reached"))
+    rows = [LimitRow(time_ns=at(95), name="files", scope="node", used=106_552, most=810_342)]
+    (finding,) = solve_told(told, rows).findings
+    assert not finding.chains[0].explains
+    assert finding.ends is not None
+    assert "106,552 of 810,342 were used" in finding.ends.consequence

@@ -16,7 +16,7 @@ from nodescope.diagnosis.links.growth import read_growth, read_largest
 from nodescope.diagnosis.links.mount_writer import NOBODYS, add_writer
 from nodescope.diagnosis.links.whose_cgroup import owner_of_cgroup
 from nodescope.diagnosis.story import Story
-from nodescope.quantities import MINUTE_NS, SECOND_NS
+from nodescope.quantities import MINUTE_NS, SECOND_NS, format_duration
 from nodescope.recording.window import Window
 from nodescope.records.action import Action, Target, TargetName
 from nodescope.records.trouble_details import FullTableDetails
@@ -26,6 +26,8 @@ from nodescope.records.witness_tables import LimitRow
 FILLING_NS = 5 * MINUTE_NS
 FEWEST_SAMPLES = 10
 LEAST_SHARE = 0.5
+NEARLY = 0.8  # of a limit: with less used it was not reached
+_READ_WHOLE = ("files_exhausted",)  # the node has one such limit, and its reading is that one
 # By kind: the limit's name in `limits`, and functions of the kernel that use it up.
 _LIMITS = {
     "conntrack_full": "conntrack", "files_exhausted": "files", "pid_exhausted": "threads",
@@ -46,6 +48,8 @@ _OWNERS: dict[str, TargetName] = {
 def follow_table(case: Case, story: Story, symptom: Symptom) -> Ending | None:
     """Add how a table filled and who fills it; None if nobody can be named."""
     rows = _read_limit(case, symptom)
+    if _contradicts(story, symptom, rows):
+        return None
     _add_growth(story, symptom, rows)
     if symptom.kind == "fs_full":
         root = add_writer(case, story, symptom, rows)
@@ -94,6 +98,22 @@ def _read_limit(case: Case, symptom: Symptom) -> list[LimitRow]:
         for row in case.rows(LimitRow, before)
         if row.name == name and (told.scope is None or row.scope == told.scope)
     ]
+
+
+def _contradicts(story: Story, symptom: Symptom, rows: Sequence[LimitRow]) -> bool:
+    """Decide whether the last reading shows room in what a line calls full, and say so."""
+    last = rows[-1] if rows and symptom.kind in _READ_WHOLE else None
+    if last is None or last.used is None or not last.most or last.used >= NEARLY * last.most:
+        return False
+    ago = format_duration(max(0, symptom.time_ns - last.time_ns))
+    story.lacks(
+        "a reading that agrees",
+        f"the line says that the limit was reached, but {ago} before {last.used:,} of "
+        f"{last.most:,} were used: it may have been reached for a moment, or the line is not true",
+        show=View("table", around(symptom.time_ns, 900), table="limits",
+                  where=(("name", last.name),)),
+    )  # fmt: skip
+    return True
 
 
 def _add_growth(story: Story, symptom: Symptom, rows: Sequence[LimitRow]) -> None:

@@ -15,10 +15,11 @@ from nodescope.judgement.pegged_cores import PeggedCore
 from nodescope.quantities import SECOND_NS
 from nodescope.recording.window import Window
 from nodescope.records.event import Event
-from nodescope.records.event_details import PeggedCoreDetails
+from nodescope.records.event_details import KernelLineDetails, PeggedCoreDetails
 from nodescope.records.event_kinds import EVENT_KINDS, SYMPTOM_RANKS
 
 LAST_RANK = 1000
+BY_USER = "a user wrote this line to /dev/kmsg, not the kernel"
 MOMENT = "moment"  # somebody asks about it; not an event
 # What the recorder reports of a pegged core is looked at in the core's own time.
 PEGGED_CORE = "core_held"
@@ -82,6 +83,8 @@ def find_symptoms(case: Case, window: Window) -> list[Symptom]:
 
 def _from_event(event: Event) -> Symptom:
     said = describe_kill(event) if event.kind == "oom_kill" else event.message
+    if event.get(KernelLineDetails).user:
+        said = f"{said} ({BY_USER})"
     return Symptom(event.kind, event.time_ns, event.subject, said, event.cpu, None, event.details)
 
 
