@@ -398,3 +398,25 @@ def test_a_reading_that_contradicts_a_line_ends_the_chain() -> None:
     assert not finding.chains[0].explains
     assert finding.ends is not None
     assert "106,552 of 810,342 were used" in finding.ends.consequence
+
+
+def test_a_nic_reset_and_an_error_of_a_disk_are_two_incidents_though_a_task_hangs() -> None:
+    told = lines(
+        (99.0, "INFO: task db:12 blocked for more than 120 seconds."),
+        (100.192, "ena 0000:00:06.0 ens6: Reset device"),
+        (100.216, "I/O error, dev sdb, sector 5 op 0x1:(WRITE) flags 0x9800 phys_seg 1"),
+    )
+    reset = event(100.192, "nic_reset", "ens6", "ens6 was reset", interface="ens6")
+    events = sorted([*told, reset], key=lambda each: each.time_ns)
+    for finding in solve_told(events).findings:
+        kinds = {each.kind for each in (finding.symptom, *finding.also)}
+        assert not {"nic_reset", "disk_io_error"} <= kinds
+
+
+def test_what_was_reported_later_is_not_called_earlier() -> None:
+    hang = event(100, "kubelet_unhealthy", "kubelet", "PLEG is not healthy")
+    error = event(100.024, "disk_io_error", "sdb", "I/O error, dev sdb", device="sdb")
+    chain = first(solve_told([hang, error]))
+    (link,) = [each for each in chain.links if each.kind in ("earlier", "later")]
+    assert link.kind == "later"
+    assert "24 ms later" in link.statement

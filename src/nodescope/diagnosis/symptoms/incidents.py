@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from nodescope.diagnosis.case import Case
 from nodescope.diagnosis.finding import Symptom
 from nodescope.diagnosis.symptoms.lags import JOB_EARLY_NS, explains
-from nodescope.diagnosis.symptoms.relations import may_be_one
+from nodescope.diagnosis.symptoms.relations import are_two_troubles, may_be_one
 from nodescope.diagnosis.symptoms.subjects import describe_kill
 from nodescope.judgement.core_occupants import ALL_BUT_HOUSEKEEPING
 from nodescope.judgement.pegged_cores import PeggedCore
@@ -140,6 +140,8 @@ def _belongs(incident: Incident, symptom: Symptom) -> bool:
     # A job may have failed on anything: what else there is must fit by itself.
     others = [each for each in latest if each.kind != "job_failed"] or latest
     if not any(may_be_one(each, symptom) for each in others):
+        return False
+    if any(are_two_troubles(each, symptom) for each in others):
         return False
     if symptom.cpu is None:
         return True
