@@ -420,3 +420,19 @@ def test_what_was_reported_later_is_not_called_earlier() -> None:
     (link,) = [each for each in chain.links if each.kind in ("earlier", "later")]
     assert link.kind == "later"
     assert "24 ms later" in link.statement
+
+
+def test_no_step_shows_a_table_without_readings_of_the_cgroup() -> None:
+    kill = oom(100, UNIT)
+    bare = first(solve_told([kill]))
+    grown = first(solve_told([kill], memory(UNIT, (90, 40 * MIB), (100, 99 * MIB))))
+    assert bare.steps[0].view is not None
+    assert bare.steps[0].view.what == "events"
+    assert all(link.show.what != "table" for link in bare.links)
+    assert grown.steps[0].view is not None
+    assert grown.steps[0].view.table == "cgroups"
+
+
+def test_tasks_are_counted() -> None:
+    fork = event(100, "pids_limit", UNIT, "fork rejected", cgroup=UNIT)
+    assert first(solve_told([fork])).steps[0].note == "what needs so many tasks?"
