@@ -6,6 +6,7 @@ import pytest
 from tests.diagnosis.told import at, event, first, lines, memory, said, solve_told
 
 from nodescope.diagnosis.finding import Diagnosis
+from nodescope.diagnosis.report.summary import path_of
 from nodescope.quantities import SECOND_NS
 from nodescope.records.event import Event
 from nodescope.records.event_kinds import EVENT_KINDS, SYMPTOM_RANKS
@@ -436,3 +437,39 @@ def test_no_step_shows_a_table_without_readings_of_the_cgroup() -> None:
 def test_tasks_are_counted() -> None:
     fork = event(100, "pids_limit", UNIT, "fork rejected", cgroup=UNIT)
     assert first(solve_told([fork])).steps[0].note == "what needs so many tasks?"
+
+
+def test_a_chain_is_no_surer_than_a_job_that_only_the_time_ties() -> None:
+    kills = [oom(second, UNIT) for second in (100, 104, 108)]
+    job = event(110, "job_failed", "train", "the job failed")
+    chain = first(solve_told([*kills, job]))
+    (link,) = [each for each in chain.links if each.kind == "job"]
+    assert "2 s after" in link.statement
+    assert chain.confidence <= link.probability < 0.65
+
+
+def test_a_few_errors_of_a_disk_are_no_reason_to_replace_it() -> None:
+    def steps(times: int) -> set[str]:
+        text = "I/O error, dev sdb, sector 5 op 0x1:(WRITE) flags 0x9800 phys_seg 1"
+        told = lines(*((100.0 + 20 * each, text) for each in range(times)))
+        return {step.kind for step in first(solve_told(told)).steps}
+
+    assert "replace_hardware" not in steps(1)
+    assert "replace_hardware" in steps(3)
+
+
+def test_the_way_from_a_gpu_to_its_user_does_not_return_to_the_gpu() -> None:
+    text = "NVRM: Xid (PCI:0000:3b:00): 79, pid=12, name=train.py, GPU has fallen off the bus."
+    assert path_of(first(solve_told(lines((100, text))))) == "0000:3b:00.0 → train.py"
+
+
+def test_the_unit_whose_task_hangs_is_named_beside_the_stalled_device() -> None:
+    stall = event(100, "io_stalled", "loop1", "2 requests wait", device="loop1", waiting=2)
+    hung = lines((98, "INFO: task session-cache:326 blocked for more than 8 seconds."))
+    row = UnitRow(time_ns=at(50), unit="cache.service", main_pid=326,
+                  cgroup="/system.slice/cache.service")  # fmt: skip
+    chain = first(solve_told([*hung, stall], [row]))
+    assert (chain.root.kind, chain.root.name) == ("device", "loop1")
+    (link,) = [each for each in chain.links if each.kind == "blocked"]
+    assert link.subject == "cache.service"
+    assert "session-cache:326" in link.statement

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from nodescope.diagnosis.case import Case
 from nodescope.diagnosis.ending import Ending
@@ -37,6 +37,9 @@ _OF_MEMORY = ("memory_poisoned",)
 _BEFORE_POISON = ("edac_ce", "edac_ue", "mce", "mce_corrected", "hw_error")
 _FILE_SYSTEM = ("fs_error", "fs_readonly")
 _WAITED_FOR = ("io_stalled", "nvme_timeout", "nfs_stalled", "fuse_stalled", "disk_io_error")
+_MAY_PASS = ("disk_io_error", "nvme_timeout")  # one of these alone is no reason to replace it
+OFTEN = 3  # times in the recording's reach: the device fails
+ONCE = 2.0  # nats, for a device that reported fewer
 _JOB_DIES = ("gpu_ecc", "gpu_lost", "gpu_hung", "gpu_nvlink", "nvswitch_error")
 
 
@@ -95,7 +98,29 @@ def follow_device(case: Case, story: Story, symptom: Symptom) -> Ending:
     rule = _RULES.get(kind) or _RULES.get(symptom.kind)
     if rule is None:
         return Ending(root)
+    if kind in _MAY_PASS and earliest is None and _count_alike(case, symptom) < OFTEN:
+        _add_reporter(story, symptom, root)
+        rule = replace(rule, replace=False)
     return Ending(root, rule.mechanism, rule.meaning, _steps(root, symptom, rule))
+
+
+def _count_alike(case: Case, symptom: Symptom) -> int:
+    """Return how often the same was reported of the device, as far as the recording reaches."""
+    device = device_of(symptom) or symptom.subject
+    alike = case.events_of(symptom.kind, within=case.reach)
+    return sum(_is_of(event, device) for event in alike)
+
+
+def _add_reporter(story: Story, symptom: Symptom, root: Root) -> None:
+    """Say that a device is only known as the one that reported a few errors."""
+    story.links.append(
+        Link(
+            "device", root.name,
+            f"{root.name} is the device that reported it, and little else was reported of it: "
+            "whether it, its cable or its controller is at fault is not shown", ONCE,
+            View("events", around(symptom.time_ns, 600)), "such errors of other devices, too",
+        )
+    )  # fmt: skip
 
 
 def end_at_hardware(symptom: Symptom) -> Ending | None:
@@ -189,7 +214,8 @@ def _add_user(story: Story, symptom: Symptom) -> None:
     comm, pid = task_of(symptom)
     if comm is None or symptom.kind not in _JOB_DIES:
         return
-    story.links.append(
+    # It suffers with the report, and does not stand between the device and the report.
+    story.add_harmed(
         Link(
             "task", comm, f"{comm} ({pid}) was using it, says the driver", 3.0,
             View("events", around(symptom.time_ns, 30)), "another user of the device",
