@@ -11,6 +11,7 @@ from nodescope.diagnosis.finding import Chain, Diagnosis, Finding, Missing
 from nodescope.diagnosis.lasting import describe_unobserved, find_lasting
 from nodescope.diagnosis.rules.suspects import with_show
 from nodescope.diagnosis.story import Story
+from nodescope.diagnosis.symptoms.beside import describe_beside
 from nodescope.diagnosis.symptoms.incidents import Incident, find_incidents
 from nodescope.diagnosis.symptoms.moments import find_standing
 from nodescope.diagnosis.symptoms.recurrence import describe_recurrence
@@ -55,6 +56,7 @@ def diagnose(
         _look_at(case, at_ns, result)
     describe_recurrence(case, result.findings)
     _count(result, left, len(incidents))
+    result.missing += describe_beside(case)
     result.missing += _missing_tables(case, result) + _older(case)
     if recording.parts:
         until = window if at_ns is None else Window(min(window.from_ns, at_ns), at_ns + 1)
