@@ -473,3 +473,14 @@ def test_the_unit_whose_task_hangs_is_named_beside_the_stalled_device() -> None:
     (link,) = [each for each in chain.links if each.kind == "blocked"]
     assert link.subject == "cache.service"
     assert "session-cache:326" in link.statement
+
+
+def test_the_root_of_all_cgroups_is_never_a_cause() -> None:
+    kill = oom(100, "/", constraint="CONSTRAINT_NONE", memcg=None)
+    hung = lines((400, "INFO: task db:12 blocked for more than 120 seconds."))
+    row = BlockedTaskRow(time_ns=at(395), pid=12, tid=12, comm="db", cgroup="/",
+                         stack="do_syscall_64;fuse_simple_request;request_wait_answer")  # fmt: skip
+    found = solve_told([kill, *hung], [row])
+    roots = [chain.root for each in found.findings for chain in each.chains]
+    assert roots
+    assert all((root.kind, root.name) != ("cgroup", "/") for root in roots)

@@ -150,7 +150,7 @@ def _follow_node(case: Case, story: Story, symptom: Symptom) -> Ending | None:
     largest = read_largest(case, symptom.time_ns, lambda row: row.memory_bytes)
     told = symptom.get(OomKillDetails)
     if largest is None:
-        if told.task_memcg:
+        if told.task_memcg and plain_path(told.task_memcg) != "/":
             return _follow_victim(case, story, symptom, told)
         story.lacks(
             "memory of cgroups", "who had the node's memory was not recorded",
