@@ -138,9 +138,9 @@ def _find_spans(
 
 
 def _name_holder(view: window.OpenedView, span: CoreSpan) -> CoreSpan:
-    from nodescope.judgement.core_occupants import MOST_OF_IT, count_commands
+    from nodescope.judgement.core_occupants import find_holder
     from nodescope.recording.window import Window
 
     samples = view.recording.samples(Window(span.from_ns, span.to_ns))
-    main = count_commands(samples, span.cpu).find_main(MOST_OF_IT)
-    return span if main is None else replace(span, by=main.key)
+    holder = find_holder(samples, span.cpu)
+    return span if holder is None else replace(span, by=holder.describe())

@@ -40,7 +40,7 @@ class CoreSpan:
     to_ns: int
     said: str
     pegged: bool  # by the kernel; else kept in another mode
-    by: str | None  # the process with most of the samples, if there is one
+    by: str | None  # who had most of the samples, if anybody did
 
 
 @dataclass(frozen=True, slots=True)
