@@ -174,6 +174,39 @@ def test_a_name_that_many_processes_share_is_no_process(
     assert "in user mode for 8 s, by many processes named spin\n" in out
 
 
+def test_a_span_is_the_same_whatever_window_is_asked_for(
+    tmp_path: Path, nodescope: Nodescope
+) -> None:
+    """22 s of the whole recording were 17 s with `--from`: cut 10 s beyond the window."""
+    path = write_kept(tmp_path / "a", [(4, 204)])
+    span = "2023-11-14T22:13:24.000Z to 22:16:44.000Z"
+    said = f"  kept     {span}: 100% in user mode for 3m 20s, by spin\n"
+    assert said in nodescope("cores", "--archive", path).out
+    assert said in nodescope("cores", "--archive", path, "--from", "+100s", "--to", "+105s").out
+
+
+def test_a_span_that_was_not_followed_to_its_ends_is_said_to_be_cut(
+    tmp_path: Path, nodescope: Nodescope
+) -> None:
+    path = write_kept(tmp_path / "a", [(4, 2000)])
+    out = nodescope("cores", "--archive", path, "--from", "+900s", "--to", "+905s").out
+    kept = next(line for line in out.splitlines() if line.startswith("  kept "))
+    assert kept.startswith("  kept     before 2023-11-14T22:17:40.000Z to ")
+    assert " or later: 100% in user mode for " in kept
+    assert " or longer, by spin" in kept
+
+
+def test_the_longest_spans_of_a_core_are_listed(tmp_path: Path, nodescope: Nodescope) -> None:
+    """The one span that mattered hid behind `and 1 times more`."""
+    path = write_kept(tmp_path / "a", [(4, 8), (12, 17), (20, 26), (30, 50)])
+    listed = ["20 s", "6 s", "5 s", "4 s"]
+    for spans in range(4):
+        out = nodescope("cores", "--archive", path, "--spans", str(spans)).out
+        found = re.findall(r"in user mode for (.*), by spin", out)
+        assert found == listed[: spans or None]
+        assert (f"  and {4 - spans} more, not longer: --spans 0 lists all" in out) == (spans > 0)
+
+
 def test_top_says_that_idle_cores_were_sampled(tmp_path: Path, nodescope: Nodescope) -> None:
     """A capture of perf has samples of idle cores; they are no busy time."""
     idle = [Sample(number / 10, 1, 0, "swapper/1", "do_idle_[k]") for number in range(80)]

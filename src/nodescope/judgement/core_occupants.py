@@ -85,10 +85,12 @@ def find_holder(parts: Iterable[SampleColumns], cpu: int) -> Holder | None:
     for part in parts:
         mine = part.cpu == cpu
         names = len(part.comms)
-        numbers = part.pid[mine].astype("i8") * names + part.profile_comm[part.profile[mine]]
-        for number, count in zip(*map(list, count_distinct(numbers)), strict=True):
-            pid, code = divmod(int(number), names)
-            both[pid, part.comms[code]] += int(count)
+        numbers, counts = count_distinct(
+            part.pid[mine] * names + part.profile_comm[part.profile[mine]]
+        )
+        for number, count in zip(numbers.tolist(), counts.tolist(), strict=True):
+            pid, code = divmod(number, names)
+            both[pid, part.comms[code]] += count
     processes: Occupants[int] = Occupants()
     commands: Occupants[str] = Occupants()
     processes.add((pid for pid, _ in both), both.values())
