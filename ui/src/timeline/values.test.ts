@@ -17,7 +17,7 @@ test.each([
   expect(formatValue(value, unit)).toBe(text)
 })
 
-it('names a peak: the peaks of several processes are of different times', () => {
+test('names a peak: the peaks of several processes are of different times', () => {
   expect(sayValue(1.5, 'cores', true)).toMatch(/^peak .* cores$/)
   expect(sayValue(1.5, 'cores', false)).not.toContain('peak')
   expect(sayValue(null, 'cores', true)).not.toContain('peak')
