@@ -95,7 +95,8 @@ export type Document = {
 
 /** Since when a condition lasts, and how it moves, as far as that is known. */
 export function sinceOf(condition: Condition, clock: (time: number) => string): string {
-  const since = condition.since === null ? '' : `since ${clock(Date.parse(condition.since))}`
+  const since =
+    condition.since === null ? '' : `seen first at ${clock(Date.parse(condition.since))}`
   return [since, condition.trend].filter(Boolean).join(' · ')
 }
 
