@@ -18,7 +18,7 @@ _TICKS = re.compile(r"(?<![`\\])(`{1,2})(?!`)\s?(.+?)\s?(?<![`\\])\1(?!`)", re.D
 _CODE = re.compile(r"<code>(.*?)</code>", re.DOTALL)
 _BARE = re.compile(rf"(?<![`\w/.])(nodescope (?:{'|'.join(COMMANDS)})(?: .+)?)$", re.MULTILINE)
 # The first words of commands of the system that reports propose.
-SYSTEM = {"systemctl", "docker", "podman", "echo", "sysctl", "bpftool", "slabtop", "swapoff"}
+SYSTEM = {"systemctl", "docker", "podman", "echo", "sysctl", "bpftool", "slabtop", "swapoff", "du"}
 _FIELDS = ("show", "command", "check", "hint")
 
 

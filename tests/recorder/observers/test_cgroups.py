@@ -173,6 +173,21 @@ def test_one_of_the_memory_hierarchy_only_is_told_too(root: Path) -> None:
     assert row.usage_us is None
 
 
+def test_one_of_the_memory_hierarchy_only_is_followed_while_something_above_it_runs(
+    root: Path, a: str
+) -> None:
+    """A unit of systemd on v1: how it grew was read every two minutes only."""
+    rounds = Rounds(root)
+    rounds.next()
+    _memory(root, "/sessions").write_text("123456789\n")
+    assert "/sessions" not in rounds.next()  # nothing ran at all
+    _use_cpu(root, a, 1_000_000)
+    assert rounds.next()["/sessions"].memory_bytes == 123456789
+    shutil.copytree(_memory(root, "/sessions").parent, _memory(root, "/later").parent)
+    _use_cpu(root, a, 1_000_000)
+    assert rounds.next()["/later"].memory_bytes == 123456789
+
+
 def test_when_too_many_ran_the_rest_is_read_in_the_next_round(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
