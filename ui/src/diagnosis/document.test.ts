@@ -6,6 +6,7 @@ import {
   sinceOf,
   surely,
   target,
+  tellOnce,
   type Chain,
   type Condition,
   type Document,
@@ -74,4 +75,11 @@ test('a condition shows since when it lasts and how it moves, as far as known', 
   )
   expect(sinceOf(of(null, 'growing'), clock)).toBe('growing')
   expect(sinceOf(of(null, ''), clock)).toBe('')
+})
+
+test('what is missing is told once: with its finding, else below', () => {
+  const missing = ['core time', 'samples'].map((what) => ({ what, consequence: '', hint: '' }))
+  const document = { findings: [{ ends: missing[0] }, { ends: null }], missing }
+  const told = tellOnce(document as unknown as Document)
+  expect(told.missing.map(({ what }) => what)).toEqual(['samples'])
 })
