@@ -106,7 +106,7 @@ def open_moment(args: argparse.Namespace) -> tuple[Recording, int]:
     path = options.archive_path(args)
     archive = Archive.open(path)
     listing = archive.listing()
-    recording = Recording(listing.segments, archive.info.node)
+    recording = Recording(listing.segments, archive.info.node, listing.lost)
     for error in listing.damaged:
         print(f"nodescope: left out: {error}", file=sys.stderr)
     if not recording.parts:

@@ -275,7 +275,7 @@ def _open_whole(
         _leave_out(error)
     if not listing.segments:
         return None
-    recording = Recording(listing.segments, archive.info.node)
+    recording = Recording(listing.segments, archive.info.node, listing.lost)
     recording.check_cores(given_filter(args).cpus)
     since_ns = recording.history.from_ns if history else None
     return recording, choose_window(args, recording.extent, time.time_ns(), since_ns)
