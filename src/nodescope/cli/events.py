@@ -128,7 +128,9 @@ def _render_before(before: list[Event], view: window.OpenedView, args: argparse.
     named = tuple(name.strip() for text in args.kind for name in text.split(",") if name.strip())
     until = Span(None, view.recording.extent.from_ns)
     earlier = View("events", until, kinds=named, serious=args.serious)
-    said = f"before the recording, from logs: {format_count(len(before), 'event')} ({kinds})"
+    marked = any(event.kind == "mark" for event in before)
+    origin = "logs and marks" if marked else "logs"
+    said = f"before the recording, from {origin}: {format_count(len(before), 'event')} ({kinds})"
     return f"\n{said}\n  $ {options.command_of(earlier, args)}"
 
 
