@@ -117,6 +117,12 @@ class Recording:
         return sorted(found, key=lambda event: event.time_ns)
 
     @property
+    def imported(self) -> bool:
+        """Return whether all of it was imported: no recorder looked at the node."""
+        costs = [None if part.is_open else part.description.cost for part in self.parts]
+        return bool(costs) and all(cost and not cost.is_recorders for cost in costs)
+
+    @property
     def estimated_times(self) -> list[str]:
         """Return which imported files' times were guessed from the file's age, in words."""
         from nodescope.records.event_details import ImportDetails
