@@ -90,3 +90,21 @@ def test_a_segment_of_which_nothing_is_left_is_named(imported: Path, tmp_path: P
     assert found.healthy is False
     assert "1 segment" in render_markdown(found)
     assert diagnosis_document(found)["missing"][0]["consequence"].startswith("nothing that was")
+
+
+def test_an_import_is_not_sent_to_this_machines_doctor(
+    imported: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Conditions that nobody looked at are named beside incidents, too."""
+    assert main(["diagnose", "--archive", str(imported)]) == 1
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "conditions: not recorded" in shown
+    assert "record the node itself" in shown
+    assert "doctor" not in shown
+
+
+def test_an_import_without_samples_says_so(
+    imported: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main(["top", "--archive", str(imported)])
+    assert "imported from files without any" in " ".join(capsys.readouterr())

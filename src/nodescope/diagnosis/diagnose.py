@@ -15,7 +15,7 @@ from nodescope.diagnosis.symptoms.incidents import Incident, find_incidents
 from nodescope.diagnosis.symptoms.moments import find_standing
 from nodescope.diagnosis.symptoms.recurrence import describe_recurrence
 from nodescope.diagnosis.symptoms.relations import is_again
-from nodescope.diagnosis.unseen import add_unseen
+from nodescope.diagnosis.unseen import add_unseen, advise
 from nodescope.quantities import SECOND_NS
 from nodescope.recording.recording import Recording
 from nodescope.recording.window import Window
@@ -54,8 +54,8 @@ def diagnose(
     if recording.parts:
         until = window if at_ns is None else Window(min(window.from_ns, at_ns), at_ns + 1)
         result.conditions = find_lasting(recording, until, result.findings)
-        if result.silent:
-            result.missing += describe_unobserved(recording, until)
+        result.missing += describe_unobserved(recording, until)
+    advise(case, result)
     return result
 
 

@@ -8,6 +8,7 @@ cannot be read.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import groupby
 from operator import attrgetter
 
@@ -48,6 +49,25 @@ def add_unseen(case: Case, result: Diagnosis) -> None:
         if what not in told and lost.isdisjoint(_TABLES[what])
     ]
     result.blind = bool("kernel log" in missing or damaged or case.recording.lost)
+
+
+def advise(case: Case, result: Diagnosis) -> None:
+    """Replace `doctor` where this machine is not the reason: imports, and what was left out."""
+    if case.recording.imported:
+        advice = "an import has only what its files hold: record the node itself"
+    elif not case.events_of("source_denied", within=case.reach):
+        advice = "no source was refused: record with all observers"
+    else:
+        return
+    result.missing = [_advised(each, advice) for each in result.missing]
+    for finding in result.findings:
+        finding.ends = None if finding.ends is None else _advised(finding.ends, advice)
+
+
+def _advised(missing: Missing, advice: str) -> Missing:
+    if missing.show != View("doctor"):
+        return missing
+    return replace(missing, advice=missing.advice or advice, show=None)
 
 
 def _missing_sources(case: Case) -> list[str]:
