@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from nodescope.archive.damage import parse_damage
-from nodescope.recording.gaps import read_noted_gaps, read_part_gaps
+from nodescope.archive.gaps import read_part_gaps
+from nodescope.recording.gaps import read_noted_gaps
 from nodescope.recording.part import Part, Parts, may_hold_events, surrounding
 from nodescope.recording.window import Window
 from nodescope.records import SAMPLE_TABLES, TABLES
