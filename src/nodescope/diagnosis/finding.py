@@ -167,8 +167,14 @@ class Diagnosis:
     missing: list[Missing] = field(default_factory=list)
     conditions: list[Condition] = field(default_factory=list)  # worst first
     archive: Path | None = None  # the recording; None is the one that commands read by default
+    blind: bool = False  # something could not be seen without which silence means nothing
 
     @property
-    def healthy(self) -> bool:
+    def silent(self) -> bool:
         """Return whether there is neither an incident nor a condition."""
         return not self.findings and not self.conditions
+
+    @property
+    def healthy(self) -> bool | None:
+        """Return whether nothing is wrong; None if nothing was found and that means nothing."""
+        return None if self.silent and self.blind else self.silent
