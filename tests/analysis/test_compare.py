@@ -230,7 +230,8 @@ def test_an_empty_baseline_is_no_error(incident: Archive) -> None:
     found = run_compare(incident, (0, 5), (-3600, 0))
     assert (found.method, found.windows) == ("none", 0)
     assert found.changes
-    assert {(each.status, each.p, each.flagged) for each in found.changes} == {("new", None, False)}
+    told = {(each.status, each.p, each.flagged) for each in found.changes}
+    assert told == {("unknown", None, False)}
     assert "nothing was recorded before the window" in found.notes[0]
 
 
@@ -268,6 +269,7 @@ def test_a_burst_that_a_short_baseline_has_too_is_not_flagged(tmp_path: Path) ->
 def test_a_short_recording_is_cut_into_more_windows(incident: Archive) -> None:
     found = run_compare(incident, (60, 70), (-1740, 60))
     assert (found.window_ns, found.windows) == (2 * SECOND_NS, 30)
+    assert "the baseline has only 30 windows of 2 s; from 120 on" in found.notes[0]
     assert found.method == "negative binomial"
 
 

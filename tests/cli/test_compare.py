@@ -87,8 +87,10 @@ def test_an_empty_baseline_still_answers(nodescope: Nodescope, recording: Path) 
     assert result.code == 0
     assert result.out.startswith("There is nothing to compare with; this is what ran.")
     assert "python3" in result.out
+    assert "what ran most:" in result.out
+    assert not any(word in result.out for word in ("new", "difference", "before", "hint"))
     document = json.loads(nodescope(*asked, "--json").out)
-    assert {(each["status"], each["p"]) for each in document} == {("new", None)}
+    assert {(each["status"], each["p"]) for each in document} == {("unknown", None)}
 
 
 def test_a_quiet_window(nodescope: Nodescope, recording: Path) -> None:

@@ -138,22 +138,73 @@ def test_a_pegged_core_has_one_span_and_one_figure_everywhere(
     assert symptom["time_ns"] - symptom["from_ns"] == 5 * SECOND_NS
 
 
-def test_cores_names_who_kept_a_core_in_user_mode(tmp_path: Path, nodescope: Nodescope) -> None:
-    """A program at 100 % was only `100.0 % total`, without its name."""
-    seconds = list(range(20))
+def write_kept(path: Path, kept: list[tuple[int, int]], pids: tuple[int, ...] = (7,)) -> Path:
+    """Write a recording of a core that a program kept in user mode from second to second."""
+    seconds = list(range(max(to for _, to in kept) + 8))
+    busy = [any(start < second <= end for start, end in kept) for second in seconds]
     none = [0] * len(seconds)
     spent = dict.fromkeys(STATES, none)
-    spent["user"] = [100 * min(max(second - 4, 0), 8) for second in seconds]
+    spent["user"] = [100 * sum(busy[: second + 1]) for second in seconds]
     spent["idle"] = [
         100 * second - user for second, user in zip(seconds, spent["user"], strict=True)
     ]
     times = [(1_000 + second) * SECOND_NS for second in seconds]
     rows = {"cpu": none, "time_ns": times, **spent, "guest": none, "guest_nice": none}
-    spinning = [Sample(4 + number / 10, 0, 7, "spin", "main;loop") for number in range(80)]
-    path = write_archive(tmp_path / "a", [spinning], {"cores": rows}).root
+    spinning = [
+        Sample(start + number / 10, 0, pids[number % len(pids)], "spin", "main;loop")
+        for start, end in kept
+        for number in range(10 * (end - start))
+    ]
+    return write_archive(path, [spinning], {"cores": rows}).root
+
+
+def test_cores_names_who_kept_a_core_in_user_mode(tmp_path: Path, nodescope: Nodescope) -> None:
+    """A program at 100 % was only `100.0 % total`, without its name."""
+    path = write_kept(tmp_path / "a", [(4, 12)])
     span = "2023-11-14T22:13:24.000Z to 22:13:32.000Z"
     said = f"  kept     {span}: 100% in user mode for 8 s, by spin\n"
     assert said in nodescope("cores", "--archive", path).out
+
+
+def test_a_name_that_many_processes_share_is_no_process(
+    tmp_path: Path, nodescope: Nodescope
+) -> None:
+    path = write_kept(tmp_path / "a", [(4, 12)], pids=(7, 8, 9, 10))
+    out = nodescope("cores", "--archive", path).out
+    assert "in user mode for 8 s, by many processes named spin\n" in out
+
+
+def test_a_span_is_the_same_whatever_window_is_asked_for(
+    tmp_path: Path, nodescope: Nodescope
+) -> None:
+    """22 s of the whole recording were 17 s with `--from`: cut 10 s beyond the window."""
+    path = write_kept(tmp_path / "a", [(4, 204)])
+    span = "2023-11-14T22:13:24.000Z to 22:16:44.000Z"
+    said = f"  kept     {span}: 100% in user mode for 3m 20s, by spin\n"
+    assert said in nodescope("cores", "--archive", path).out
+    assert said in nodescope("cores", "--archive", path, "--from", "+100s", "--to", "+105s").out
+
+
+def test_a_span_that_was_not_followed_to_its_ends_is_said_to_be_cut(
+    tmp_path: Path, nodescope: Nodescope
+) -> None:
+    path = write_kept(tmp_path / "a", [(4, 2000)])
+    out = nodescope("cores", "--archive", path, "--from", "+900s", "--to", "+905s").out
+    kept = next(line for line in out.splitlines() if line.startswith("  kept "))
+    assert kept.startswith("  kept     before 2023-11-14T22:17:40.000Z to ")
+    assert " or later: 100% in user mode for " in kept
+    assert " or longer, by spin" in kept
+
+
+def test_the_longest_spans_of_a_core_are_listed(tmp_path: Path, nodescope: Nodescope) -> None:
+    """The one span that mattered hid behind `and 1 times more`."""
+    path = write_kept(tmp_path / "a", [(4, 8), (12, 17), (20, 26), (30, 50)])
+    listed = ["20 s", "6 s", "5 s", "4 s"]
+    for spans in range(4):
+        out = nodescope("cores", "--archive", path, "--spans", str(spans)).out
+        found = re.findall(r"in user mode for (.*), by spin", out)
+        assert found == listed[: spans or None]
+        assert (f"  and {4 - spans} more, not longer: --spans 0 lists all" in out) == (spans > 0)
 
 
 def test_top_says_that_idle_cores_were_sampled(tmp_path: Path, nodescope: Nodescope) -> None:

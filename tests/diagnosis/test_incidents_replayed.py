@@ -63,5 +63,7 @@ def check(finding: Finding, wanted: dict[str, Any]) -> None:
     assert chain.confidence <= wanted.get("at_most", 1.0)
     assert len(finding.repeats) == wanted.get("repeats", len(finding.repeats))
     assert {each.kind for each in finding.also} >= set(wanted.get("also", ()))
+    steps = [step.kind for step in chain.steps]
+    assert steps == wanted.get("proposes", steps)
     for text in wanted.get("says", ()):
         assert text in said

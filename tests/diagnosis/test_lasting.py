@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from nodescope.cli.main import main
 from nodescope.diagnosis.finding import Chain, Diagnosis, Link, Root
 from nodescope.diagnosis.lasting import find_lasting
 from nodescope.diagnosis.report.document import diagnosis_document
+from nodescope.diagnosis.report.summary import again
 from nodescope.diagnosis.report.text import render_text
 from nodescope.judgement.condition import Condition, ConditionOwner
 from nodescope.judgement.recorded_audit import RecordedAudit, audit_recording
@@ -23,6 +25,7 @@ from nodescope.recording.recording import Recording
 from nodescope.recording.window import Window
 from nodescope.records.action import Action, Target
 from nodescope.records.view import Moment, View
+from nodescope.wall_time import format_moment
 
 BUNDLES = sorted((Path(__file__).parent / "bundles").glob("*.bundle"))
 KEYS = ["kind", "owner", "severity", "since", "statement", "trend", "steps", "show"]
@@ -90,7 +93,7 @@ def test_every_form_of_a_report_has_conditions_after_the_incidents() -> None:
     for text in told(with_conditions(made(reset(event())), lasting())):
         assert "critical" in text
         assert text.index("Trigger reset is on") < text.index("web.service loops: x")
-        assert "look at unit web.service" in text
+        assert "look at unit web.service" in " ".join(text.split())
         assert "nodescope audit --at 2026-" in text
 
 
@@ -101,13 +104,30 @@ def test_a_condition_alone_is_no_silence() -> None:
     assert made().healthy
 
 
-def test_a_condition_takes_three_lines_that_fit() -> None:
-    long = lasting(statement="web.service loops: " + "word " * 60)
+def test_a_condition_is_wrapped_and_not_cut() -> None:
+    """Three conditions that differed in their ends were cut to one text."""
+    long = lasting(statement="web.service loops: " + "word " * 60 + "that matters")
     lines = render_text(with_conditions(made(), long, lasting(None))).splitlines()
     assert lines[0] == "Conditions (no incident):"
-    assert len(lines) == 1 + 2 * 3
     assert all(len(line) <= 100 for line in lines if "$ " not in line)
-    assert "since" not in lines[5]
+    assert "that matters" in " ".join(line.strip() for line in lines)
+    assert "…" not in "".join(lines)
+    assert sum("seen first at" in line for line in lines) == 1  # of the one with a time
+
+
+def test_conditions_that_read_the_same_are_told_once() -> None:
+    text = render_text(with_conditions(made(), lasting(), lasting(), lasting(None)))
+    assert text.count("web.service loops: x") == 2
+
+
+def test_a_time_that_repeats_is_told_once() -> None:
+    """`30 times: also at` gave the same moment four times in a row."""
+    finding = replace(reset(event()), repeats=[AT, AT, AT, AT + 10**9])
+    assert again(finding, 1).endswith("Z and 1 more")
+    said = again(finding, 4)
+    assert said.startswith("5 times: also at ")
+    assert said.count(format_moment(AT)) == 1
+    assert "more" not in said
 
 
 def test_the_json_has_the_agreed_keys() -> None:

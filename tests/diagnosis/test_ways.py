@@ -6,6 +6,7 @@ import pytest
 from tests.diagnosis.told import at, event, first, lines, memory, said, solve_told
 
 from nodescope.diagnosis.finding import Diagnosis
+from nodescope.diagnosis.report.summary import path_of
 from nodescope.quantities import SECOND_NS
 from nodescope.records.event import Event
 from nodescope.records.event_kinds import EVENT_KINDS, SYMPTOM_RANKS
@@ -382,3 +383,104 @@ def test_a_device_whose_worker_waits_is_not_at_fault() -> None:
     assert owner(found) == ("device", "loop1", "frozen_file_system")
     assert "tasks that were blocked meanwhile: unit eater.service (1)" in said(first(found))
     assert [step.kind for step in first(found).steps] == ["thaw"]
+
+
+def test_a_line_that_a_user_wrote_is_labelled() -> None:
+    line = event(100, "disk_io_error", "sdb", "I/O error, dev sdb", device="sdb", user=True)
+    found = solve_told([line])
+    assert "a user wrote this line to /dev/kmsg, not the kernel" in said(first(found))
+    assert found.findings[0].symptom.statement.endswith("not the kernel)")
+
+
+def test_a_reading_that_contradicts_a_line_ends_the_chain() -> None:
+    told = lines((100, "VFS: file-max limit 810342 reached"))
+    rows = [LimitRow(time_ns=at(95), name="files", scope="node", used=106_552, most=810_342)]
+    (finding,) = solve_told(told, rows).findings
+    assert not finding.chains[0].explains
+    assert finding.ends is not None
+    assert "106,552 of 810,342 were used" in finding.ends.consequence
+
+
+def test_a_nic_reset_and_an_error_of_a_disk_are_two_incidents_though_a_task_hangs() -> None:
+    told = lines(
+        (99.0, "INFO: task db:12 blocked for more than 120 seconds."),
+        (100.192, "ena 0000:00:06.0 ens6: Reset device"),
+        (100.216, "I/O error, dev sdb, sector 5 op 0x1:(WRITE) flags 0x9800 phys_seg 1"),
+    )
+    reset = event(100.192, "nic_reset", "ens6", "ens6 was reset", interface="ens6")
+    events = sorted([*told, reset], key=lambda each: each.time_ns)
+    for finding in solve_told(events).findings:
+        kinds = {each.kind for each in (finding.symptom, *finding.also)}
+        assert not {"nic_reset", "disk_io_error"} <= kinds
+
+
+def test_what_was_reported_later_is_not_called_earlier() -> None:
+    hang = event(100, "kubelet_unhealthy", "kubelet", "PLEG is not healthy")
+    error = event(100.024, "disk_io_error", "sdb", "I/O error, dev sdb", device="sdb")
+    chain = first(solve_told([hang, error]))
+    (link,) = [each for each in chain.links if each.kind in ("earlier", "later")]
+    assert link.kind == "later"
+    assert "24 ms later" in link.statement
+
+
+def test_no_step_shows_a_table_without_readings_of_the_cgroup() -> None:
+    kill = oom(100, UNIT)
+    bare = first(solve_told([kill]))
+    grown = first(solve_told([kill], memory(UNIT, (90, 40 * MIB), (100, 99 * MIB))))
+    assert bare.steps[0].view is not None
+    assert bare.steps[0].view.what == "events"
+    assert all(link.show.what != "table" for link in bare.links)
+    assert grown.steps[0].view is not None
+    assert grown.steps[0].view.table == "cgroups"
+
+
+def test_tasks_are_counted() -> None:
+    fork = event(100, "pids_limit", UNIT, "fork rejected", cgroup=UNIT)
+    assert first(solve_told([fork])).steps[0].note == "what needs so many tasks?"
+
+
+def test_a_chain_is_no_surer_than_a_job_that_only_the_time_ties() -> None:
+    kills = [oom(second, UNIT) for second in (100, 104, 108)]
+    job = event(110, "job_failed", "train", "the job failed")
+    chain = first(solve_told([*kills, job]))
+    (link,) = [each for each in chain.links if each.kind == "job"]
+    assert "2 s after" in link.statement
+    assert chain.confidence <= link.probability < 0.65
+
+
+def test_a_few_errors_of_a_disk_are_no_reason_to_replace_it() -> None:
+    def steps(times: int) -> set[str]:
+        text = "I/O error, dev sdb, sector 5 op 0x1:(WRITE) flags 0x9800 phys_seg 1"
+        told = lines(*((100.0 + 20 * each, text) for each in range(times)))
+        return {step.kind for step in first(solve_told(told)).steps}
+
+    assert "replace_hardware" not in steps(1)
+    assert "replace_hardware" in steps(3)
+
+
+def test_the_way_from_a_gpu_to_its_user_does_not_return_to_the_gpu() -> None:
+    text = "NVRM: Xid (PCI:0000:3b:00): 79, pid=12, name=train.py, GPU has fallen off the bus."
+    assert path_of(first(solve_told(lines((100, text))))) == "0000:3b:00.0 → train.py"
+
+
+def test_the_unit_whose_task_hangs_is_named_beside_the_stalled_device() -> None:
+    stall = event(100, "io_stalled", "loop1", "2 requests wait", device="loop1", waiting=2)
+    hung = lines((98, "INFO: task session-cache:326 blocked for more than 8 seconds."))
+    row = UnitRow(time_ns=at(50), unit="cache.service", main_pid=326,
+                  cgroup="/system.slice/cache.service")  # fmt: skip
+    chain = first(solve_told([*hung, stall], [row]))
+    assert (chain.root.kind, chain.root.name) == ("device", "loop1")
+    (link,) = [each for each in chain.links if each.kind == "blocked"]
+    assert link.subject == "cache.service"
+    assert "session-cache:326" in link.statement
+
+
+def test_the_root_of_all_cgroups_is_never_a_cause() -> None:
+    kill = oom(100, "/", constraint="CONSTRAINT_NONE", memcg=None)
+    hung = lines((400, "INFO: task db:12 blocked for more than 120 seconds."))
+    row = BlockedTaskRow(time_ns=at(395), pid=12, tid=12, comm="db", cgroup="/",
+                         stack="do_syscall_64;fuse_simple_request;request_wait_answer")  # fmt: skip
+    found = solve_told([kill, *hung], [row])
+    roots = [chain.root for each in found.findings for chain in each.chains]
+    assert roots
+    assert all((root.kind, root.name) != ("cgroup", "/") for root in roots)

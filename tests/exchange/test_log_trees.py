@@ -51,6 +51,16 @@ def test_a_journal_goes_before_messages(sosreport: Path) -> None:
     assert [path.name for path in tree.chosen] == ["journalctl_--no-pager"]
 
 
+def test_the_log_that_reports_the_trouble_is_taken(sosreport: Path) -> None:
+    """The node's syslog had stopped before it: the bundle read as an all-clear."""
+    lost = "[ 900.1] NVRM: Xid (PCI:0000:3b:00): 79, pid=1, name=x, GPU has fallen off the bus.\n"
+    dmesg = "sosreport-node-2026/sos_commands/kernel/dmesg"
+    _write(sosreport, dmesg, "".join(map(_DMESG.format, range(9))) + lost)
+    tree = find_logs(sosreport)
+    assert tree is not None
+    assert [path.name for path in tree.chosen] == ["dmesg"]
+
+
 def test_a_bundle_of_an_eks_node_gives_the_kernel_and_the_kubelet(tmp_path: Path) -> None:
     _write(tmp_path, "kernel/dmesg.current", "".join(map(_DMESG.format, range(9))))
     _write(tmp_path, "kubelet/kubelet.log", _SYSLOG.format(1).replace("kernel", "kubelet[1]") * 5)

@@ -72,3 +72,21 @@ def test_a_kernel_function_of_many_processes_stands_by_itself() -> None:
 def test_what_is_left_out_is_counted() -> None:
     text = render_comparison(comparison(ONE, of("comm", "java"), of("comm", "sh")), PLAIN, 1)
     assert text.splitlines()[-1] == "… 2 more: --limit 0 shows all"
+
+
+def test_what_is_large_but_not_certain_is_in_the_headline() -> None:
+    """`Nothing differs` stood above `grown 25.9 % 0.4 % ×65`, which no baseline window had."""
+    hint = replace(ONE, name="trainburn", flagged=False, p=0.00085, q=0.3)
+    text = render_comparison(comparison(hint, windows=26), PLAIN)
+    assert text.splitlines()[0] == (
+        "Nothing is certain with 26 baseline windows; the largest difference: trainburn had "
+        "20.0 % of the samples instead of 2.0 % (×10): 0 of 26 baseline windows had as much."
+    )
+    usual = replace(hint, as_extreme=1)
+    assert render_comparison(comparison(usual, windows=26), PLAIN).startswith("Nothing differs")
+
+
+def test_the_baselines_samples_are_of_as_much_time_as_the_window() -> None:
+    """Two cores at 97 Hz had `3,652 on average in 25 windows of 1 s`: it was for 19 s."""
+    second = render_comparison(comparison(ONE), PLAIN).splitlines()[1]
+    assert "500 in as much baseline time (360 windows of 5 s)" in second

@@ -49,11 +49,11 @@ from nodescope.archive.feature_counts import Kind
 from nodescope.arrays import F64, I64, U64, Bool
 from nodescope.errors import UsageError
 from nodescope.numbering import distinct
-from nodescope.quantities import MINUTE_NS
+from nodescope.quantities import MINUTE_NS, format_count, format_duration
 from nodescope.recording.sample_columns import SampleColumns
 from nodescope.records.tables import NARROW
 
-Status = Literal["new", "grown", "shrunk", "gone"]
+Status = Literal["new", "grown", "shrunk", "gone", "unknown"]  # unknown: without a baseline
 Method = Literal["negative binomial", "exact conditional", "none"]
 
 BASELINE_NS = 30 * MINUTE_NS  # before the window, where nobody says what to compare with
@@ -96,6 +96,15 @@ class Change:
         """How many times the baseline's share; None where that was nothing."""
         return self.window_share / self.baseline_share if self.baseline_share else None
 
+    @property
+    def stands_out(self) -> bool:
+        """Return whether it is large and no baseline window had it, yet it is not certain."""
+        if self.flagged or self.p is None or self.p > FALSE_SHARE or self.as_extreme:
+            return False
+        there, expected = np.array([self.window]), np.array([self.baseline])
+        shares = np.array([self.window_share]), np.array([self.baseline_share])
+        return bool(_passes(there, expected, *shares)[0])
+
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
@@ -103,7 +112,7 @@ class Comparison:
 
     changes: list[Change]
     samples: int
-    baseline_samples: float  # per window
+    baseline_samples: float  # in as much time as the window has
     windows: int  # of the baseline, those recorded
     window_ns: int  # the length of each
     method: Method
@@ -228,7 +237,9 @@ class Evidence:
                     None if p is None else float(p[at]),
                     None if q is None else float(q[at]),
                     int(extreme[at]),
-                    _status(int(there[number]), int(before[number]), float(moved[number])),
+                    "unknown"
+                    if method == "none"
+                    else _status(int(there[number]), int(before[number]), float(moved[number])),
                     sure,
                     depth,
                 )
@@ -243,7 +254,7 @@ class Evidence:
             method,
             len(features),
             recorded_ratio,
-            _notes(method, count, recorded_ratio, samples, diverse=self.diverse),
+            _notes(method, self.windows, recorded_ratio, samples, diverse=self.diverse),
         )
 
     def _describe(self, feature: int) -> tuple[Feature, float]:
@@ -310,23 +321,22 @@ def _status(there: int, before: int, moved: float) -> Status:
 
 
 def _notes(
-    method: Method, count: int, recorded_ratio: float, samples: int, *, diverse: bool
+    method: Method, windows: Windows, recorded_ratio: float, samples: int, *, diverse: bool
 ) -> list[str]:
     notes = []
+    count = int(windows.used.sum())
+    few = f"only {format_count(count, 'window')} of {format_duration(windows.width_ns)}"
     if not samples:
         notes.append("the window has no samples that match the filters")
     elif method == "none":
         notes.append("nothing was recorded before the window: there is no baseline to compare with")
     elif method == "exact conditional":
         notes.append(
-            f"the baseline has only {count} windows of this length, too few to know how much "
+            f"the baseline has {few}, too few to know how much "
             "counts vary by themselves: take each change as a hint (p is a lower bound)"
         )
     elif count < ENOUGH_WINDOWS:
-        notes.append(
-            f"the baseline has only {count} windows of this length; from {ENOUGH_WINDOWS} on a "
-            "change can be certain"
-        )
+        notes.append(f"the baseline has {few}; from {ENOUGH_WINDOWS} on a change can be certain")
     if samples and recorded_ratio < 0.99:
         notes.append(f"only {100 * recorded_ratio:.0f} % of the window was recorded")
     if samples and diverse:

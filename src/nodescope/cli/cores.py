@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from nodescope.cli import options, window
 
 if TYPE_CHECKING:
-    from nodescope.judgement.kept_cores import KeptCore
-    from nodescope.judgement.pegged_cores import PeggedCore
+    from nodescope.judgement.core_spans import CoreSpans
     from nodescope.pictures.cores import CoreSpan
+    from nodescope.recording.sample_columns import SampleColumns
+    from nodescope.recording.window import Window
+
+    _Samples: TypeAlias = Callable[[Window], Iterable[SampleColumns]]
 
 _STATES = ("system", "user", "softirq", "irq", "iowait", "idle", "steal", "nice", "total")
-_NAMED = 9  # spans whose process is named: each costs a look at its samples
+_SPANS = 3  # of each core that are listed: to name who had it costs a look at its samples
 
 
 def add_parser(commands: options.Commands) -> None:
@@ -52,6 +56,14 @@ def add_parser(commands: options.Commands) -> None:
         help="length of an interval (default: 1s; a long window takes longer ones)",
     )
     window.add_limit(parser, "only the N cores that were worst")
+    parser.add_argument(
+        "--spans",
+        type=window.whole_number,
+        default=_SPANS,
+        metavar="N",
+        help="times that a core was pegged or kept: list the N longest of each core "
+        f"(default: {_SPANS}; 0 is all)",
+    )
     window.add_output(parser)
     options.add_json(parser)
 
@@ -59,8 +71,7 @@ def add_parser(commands: options.Commands) -> None:
 def run(args: argparse.Namespace) -> int:
     """Derive shares, and show them."""
     from nodescope.analysis.cores import derive_shares, keep_cores
-    from nodescope.judgement.kept_cores import FullSpan, collect_spans, judge_spans
-    from nodescope.judgement.pegged_cores import PeggedRun, collect_runs, judge_runs
+    from nodescope.judgement.core_spans import REACH_NS, CoreSpans
     from nodescope.pictures import cores, documents
     from nodescope.recording.core_readings import NEIGHBOUR_NS
 
@@ -70,12 +81,12 @@ def run(args: argparse.Namespace) -> int:
         view.window.length_ns, known, args.interval, for_json=args.json
     )
     count = len(view.recording.overlapping(view.window))
-    runs: list[PeggedRun] = []
-    full: list[FullSpan] = []
+    further = functools.cache(lambda: window.open_view(args, near_ns=REACH_NS).recording)
+    found = CoreSpans(lambda beyond: further().core_readings(beyond), view.window)
     readings = window.with_progress(view.recording.core_readings(view.window), count)
     from_ns = view.window.from_ns // interval_ns * interval_ns
     shares = derive_shares(
-        collect_spans(collect_runs(readings, runs), full),
+        found.collect(readings),
         from_ns,
         view.window.to_ns,
         interval_ns,
@@ -100,47 +111,40 @@ def run(args: argparse.Namespace) -> int:
         )
     else:
         hottest = [hot.cpu for hot in cores.find_hottest(shares, args.by, cores.HOTTEST)]
-        pegged, kept = judge_runs(runs, view.window), judge_spans(full, view.window)
-        spans = _find_spans(view, hottest, pegged, kept)
-        print(cores.render_cores(shares, args.by, view.terminal, heading, spans))
+        found.follow()
+
+        def samples(span: Window) -> Iterable[SampleColumns]:
+            near = view.window.widened(NEIGHBOUR_NS)
+            inside = near.from_ns <= span.from_ns and span.to_ns <= near.to_ns
+            return (view.recording if inside else further()).samples(span)
+
+        spans = _find_spans(hottest, found, args.spans, samples)
+        print(cores.render_cores(shares, args.by, view.terminal, heading, spans, args.spans))
     return 0
 
 
 def _find_spans(
-    view: window.OpenedView,
-    hottest: Sequence[int],
-    pegged: Sequence[PeggedCore],
-    kept: Sequence[KeptCore],
+    hottest: Sequence[int], found: CoreSpans, listed: int, samples: _Samples
 ) -> list[CoreSpan]:
-    """Return the spans in which the hottest cores were pegged or kept, the first ones by whom."""
-    from nodescope.pictures.cores import MOST_SPANS, CoreSpan
+    """Return when the hottest cores were pegged or kept, longest first; the listed by whom."""
+    from nodescope.judgement.pegged_cores import PeggedCore
+    from nodescope.pictures.cores import CoreSpan
 
-    spans = [
-        CoreSpan(each.cpu, each.from_ns, each.to_ns, each.describe(), pegged=True, by=None)
-        for each in pegged
-        if each.cpu in hottest
-    ]
-    by_kernel = {(each.cpu, each.from_ns, each.to_ns) for each in spans}
-    spans += [
-        CoreSpan(each.cpu, each.from_ns, each.to_ns, each.describe(), pegged=False, by=None)
-        for each in kept
-        if each.cpu in hottest
-        and not any(
-            cpu == each.cpu and each.from_ns < to_ns and from_ns < each.to_ns
-            for cpu, from_ns, to_ns in by_kernel
-        )
-    ]
-    spans.sort(key=lambda span: (hottest.index(span.cpu), span.from_ns))
-    shown = [
-        span for cpu in hottest for span in [each for each in spans if each.cpu == cpu][:MOST_SPANS]
-    ][:_NAMED]
-    return [_name_holder(view, each) if each in shown else each for each in spans]
+    spans: list[CoreSpan] = []
+    judged = found.spans
+    for cpu in hottest:
+        mine = [each for each in judged if each.cpu == cpu]
+        mine.sort(key=lambda each: (each.from_ns - each.to_ns, each.from_ns))
+        for place, each in enumerate(mine):
+            pegged, cut = isinstance(each, PeggedCore), found.is_cut(each)
+            span = CoreSpan(cpu, each.from_ns, each.to_ns, each.describe(), pegged, None, *cut)
+            named = not listed or place < listed
+            spans.append(_name_holder(span, samples(each.window)) if named else span)
+    return spans
 
 
-def _name_holder(view: window.OpenedView, span: CoreSpan) -> CoreSpan:
-    from nodescope.judgement.core_occupants import MOST_OF_IT, count_commands
-    from nodescope.recording.window import Window
+def _name_holder(span: CoreSpan, samples: Iterable[SampleColumns]) -> CoreSpan:
+    from nodescope.judgement.core_occupants import find_holder
 
-    samples = view.recording.samples(Window(span.from_ns, span.to_ns))
-    main = count_commands(samples, span.cpu).find_main(MOST_OF_IT)
-    return span if main is None else replace(span, by=main.key)
+    holder = find_holder(samples, span.cpu)
+    return span if holder is None else replace(span, by=holder.describe())

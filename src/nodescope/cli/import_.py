@@ -92,7 +92,10 @@ def _render_skipped(paths: Sequence[Path]) -> str:
     """Say which files of a folder were left: no captures, or the same lines once more."""
     named = ", ".join(str(path) for path in paths[:_NAMED])
     more = f" and {len(paths) - _NAMED} more" if len(paths) > _NAMED else ""
-    return f"{len(paths)} other files in the folder were not imported: {named}{more}"
+    return (
+        f"{len(paths)} other files in the folder were not imported (no captures, or logs with the "
+        f"same lines as those that were): {named}{more}"
+    )
 
 
 def _node_name(text: str) -> str:

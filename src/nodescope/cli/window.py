@@ -93,7 +93,7 @@ def _add_filter(parser: argparse.ArgumentParser, option: FilterOption) -> None:
 
 def add_limit(parser: argparse.ArgumentParser, what: str) -> None:
     """`--limit N`."""
-    parser.add_argument("--limit", type=_whole, metavar="N", help=f"{what}; 0 is all")
+    parser.add_argument("--limit", type=whole_number, metavar="N", help=f"{what}; 0 is all")
 
 
 def add_output(parser: argparse.ArgumentParser) -> None:
@@ -106,7 +106,8 @@ def add_output(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _whole(text: str) -> int:
+def whole_number(text: str) -> int:
+    """Return a number of things to show; 0 means all."""
     if not (text.isascii() and text.isdecimal() and len(text) < 10):
         raise argparse.ArgumentTypeError(f"not a whole number: {text!r}; 0 means all")
     return int(text)

@@ -184,6 +184,10 @@ class Case:
                 counts[part.cgroups[code] if code >= 0 else ""] += samples
         return counts
 
+    def sampled_ns(self, window: Window) -> int:
+        """Return in how much of a window samples were taken."""
+        return self.recording.coverage("samples", window).observed_ns
+
     def busy_share(self, window: Window, cpu: int | None = None) -> float | None:
         """How busy the node was on average, or one core."""
         readings = self.recording.core_readings(window)

@@ -11,10 +11,11 @@ from nodescope.diagnosis.finding import Chain, Diagnosis, Finding, Missing
 from nodescope.diagnosis.lasting import describe_unobserved, find_lasting
 from nodescope.diagnosis.rules.suspects import with_show
 from nodescope.diagnosis.story import Story
+from nodescope.diagnosis.symptoms.beside import describe_beside
 from nodescope.diagnosis.symptoms.incidents import Incident, find_incidents
 from nodescope.diagnosis.symptoms.moments import find_standing
 from nodescope.diagnosis.symptoms.recurrence import describe_recurrence
-from nodescope.diagnosis.symptoms.relations import is_again
+from nodescope.diagnosis.symptoms.relations import is_again, is_other_table
 from nodescope.diagnosis.unseen import add_unseen, advise
 from nodescope.quantities import SECOND_NS
 from nodescope.recording.recording import Recording
@@ -49,6 +50,7 @@ def diagnose(
         _look_at(case, at_ns, result)
     describe_recurrence(case, result.findings)
     _count(result, left, len(incidents))
+    result.missing += describe_beside(case)
     add_unseen(case, result)
     result.missing += _older(case)
     if recording.parts:
@@ -146,6 +148,8 @@ def _has_same_cause(known: Finding, other: Finding) -> bool:
         return False
     one, two = known.chains[0], other.chains[0]
     if (one.root, one.mechanism) != (two.root, two.mechanism):
+        return False
+    if is_other_table(known.symptom, other.symptom):
         return False
     return known.symptom.kind == other.symptom.kind or one.root.kind in _OWNERS
 

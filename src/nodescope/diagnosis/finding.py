@@ -107,8 +107,9 @@ class Chain:
 
     @property
     def confidence(self) -> float:
-        """How often chains so well supported were true."""
-        return self.share * calibrated(self.support)
+        """How often chains so well supported were true; never surer than the weakest link."""
+        weakest = self.weakest.probability if self.links else 1.0
+        return self.share * min(calibrated(self.support), weakest)
 
     @property
     def weakest(self) -> Link:

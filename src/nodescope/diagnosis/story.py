@@ -24,6 +24,11 @@ class Story:
     p: float | None = None
     compared: bool = True  # with the time before: that is not done for every incident
 
+    def add_harmed(self, link: Link) -> None:
+        """Add who suffers from what was reported: before the report, after a job that failed."""
+        jobs = sum(each.kind == "job" for each in self.links)
+        self.links.insert(jobs, link)
+
     def lacks(
         self, what: str, consequence: str, advice: str = "", show: View | None = None
     ) -> None:

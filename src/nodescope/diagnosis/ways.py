@@ -21,11 +21,13 @@ from nodescope.diagnosis.links.by_task import (
 )
 from nodescope.diagnosis.story import Story
 from nodescope.diagnosis.symptoms.incidents import NOT_EVENTS, Incident
+from nodescope.quantities import format_duration
 from nodescope.records.event_kinds import EVENT_KINDS
 from nodescope.records.view import View, around
 
 # The first of these that an incident has leads: what stands below may follow from it.
 _ORDER = ("device", "table", "cgroup", "ends", "core", "task", "service")
+LATER = 1.5  # nats, for a lead that was reported after what it is to explain
 _FAULTS = ("kernel_oops", "kernel_panic")
 _HARDWARE = ("mce", "edac_ue", "hw_error")
 
@@ -95,11 +97,17 @@ def follow_way(case: Case, story: Story, incident: Incident, lead: Symptom) -> E
 
 def _add_lead(story: Story, incident: Incident, lead: Symptom) -> None:
     """Add the symptom that is followed, where another one names the incident."""
-    if lead.kind == incident.first.kind:
+    first = incident.first
+    if lead.kind == first.kind:
         return
+    later_ns = lead.time_ns - first.time_ns
+    said, strength = lead.statement, 3.0
+    if later_ns > 0:
+        # A report may come after what it explains; then less ties them.
+        said, strength = f"{format_duration(later_ns)} later: {said}", LATER
     story.links.append(
         Link(
-            "earlier", lead.subject, lead.statement, 3.0,
+            "later" if later_ns > 0 else "earlier", lead.subject, said, strength,
             View("events", around(lead.time_ns, 30)), "one without the other",
         )
     )  # fmt: skip

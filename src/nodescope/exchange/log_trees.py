@@ -1,9 +1,10 @@
 """Which files of a support bundle's folder are imported.
 
 A sosreport and the log bundle of an EKS node are trees of a few hundred files, and have the same
-lines of the kernel several times: in the journal, in `/var/log/messages`, in `dmesg`. Of these the
-first that is there is taken, because every line twice would be every event twice. Times of the
-journal and of syslog are wall times; those of `dmesg` are placed by the file's last change.
+lines of the kernel several times: in the journal, in `/var/log/messages`, in `dmesg`. One of these
+is taken, because every line twice would be every event twice: that which reports most trouble, and
+of equals the first. Times of the journal and of syslog are wall times; those of `dmesg` are placed
+by the file's last change.
 """
 
 from __future__ import annotations
@@ -13,6 +14,10 @@ from typing import NamedTuple
 
 from nodescope.errors import SourceError
 from nodescope.exchange.import_formats import find_format
+from nodescope.exchange.importer import whole_blocks
+from nodescope.ingest.clean_text import split_lines
+from nodescope.ingest.parsed import Notes
+from nodescope.sources.kernel_log.messages import classify
 
 _KERNEL_LINES = (
     ("sos_commands/logs/journalctl*",),
@@ -42,7 +47,9 @@ def find_logs(folder: Path) -> LogTree | None:
         return None
     groups = [_matching(top, patterns) for patterns in _KERNEL_LINES]
     logs = [[path for path in group if _is_capture(path)] for group in groups]
-    chosen = next((group for group in logs if group), [])
+    chosen = max(logs, key=_count_trouble, default=[])
+    if not chosen:
+        chosen = next((group for group in logs if group), [])
     chosen = [*chosen, *(path for path in _matching(top, _OTHERS) if _is_capture(path))]
     known = [path for group in [*groups, _matching(top, _OTHERS)] for path in group]
     return LogTree(chosen, [path for path in known if path not in chosen]) if known else None
@@ -57,6 +64,17 @@ def _top(folder: Path) -> Path:
 def _matching(top: Path, patterns: tuple[str, ...]) -> list[Path]:
     found = sorted(path for pattern in patterns for path in top.glob(pattern) if path.is_file())
     return found[:_MOST]
+
+
+def _count_trouble(group: list[Path]) -> int:
+    """Count the different troubles that logs report: one may have stopped before they came."""
+    found = {
+        (message.kind, message.subject)
+        for path in group
+        for _, line, _ in split_lines(whole_blocks(path, Notes()))
+        if (message := classify(line.decode("utf-8", "replace"))) is not None
+    }
+    return len(found)
 
 
 def _is_capture(path: Path) -> bool:

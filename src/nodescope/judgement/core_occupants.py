@@ -67,6 +67,41 @@ def count_commands(parts: Iterable[SampleColumns], cpu: int) -> Occupants[str]:
     return found
 
 
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """The command that had most of a core, of one process or of many with that name."""
+
+    comm: str
+    alone: bool  # one process had most of it
+
+    def describe(self) -> str:
+        """Return who it was, in words that name a process only if it was one."""
+        return self.comm if self.alone else f"many processes named {self.comm}"
+
+
+def find_holder(parts: Iterable[SampleColumns], cpu: int) -> Holder | None:
+    """Return who had most of a core's samples; None if no process and no command did."""
+    both: Counter[tuple[int, str]] = Counter()
+    for part in parts:
+        mine = part.cpu == cpu
+        names = len(part.comms)
+        numbers, counts = count_distinct(
+            part.pid[mine] * names + part.profile_comm[part.profile[mine]]
+        )
+        for number, count in zip(numbers.tolist(), counts.tolist(), strict=True):
+            pid, code = divmod(number, names)
+            both[pid, part.comms[code]] += count
+    processes: Occupants[int] = Occupants()
+    commands: Occupants[str] = Occupants()
+    processes.add((pid for pid, _ in both), both.values())
+    commands.add((comm for _, comm in both), both.values())
+    if (process := processes.find_main(MOST_OF_IT)) is not None:
+        threads = {comm: count for (pid, comm), count in both.items() if pid == process.key}
+        return Holder(max(threads, key=lambda comm: threads[comm]), alone=True)
+    main = commands.find_main(MOST_OF_IT)
+    return None if main is None else Holder(main.key, alone=False)
+
+
 def count_cgroups(parts: Iterable[SampleColumns], cpu: int, comm: str) -> Occupants[str]:
     """Count a command's samples on a core by cgroup; `""` where the cgroup is not known."""
     found: Occupants[str] = Occupants()

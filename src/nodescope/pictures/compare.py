@@ -36,6 +36,7 @@ def compare_document(changes: list[Change], windows: int) -> list[dict[str, Json
             "q": each.q,
             "extreme": f"{each.as_extreme} of {windows}",
             "flagged": each.flagged,
+            "stands_out": each.stands_out,
             "window_share": round(each.window_share, 6),
             "baseline_share": round(each.baseline_share, 6),
         }
@@ -48,36 +49,46 @@ def summarise_comparison(comparison: Comparison) -> str:
     flagged = [each for each in comparison.changes if each.flagged]
     if comparison.method == "none":
         return "There is nothing to compare with; this is what ran."
-    if not flagged:
+    if flagged:
+        return f"{_sum_up(flagged, comparison.windows)}."
+    standing_out = [each for each in comparison.changes if each.stands_out]
+    if not standing_out:
         return "Nothing differs beyond what the baseline does by itself."
+    windows = format_count(comparison.windows, "baseline window")
+    largest = _sum_up(standing_out, comparison.windows)
+    return f"Nothing is certain with {windows}; the largest difference: {largest}."
+
+
+def _sum_up(changes: Sequence[Change], windows: int) -> str:
+    """Return the change that matters most: by how much, where, and how often it was so before."""
     most = max(
-        flagged,
+        changes,
         key=lambda each: (each.kind == "comm", each.window_share - each.baseline_share),
     )
     if most.kind != "comm" or most.window_share < most.baseline_share:
-        most = max(flagged, key=lambda each: abs(each.window_share - each.baseline_share))
+        most = max(changes, key=lambda each: abs(each.window_share - each.baseline_share))
     was = "none" if not most.baseline else percent(most.baseline_share)
     times = "" if not most.share_ratio else f" ({_times(most.share_ratio)})"
     text = (
         f"{_spoken(most)} had {percent(most.window_share)} of the samples instead of {was}{times}"
     )
     inside = [] if most.kind != "comm" else main_changes(
-        (each for each in flagged if each.kind == "function"
+        (each for each in changes if each.kind == "function"
          and each.name.startswith(f"{most.name};") and each.status in ("new", "grown")), 1
     )  # fmt: skip
     if inside:
         text += f", in {visible(inside[0][0].name.partition(';')[2])}"
     cores = [
         each
-        for each in flagged
+        for each in changes
         if each.kind == "core"
         and each.name.endswith(f";{most.name}")
         and each.window_share > each.baseline_share
     ]
     if cores and cores[0].window >= most.window / 2:
         text += f", on {cores[0].name.partition(';')[0]}"
-    extreme = f"{most.as_extreme} of {comparison.windows} baseline windows had as "
-    return f"{text}: {extreme}{'much' if most.window_share > most.baseline_share else 'little'}."
+    extreme = f"{most.as_extreme} of {windows} baseline windows had as "
+    return f"{text}: {extreme}{'much' if most.window_share > most.baseline_share else 'little'}"
 
 
 def render_comparison(comparison: Comparison, terminal: Terminal, limit: int = 20) -> str:
@@ -88,7 +99,8 @@ def render_comparison(comparison: Comparison, terminal: Terminal, limit: int = 2
     ]
     groups = _group(main_changes(comparison.changes, 0))
     if not groups and comparison.changes:
-        lines += ["", terminal.faint("the largest differences, none of them certain:")]
+        title = "the largest differences, none of them certain:"
+        lines += ["", terminal.faint("what ran most:" if comparison.method == "none" else title)]
         groups = [_ChangeGroup((each, 0), []) for each in comparison.changes[: min(limit or 8, 8)]]
     if groups:
         lines += ["", *_table(groups[: limit or None], comparison, terminal)]
@@ -98,7 +110,7 @@ def render_comparison(comparison: Comparison, terminal: Terminal, limit: int = 2
 
 
 def _counted(comparison: Comparison) -> str:
-    """Return how many samples are compared with how many, and how often that was asked."""
+    """Return how many samples are compared with how many of as much time, by how many windows."""
     here = f"{format_count(comparison.samples, 'sample')} in this window"
     if not comparison.windows:
         return here
@@ -107,8 +119,7 @@ def _counted(comparison: Comparison) -> str:
     )
     mean = f"{comparison.baseline_samples:,.0f}"
     return (
-        f"{here}, {mean} on average in the baseline's {windows}; "
-        f"{comparison.tests:,} things compared"
+        f"{here}, {mean} in as much baseline time ({windows}); {comparison.tests:,} things compared"
     )
 
 
@@ -169,13 +180,15 @@ def _moved(change: Change) -> float:
 
 def _table(groups: Sequence[_ChangeGroup], comparison: Comparison, terminal: Terminal) -> list[str]:
     head = f"{'':<7}{'share':>8}{'before':>9}{'times':>8}  what, and how sure"
+    if comparison.method == "none":
+        head = f"{'':<7}{'share':>8}{'':>17}  what"
     lines = [terminal.faint(head)]
     width = max(terminal.width - 34, 24)
     for group in groups:
         first, callers = group.first
-        sure = certainty_of(first, comparison)
+        sure = "" if comparison.method == "none" else certainty_of(first, comparison)
         name = fit(_named(first, callers, whole=True), width - len(sure) - 2)
-        lines.append(f"{_figures(first, terminal)}  {name}  {terminal.faint(sure)}")
+        lines.append(f"{_figures(first, terminal)}  {name}  {terminal.faint(sure)}".rstrip())
         for change, beside in group.parts:
             part = fit(_named(change, beside, whole=first.kind != "comm"), width - 2)
             lines.append(f"{_figures(change, terminal)}    {part}")
@@ -183,6 +196,8 @@ def _table(groups: Sequence[_ChangeGroup], comparison: Comparison, terminal: Ter
 
 
 def _figures(change: Change, terminal: Terminal) -> str:
+    if change.status == "unknown":
+        return f"{'':<7}{percent(change.window_share):>8}{'':>17}"
     before = "–" if not change.baseline else percent(change.baseline_share)
     now = "–" if not change.window else percent(change.window_share)
     times = "" if not change.share_ratio else _times(change.share_ratio)

@@ -28,7 +28,6 @@ PEGGED = 0.95
 MOSTLY_SYSTEM = 0.5  # of the core's time: such cells of `total` are marked
 _EIGHTHS, _ASCII = " ▁▂▃▄▅▆▇█", " .:-=+*#%@"
 _SYSTEM = "S"
-MOST_SPANS = 3  # of one core that are listed
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +39,9 @@ class CoreSpan:
     to_ns: int
     said: str
     pegged: bool  # by the kernel; else kept in another mode
-    by: str | None  # the process with most of the samples, if there is one
+    by: str | None  # who had most of the samples, if anybody did
+    from_before: bool = False  # it started before the first reading that was looked at
+    goes_on: bool = False  # it ended after the last one
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +95,7 @@ def render_cores(
     terminal: Terminal,
     heading: str,
     spans: Sequence[CoreSpan] = (),
+    listed: int = 0,
 ) -> str:
     """Return lines for a terminal; cells of `total` that are mostly system time are marked."""
     values = state_shares(shares, by)
@@ -121,7 +123,7 @@ def render_cores(
     lines += render_time_axis(shares.from_ns, to_ns, width, LABELS, terminal)
     said = _explain(shares, by, band, per_column, terminal)
     lines += [" " * LABELS + line for line in textwrap.wrap(said, plot)]
-    lines += ["", *render_hottest(shares, by, spans)]
+    lines += ["", *render_hottest(shares, by, spans, listed)]
     return "\n".join(line.rstrip() for line in lines)
 
 
@@ -155,11 +157,14 @@ def _explain(shares: CoreShares, by: str, band: int, per_column: int, terminal: 
 
 
 def render_hottest(
-    shares: CoreShares, by: str, spans: Sequence[CoreSpan] = (), count: int = HOTTEST
+    shares: CoreShares, by: str, spans: Sequence[CoreSpan] = (), listed: int = 0
 ) -> list[str]:
-    """Return a line for each of the worst cores, and one for each time it was pegged or kept."""
+    """Return a line for each of the worst cores, and one for each time it was pegged or kept.
+
+    Of each core so many spans are `listed`, 0 is all.
+    """
     lines = []
-    for hot in find_hottest(shares, by, count):
+    for hot in find_hottest(shares, by, HOTTEST):
         mine = [each for each in spans if each.cpu == hot.cpu]
         high = f", {format_duration(hot.pegged_ns)} above 95 %" if hot.pegged_ns else ""
         system = f" ({percent(hot.system)} system)" if by == "total" else ""
@@ -167,16 +172,19 @@ def render_hottest(
             f"core {hot.cpu:<4} {percent(hot.most):>8} {by}{system} at "
             f"{format_time_of_day(hot.at_ns)}, mean {percent(hot.mean)}{'' if mine else high}"
         )
-        lines += [_render_span(each) for each in mine[:MOST_SPANS]]
-        if len(mine) > MOST_SPANS:
-            lines.append(f"  and {len(mine) - MOST_SPANS:,} times more")
+        lines += [_render_span(each) for each in mine[: listed or None]]
+        if listed and len(mine) > listed:
+            lines.append(f"  and {len(mine) - listed:,} more, not longer: --spans 0 lists all")
     return lines
 
 
 def _render_span(span: CoreSpan) -> str:
     word = "pegged" if span.pegged else "kept"
     by = f", by {visible(span.by)}" if span.by is not None else ""
-    return f"  {word:<8} {format_span(span.from_ns, span.to_ns)}: {span.said}{by}"
+    when = f"{'before ' * span.from_before}{format_span(span.from_ns, span.to_ns)}"
+    when += " or later" * span.goes_on
+    longer = " or longer" * (span.from_before or span.goes_on)
+    return f"  {word:<8} {when}: {span.said}{longer}{by}"
 
 
 def draw_cores(shares: CoreShares, by: str, heading: str) -> Drawing:

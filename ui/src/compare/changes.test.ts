@@ -1,5 +1,14 @@
 import { expect, it } from 'vitest'
-import { byName, odds, rowOf, sayBaseline, statusOf, surely, type Change } from './changes'
+import {
+  byName,
+  headline,
+  odds,
+  rowOf,
+  sayBaseline,
+  statusOf,
+  surely,
+  type Change,
+} from './changes'
 
 const change = (kind: string, name: string): Change => ({
   kind,
@@ -12,6 +21,7 @@ const change = (kind: string, name: string): Change => ({
   status: 'grown',
   extreme: '0 of 360',
   flagged: true,
+  stands_out: false,
   window_share: 0.065,
   baseline_share: 0.007,
 })
@@ -55,4 +65,12 @@ it('says how long the baseline is, and how much of it was recorded', () => {
   expect(sayBaseline({ ...range, recorded_ms: 4000 }, 'utc')).toBe('1970-01-01 00:16:40 UTC, 4 s')
   expect(sayBaseline({ ...range, recorded_ms: 1000 }, 'utc')).toContain('4 s (1 s recorded)')
   expect(sayBaseline({ ...range, recorded_ms: 0 }, 'utc')).toBe('nothing was recorded then')
+})
+
+it('does not say that nothing differs above a change that no baseline window had', () => {
+  const row = { q: 0.3, flagged: false, stands_out: false }
+  expect(headline([row])).toContain('Nothing differs')
+  expect(headline([row, { ...row, stands_out: true }])).toContain('Nothing is certain')
+  expect(headline([{ ...row, flagged: true }])).toContain('1 changed')
+  expect(headline([{ ...row, q: null }])).toContain('nothing to compare with')
 })

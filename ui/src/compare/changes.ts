@@ -1,5 +1,6 @@
 /** What changed against the baseline: the rows of the table, and words for them. */
 
+import { count } from '../flame/words'
 import { formatLength, formatTime, type Zone } from '../times'
 
 /** The part of the baseline that lies in the recording, and how much of it was recorded. */
@@ -23,9 +24,12 @@ export interface Change {
   ratio: number | null
   p: number | null
   q: number | null
-  status: Status
+  /** unknown: there is no baseline */
+  status: Status | 'unknown'
   extreme: string
   flagged: boolean
+  /** large, and in no window of the baseline, yet not certain */
+  stands_out: boolean
   window_share: number
   baseline_share: number
 }
@@ -45,6 +49,17 @@ export function statusOf(now: number, before: number): Status | 'same' {
   if (now <= 0 && before > 0) return 'gone'
   if (now > before * 1.1) return 'grown'
   return now < before / 1.1 ? 'shrunk' : 'same'
+}
+
+/** What the table shows, in a sentence. */
+export function headline(rows: Pick<Change, 'q' | 'flagged' | 'stands_out'>[]): string {
+  const flagged = rows.filter((row) => row.flagged).length
+  if (flagged > 0) return `${count(flagged)} changed beyond what the baseline does by itself`
+  if (rows.length > 0 && rows.every((row) => row.q === null))
+    return 'There is nothing to compare with: this is what ran'
+  return rows.some((row) => row.stands_out)
+    ? 'Nothing is certain; the largest differences are in no window of the baseline'
+    : 'Nothing differs beyond what the baseline does by itself'
 }
 
 /** A chance as people write it. */

@@ -3,9 +3,9 @@
 import { Empty } from '../flame/feedback'
 import { search } from '../flame/settings'
 import { compile } from '../flame/search'
-import { count, factor, percent, visible } from '../flame/words'
+import { factor, percent, visible } from '../flame/words'
 import { filter, filters, show, type Filters } from '../state'
-import { odds, SIGNS, statusOf, type Change } from './changes'
+import { headline, odds, SIGNS, statusOf, type Change } from './changes'
 import { listed } from './settings'
 
 const MOST = 200
@@ -26,7 +26,7 @@ export function Changes({ rows }: { rows: Change[] }) {
   return (
     <>
       <div class="tools">
-        <h3>{headline(rows, flagged.length)}</h3>
+        <h3>{headline(rows)}</h3>
         <button
           aria-pressed={all}
           disabled={flagged.length === 0}
@@ -77,21 +77,24 @@ export function Changes({ rows }: { rows: Change[] }) {
   )
 }
 
-function headline(rows: Change[], flagged: number): string {
-  if (flagged > 0) return `${count(flagged)} changed beyond what the baseline does by itself`
-  return rows.length > 0 && rows.every((row) => row.q === null)
-    ? 'There is nothing to compare with: this is what ran'
-    : 'Nothing differs beyond what the baseline does by itself'
-}
-
 function Row({ row }: { row: Change }) {
   const [group, inner] = split(row)
-  const status = row.flagged ? row.status : statusOf(row.window_share, row.baseline_share)
+  const known = row.status !== 'unknown'
+  const status =
+    row.flagged && row.status !== 'unknown'
+      ? row.status
+      : statusOf(row.window_share, row.baseline_share)
   return (
     <tr class={row.flagged ? 'flagged' : ''} data-status={row.status}>
       <td>
         <span class={row.flagged ? `change ${status}` : 'muted'}>
-          <span aria-hidden="true">{SIGNS[status]}</span> {status}
+          {known ? (
+            <>
+              <span aria-hidden="true">{SIGNS[status]}</span> {status}
+            </>
+          ) : (
+            '–'
+          )}
         </span>
       </td>
       <th scope="row">

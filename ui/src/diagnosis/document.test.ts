@@ -6,6 +6,7 @@ import {
   sinceOf,
   surely,
   target,
+  tellOnce,
   type Chain,
   type Condition,
   type Document,
@@ -69,7 +70,16 @@ test('the page opens on the seconds of the first finding’s samples, else aroun
 test('a condition shows since when it lasts and how it moves, as far as known', () => {
   const of = (since: string | null, trend: string) => ({ since, trend }) as Condition
   const clock = (time: number) => `t${time}`
-  expect(sinceOf(of('1970-01-01T00:00:01.000Z', 'growing'), clock)).toBe('since t1000 · growing')
+  expect(sinceOf(of('1970-01-01T00:00:01.000Z', 'growing'), clock)).toBe(
+    'seen first at t1000 · growing',
+  )
   expect(sinceOf(of(null, 'growing'), clock)).toBe('growing')
   expect(sinceOf(of(null, ''), clock)).toBe('')
+})
+
+test('what is missing is told once: with its finding, else below', () => {
+  const missing = ['core time', 'samples'].map((what) => ({ what, consequence: '', hint: '' }))
+  const document = { findings: [{ ends: missing[0] }, { ends: null }], missing }
+  const told = tellOnce(document as unknown as Document)
+  expect(told.missing.map(({ what }) => what)).toEqual(['samples'])
 })

@@ -93,9 +93,16 @@ export type Document = {
   missing: Missing[]
 }
 
-/** Since when a condition lasts, and how it moves, as far as that is known. */
+/** The document without the missing things that a finding names itself: each is told once. */
+export function tellOnce(document: Document): Document {
+  const told = new Set(document.findings.map(({ ends }) => ends?.what))
+  return { ...document, missing: document.missing.filter(({ what }) => !told.has(what)) }
+}
+
+/** When a condition was seen first, and how it moves, as far as that is known. */
 export function sinceOf(condition: Condition, clock: (time: number) => string): string {
-  const since = condition.since === null ? '' : `since ${clock(Date.parse(condition.since))}`
+  const since =
+    condition.since === null ? '' : `seen first at ${clock(Date.parse(condition.since))}`
   return [since, condition.trend].filter(Boolean).join(' · ')
 }
 

@@ -28,7 +28,13 @@ export function FindingView({ finding, open }: { finding: Finding; open: boolean
         }}
       >
         <span class="what">
-          <b>{visible(symptom.subject)}</b> {visible(symptom.statement)}
+          {symptom.statement.includes(symptom.subject) ? (
+            <b>{visible(symptom.statement)}</b>
+          ) : (
+            <>
+              <b>{visible(symptom.subject)}</b> {visible(symptom.statement)}
+            </>
+          )}
         </span>
         <span class="muted">
           {clock(symptom.time_ms)}

@@ -6,7 +6,7 @@ import { formatTime } from '../times'
 import { ask, asked, askedUntil, chosen, diagnose, progress } from './ask'
 import { Conditions } from './conditions'
 import './diagnosis.css'
-import { keyOf, type Document } from './document'
+import { keyOf, tellOnce, type Document } from './document'
 import { FindingView } from './finding'
 import { Prose } from './parts'
 
@@ -21,7 +21,7 @@ export function Diagnosis() {
       <Diagnosed />
       {loading && <Progress />}
       {error && <Trouble error={error} />}
-      {data && <Findings document={data} />}
+      {data && <Findings document={tellOnce(data)} />}
       {data && <Grown />}
       {data && <Downloads />}
     </section>

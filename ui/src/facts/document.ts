@@ -49,14 +49,17 @@ export type Zombies = {
   /** when the counts above and the parents below were read: not at the same time */
   read_ms?: number | null
   parents_read_ms?: number | null
-  parents?: {
-    path: string
-    dying?: number | null
-    /** false where the number is estimated */
-    exact?: boolean | null
-    kind?: string | null
-    held_bytes?: number | null
-  }[]
+  /** a row for each kind of memory that a parent's dying cgroups pin */
+  parents?: ZombieParent[]
+}
+
+export type ZombieParent = {
+  path: string
+  dying?: number | null
+  /** false where the number is estimated */
+  exact?: boolean | null
+  kind?: string | null
+  held_bytes?: number | null
 }
 
 export type Network = { over_ms: number; nics: Nic[]; queues: Queue[] }

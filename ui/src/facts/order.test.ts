@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { byName, byTrouble, formatBytes, healthOf, troubleOf } from './order'
+import { byName, byParent, byTrouble, formatBytes, healthOf, troubleOf } from './order'
 
 test('a unit that hides its loop behind "active" is not well', () => {
   expect(troubleOf({ unit: 'a', active: 'active', failures: 9, successes: 0 })).toBe(
@@ -43,4 +43,15 @@ test('bytes as people read them', () => {
     '4.0 KiB',
     '267 MiB',
   ])
+})
+
+test('lists a parent once, with every kind of memory its cgroups pin', () => {
+  const rows = [
+    { path: '/a', dying: 1, kind: 'anon', held_bytes: 5 },
+    { path: '/', dying: 9, kind: 'file', held_bytes: 7 },
+    { path: '/', dying: 9, kind: 'shmem', held_bytes: 8 },
+  ]
+  const found = byParent(rows)
+  expect(found.map(({ parent }) => parent.path)).toEqual(['/', '/a'])
+  expect(found[0]?.pins.map(({ kind }) => kind)).toEqual(['file', 'shmem'])
 })

@@ -1,5 +1,5 @@
 /** What of the node's facts is shown first: what is not well. */
-import type { Container, Unit } from './document'
+import type { Container, Unit, ZombieParent } from './document'
 
 /** Why a unit is not well; empty if it is. */
 export function troubleOf(unit: Unit): string {
@@ -54,4 +54,15 @@ export function formatBytes(bytes: number): string {
     unit += 1
   }
   return `${value >= 10 || unit === 0 ? Math.round(value) : value.toFixed(1)} ${UNITS[unit]}`
+}
+
+/** Each parent once, most dying first, with the rows of what its cgroups pin. */
+export function byParent(rows: ZombieParent[]): { parent: ZombieParent; pins: ZombieParent[] }[] {
+  const parents = new Map<string, { parent: ZombieParent; pins: ZombieParent[] }>()
+  for (const row of rows) {
+    const known = parents.get(row.path) ?? { parent: row, pins: [] }
+    if (row.held_bytes) known.pins.push(row)
+    parents.set(row.path, known)
+  }
+  return [...parents.values()].sort((a, b) => (b.parent.dying ?? 0) - (a.parent.dying ?? 0))
 }

@@ -63,7 +63,9 @@ export function Containers({ containers }: { containers: Container[] }) {
   const groups = byName(containers)
   return (
     <Card title="Containers" note={containers.length ? `${containers.length}` : ''}>
-      {containers.length === 0 && <Empty>No container was recorded here.</Empty>}
+      {containers.length === 0 && (
+        <Empty>No container was recorded here: there was none, or no runtime could be asked.</Empty>
+      )}
       {containers.length > 0 && (
         <table>
           <caption class="unseen">Containers by name</caption>

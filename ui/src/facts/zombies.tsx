@@ -5,14 +5,14 @@ import { formatMoment } from '../times'
 import { Card } from './card'
 import type { Zombies } from './document'
 import { firstAndMarked, row, rowAttributes } from './marked'
-import { formatBytes } from './order'
+import { byParent, formatBytes } from './order'
 
 const SHOWN = 12
 
 export function ZombieFacts({ zombies }: { zombies: Zombies }) {
-  const parents = [...(zombies.parents ?? [])].sort((a, b) => (b.dying ?? 0) - (a.dying ?? 0))
-  const shown = firstAndMarked(parents, SHOWN, (each) => each.path, row.value)
-  const most = Math.max(1, ...parents.map((each) => each.dying ?? 0))
+  const parents = byParent(zombies.parents ?? [])
+  const shown = firstAndMarked(parents, SHOWN, ({ parent }) => parent.path, row.value)
+  const most = Math.max(1, ...parents.map(({ parent }) => parent.dying ?? 0))
   return (
     <Card title="Memory cgroups" note={readAt(zombies.read_ms)}>
       <dl class="figures">
@@ -34,8 +34,8 @@ export function ZombieFacts({ zombies }: { zombies: Zombies }) {
             </tr>
           </thead>
           <tbody>
-            {shown.map((each) => (
-              <tr key={`${each.path} ${each.kind}`} {...rowAttributes(each.path)}>
+            {shown.map(({ parent: each, pins }) => (
+              <tr key={each.path} {...rowAttributes(each.path)}>
                 <th scope="row" class="mono">
                   {visible(each.path)}
                   <span class="share" style={{ width: `${(100 * (each.dying ?? 0)) / most}%` }} />
@@ -45,8 +45,13 @@ export function ZombieFacts({ zombies }: { zombies: Zombies }) {
                   {known(each.dying)}
                 </td>
                 <td>
-                  {each.held_bytes ? formatBytes(each.held_bytes) : '–'}{' '}
-                  <span class="muted">{each.kind && visible(each.kind)}</span>
+                  {pins.length === 0 && '–'}
+                  {pins.map((pin) => (
+                    <div key={pin.kind}>
+                      {formatBytes(pin.held_bytes ?? 0)}{' '}
+                      <span class="muted">{pin.kind && visible(pin.kind)}</span>
+                    </div>
+                  ))}
                 </td>
               </tr>
             ))}

@@ -8,7 +8,7 @@ import { drawOnChange, prepare } from './frames'
 import { bounds, hover, pixels } from './plot'
 import { pixelAt } from './scale'
 import { best, Tiles, type Tile } from './tiles'
-import { formatValue } from './values'
+import { sayValue } from './values'
 
 const LANE = 16
 const FINEST_MS = 1000
@@ -71,7 +71,7 @@ export function ProcessTrack() {
           <button
             class="fold"
             aria-expanded={open}
-            title="Cores that the busiest processes used: a lane for each, the highest value beside it"
+            title="Cores that the busiest processes used: a lane for each, its peak in view beside it"
             onClick={() => (unfolded.value = !open)}
           >
             Processes
@@ -96,10 +96,7 @@ function Names({ tile }: { tile: Tile<Lanes> }) {
       {tile.data.lanes.map((lane) => (
         <li key={lane.comm}>
           <span title={lane.comm}>{lane.comm}</span>
-          <b>
-            {formatValue(valueOf(tile, lane, at), tile.data.unit)}
-            {tile.data.unit === 'cores' ? ' cores' : ''}
-          </b>
+          <b>{sayValue(valueOf(tile, lane, at), tile.data.unit, at === undefined)}</b>
         </li>
       ))}
     </ul>

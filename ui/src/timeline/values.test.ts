@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { formatValue } from './values'
+import { formatValue, sayValue } from './values'
 
 test.each([
   [68_680, 'cgroups', '68,680'],
@@ -15,4 +15,10 @@ test.each([
   [NaN, 'bytes', '–'],
 ])('%s %s is %s', (value, unit, text) => {
   expect(formatValue(value, unit)).toBe(text)
+})
+
+test('names a peak: the peaks of several processes are of different times', () => {
+  expect(sayValue(1.5, 'cores', true)).toMatch(/^peak .* cores$/)
+  expect(sayValue(1.5, 'cores', false)).not.toContain('peak')
+  expect(sayValue(null, 'cores', true)).not.toContain('peak')
 })

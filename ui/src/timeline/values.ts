@@ -38,3 +38,9 @@ function scaled(value: number, scales: [number, string][], none: string): string
   if (!found) return `${plain(value)} ${none}`.trim()
   return `${plain(value / found[0])} ${found[1]}`
 }
+
+/** A value in words; peaks are of different times, so they are named: they do not add up. */
+export function sayValue(value: number | null, unit: string, peak: boolean): string {
+  const said = `${formatValue(value, unit)}${unit === 'cores' ? ' cores' : ''}`
+  return peak && value !== null ? `peak ${said}` : said
+}

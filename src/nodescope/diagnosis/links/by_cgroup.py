@@ -26,11 +26,11 @@ from nodescope.diagnosis.links.growth import (
 from nodescope.diagnosis.links.whose_cgroup import owner_of_cgroup, plain_path
 from nodescope.diagnosis.story import Story
 from nodescope.diagnosis.symptoms.subjects import cgroup_of
-from nodescope.quantities import SECOND_NS, format_bytes, format_duration
+from nodescope.quantities import format_bytes, format_duration
 from nodescope.records.action import Action, Target, TargetName
 from nodescope.records.event_details import OomKillDetails
 from nodescope.records.trouble_details import CgroupLimitDetails
-from nodescope.records.view import Span, View, around
+from nodescope.records.view import View, around
 from nodescope.records.witness_tables import LimitRow
 
 MEMORY_LIMIT, MEMORY_OF_NODE, TASK_LIMIT = "memory_limit", "memory_of_the_node", "task_limit"
@@ -72,9 +72,7 @@ def follow_cgroup(case: Case, story: Story, symptom: Symptom) -> Ending | None:
     story.links.append(
         Link(
             "limit", plain, f"{reached.said}{often}", 4.5,
-            View("table", around(symptom.time_ns, 900), table="cgroups",
-                 where=(("cgroup", plain),)),
-            "usage that stayed below the limit",
+            _show(reached, symptom), "usage that stayed below the limit",
             short=f"its {reached.what} limit",
         )
     )  # fmt: skip
@@ -152,7 +150,7 @@ def _follow_node(case: Case, story: Story, symptom: Symptom) -> Ending | None:
     largest = read_largest(case, symptom.time_ns, lambda row: row.memory_bytes)
     told = symptom.get(OomKillDetails)
     if largest is None:
-        if told.task_memcg:
+        if told.task_memcg and plain_path(told.task_memcg) != "/":
             return _follow_victim(case, story, symptom, told)
         story.lacks(
             "memory of cgroups", "who had the node's memory was not recorded",
@@ -227,6 +225,14 @@ def describe_often(times: Sequence[int]) -> str:
     return f"; {len(times)} times in {over}{every}"
 
 
+def _show(reached: _Reached, symptom: Symptom) -> View:
+    """Return what shows how a cgroup grew; without readings of it, the events around."""
+    if reached.growth is None:
+        return View("events", around(symptom.time_ns, 900))
+    return View("table", around(symptom.time_ns, 900), table="cgroups",
+                where=(("cgroup", reached.path),))  # fmt: skip
+
+
 def _steps(
     root: Root, reached: _Reached, symptom: Symptom, *, of_node: bool = False
 ) -> tuple[Action, ...]:
@@ -234,12 +240,10 @@ def _steps(
         return ()
     target = Target(_OWNERS[root.kind], root.name)
     leaks = reached.growth is not None and reached.growth.shape == "steady"
-    from_ns = symptom.time_ns - 900 * SECOND_NS
-    view = View("table", Span(from_ns, symptom.time_ns), table="cgroups",
-                where=(("cgroup", reached.path),))  # fmt: skip
     thing = "memory" if reached.what == "memory" else "tasks"
-    why = f"its {thing} grew steadily: find the leak" if leaks else f"what needs so much {thing}?"
-    look = Action("look", target, note=why, view=view)
+    much = "much memory" if reached.what == "memory" else "many tasks"
+    why = f"its {thing} grew steadily: find the leak" if leaks else f"what needs so {much}?"
+    look = Action("look", target, note=why, view=_show(reached, symptom))
     if of_node:
         return look, Action("add_memory", Target("node"))
     note = "which only delays it while it grows" if leaks else "if it needs as much by right"

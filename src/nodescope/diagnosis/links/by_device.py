@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from nodescope.diagnosis.case import Case
 from nodescope.diagnosis.ending import Ending
@@ -16,7 +16,12 @@ from nodescope.recording.window import Window
 from nodescope.records.action import Action, Target
 from nodescope.records.event import Event
 from nodescope.records.event_kinds import EVENT_KINDS
-from nodescope.records.trouble_details import GpuDetails, HardwareDetails, StorageDetails
+from nodescope.records.trouble_details import (
+    FaultDetails,
+    GpuDetails,
+    HardwareDetails,
+    StorageDetails,
+)
 from nodescope.records.view import Span, View, around
 
 BEFORE_NS = 10 * MINUTE_NS
@@ -32,6 +37,9 @@ _OF_MEMORY = ("memory_poisoned",)
 _BEFORE_POISON = ("edac_ce", "edac_ue", "mce", "mce_corrected", "hw_error")
 _FILE_SYSTEM = ("fs_error", "fs_readonly")
 _WAITED_FOR = ("io_stalled", "nvme_timeout", "nfs_stalled", "fuse_stalled", "disk_io_error")
+_MAY_PASS = ("disk_io_error", "nvme_timeout")  # one of these alone is no reason to replace it
+OFTEN = 3  # times in the recording's reach: the device fails
+ONCE = 2.0  # nats, for a device that reported fewer
 _JOB_DIES = ("gpu_ecc", "gpu_lost", "gpu_hung", "gpu_nvlink", "nvswitch_error")
 
 
@@ -80,16 +88,39 @@ def follow_device(case: Case, story: Story, symptom: Symptom) -> Ending:
     of_disk = EVENT_KINDS[kind].details is StorageDetails and "/" not in name
     root = Root(_root_kind(kind, symptom), disk_of(name) if of_disk else name)
     _add_user(story, symptom)
+    if symptom.kind in _OF_MEMORY and symptom.subject.startswith("0x"):
+        _add_page(case, story, symptom)
     wait = add_waiting(case, story, symptom, name) if symptom.kind in _WAITED_FOR else None
     if wait is not None:
         return Ending(root, wait.name, wait.meaning, steps_of_wait(wait))
-    error = (symptom if earliest is None else _as_symptom(earliest)).get(StorageDetails).error
-    if error is not None and "space" in error:
+    if _lacks_room(case, symptom):
         return Ending(root, _FULL.mechanism, _FULL.meaning, _steps(root, symptom, _FULL))
     rule = _RULES.get(kind) or _RULES.get(symptom.kind)
     if rule is None:
         return Ending(root)
+    if kind in _MAY_PASS and earliest is None and _count_alike(case, symptom) < OFTEN:
+        _add_reporter(story, symptom, root)
+        rule = replace(rule, replace=False)
     return Ending(root, rule.mechanism, rule.meaning, _steps(root, symptom, rule))
+
+
+def _count_alike(case: Case, symptom: Symptom) -> int:
+    """Return how often the same was reported of the device, as far as the recording reaches."""
+    device = device_of(symptom) or symptom.subject
+    alike = case.events_of(symptom.kind, within=case.reach)
+    return sum(_is_of(event, device) for event in alike)
+
+
+def _add_reporter(story: Story, symptom: Symptom, root: Root) -> None:
+    """Say that a device is only known as the one that reported a few errors."""
+    story.links.append(
+        Link(
+            "device", root.name,
+            f"{root.name} is the device that reported it, and little else was reported of it: "
+            "whether it, its cable or its controller is at fault is not shown", ONCE,
+            View("events", around(symptom.time_ns, 600)), "such errors of other devices, too",
+        )
+    )  # fmt: skip
 
 
 def end_at_hardware(symptom: Symptom) -> Ending | None:
@@ -131,7 +162,7 @@ def _add_earlier(case: Case, story: Story, symptom: Symptom) -> Event | None:
     mine = [
         event
         for event in case.events_of(*_BEFORE, within=before)
-        if event.kind != symptom.kind
+        if _may_precede(event.kind, symptom.kind)
         and (event.kind in _BEFORE_POISON if device is None else _is_of(event, device))
     ]
     if not mine:
@@ -158,6 +189,21 @@ def _add_earlier(case: Case, story: Story, symptom: Symptom) -> Event | None:
     return first
 
 
+def _lacks_room(case: Case, symptom: Symptom) -> bool:
+    """Decide whether the device refused writes because what lies below it is full."""
+    device = device_of(symptom)
+    before = Window(symptom.time_ns - BEFORE_NS, symptom.time_ns + 1)
+    return device is not None and any(
+        "space" in (event.get(StorageDetails).error or "") and _is_of(event, device)
+        for event in case.events_of("disk_io_error", within=before)
+    )
+
+
+def _may_precede(kind: str, later: str) -> bool:
+    """Decide whether trouble of one kind may lead to the other: no disk fails for its files."""
+    return kind != later and (kind not in _FILE_SYSTEM or later in _FILE_SYSTEM)
+
+
 def _is_of(event: Event, device: str) -> bool:
     named = device_of(_as_symptom(event)) or event.subject
     return is_same_device(named, device)
@@ -168,10 +214,29 @@ def _add_user(story: Story, symptom: Symptom) -> None:
     comm, pid = task_of(symptom)
     if comm is None or symptom.kind not in _JOB_DIES:
         return
-    story.links.append(
+    # It suffers with the report, and does not stand between the device and the report.
+    story.add_harmed(
         Link(
             "task", comm, f"{comm} ({pid}) was using it, says the driver", 3.0,
             View("events", around(symptom.time_ns, 30)), "another user of the device",
+        )
+    )  # fmt: skip
+
+
+def _add_page(case: Case, story: Story, symptom: Symptom) -> None:
+    """Say which page of memory is damaged, and who used it: a victim, and not at fault."""
+    near = Window(symptom.time_ns - MINUTE_NS, symptom.time_ns + MINUTE_NS)
+    victims = {
+        f"{told.comm} ({told.pid})": None
+        for event in case.events_of(symptom.kind, within=near)
+        if event.subject == symptom.subject and (told := event.get(FaultDetails)).comm
+    }
+    used = f"; {', '.join(victims)} used it and was the victim" if victims else ""
+    story.links.append(
+        Link(
+            "memory", symptom.subject, f"memory is damaged at page frame {symptom.subject}{used}",
+            4.0, View("events", around(symptom.time_ns, 60)), "a test that finds no damage",
+            short=f"page frame {symptom.subject}",
         )
     )  # fmt: skip
 

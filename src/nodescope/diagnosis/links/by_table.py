@@ -7,14 +7,16 @@ the functions that fill them say who was at it. Where neither tells, the chain e
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 from nodescope.diagnosis.case import LOOKBACK_NS, Case
 from nodescope.diagnosis.ending import Ending
 from nodescope.diagnosis.finding import Link, Root, Symptom
 from nodescope.diagnosis.links.growth import read_growth, read_largest
+from nodescope.diagnosis.links.mount_writer import NOBODYS, add_writer
 from nodescope.diagnosis.links.whose_cgroup import owner_of_cgroup
 from nodescope.diagnosis.story import Story
-from nodescope.quantities import MINUTE_NS, SECOND_NS
+from nodescope.quantities import MINUTE_NS, SECOND_NS, format_duration
 from nodescope.recording.window import Window
 from nodescope.records.action import Action, Target, TargetName
 from nodescope.records.trouble_details import FullTableDetails
@@ -24,6 +26,8 @@ from nodescope.records.witness_tables import LimitRow
 FILLING_NS = 5 * MINUTE_NS
 FEWEST_SAMPLES = 10
 LEAST_SHARE = 0.5
+NEARLY = 0.8  # of a limit: with less used it was not reached
+_READ_WHOLE = ("files_exhausted",)  # the node has one such limit, and its reading is that one
 # By kind: the limit's name in `limits`, and functions of the kernel that use it up.
 _LIMITS = {
     "conntrack_full": "conntrack", "files_exhausted": "files", "pid_exhausted": "threads",
@@ -35,7 +39,6 @@ _FILLED_BY = {
     "pid_exhausted": ("copy_process", "kernel_clone", "_do_fork"),
     "ports_exhausted": ("__inet_hash_connect", "inet_hash_connect"),
     "tcp_memory": ("tcp_sendmsg", "tcp_sendmsg_locked"),
-    "fs_full": ("vfs_write", "do_iter_write", "vfs_fallocate", "vfs_iter_write"),
 }
 _OWNERS: dict[str, TargetName] = {
     "unit": "unit", "container": "container", "pod": "pod", "cgroup": "cgroup",
@@ -44,25 +47,40 @@ _OWNERS: dict[str, TargetName] = {
 
 def follow_table(case: Case, story: Story, symptom: Symptom) -> Ending | None:
     """Add how a table filled and who fills it; None if nobody can be named."""
-    _add_growth(case, story, symptom)
-    root = _most_tasks(case, story, symptom) if symptom.kind == "pid_exhausted" else None
-    root = root or _fills(case, story, symptom)
+    rows = _read_limit(case, symptom)
+    if _contradicts(story, symptom, rows):
+        return None
+    _add_growth(story, symptom, rows)
+    if symptom.kind == "fs_full":
+        root = add_writer(case, story, symptom, rows)
+    else:
+        root = _most_tasks(case, story, symptom) if symptom.kind == "pid_exhausted" else None
+        root = root or _fills(case, story, symptom)
     if root is None:
         story.lacks(
             "who fills it", _unknown(case, symptom),
             "look on the node while it lasts", View("events", around(symptom.time_ns, 60)),
         )  # fmt: skip
-        return None
+        return _end_at_mount(symptom) if symptom.kind == "fs_full" else None
+    show = View("top", around(symptom.time_ns, 300), by="cgroup")
     steps: tuple[Action, ...] = ()
     if root.kind in _OWNERS:
         target = Target(_OWNERS[root.kind], root.name)
-        steps = (Action("look", target, note="it uses most of it: does it leak?"),)
+        steps = (Action("look", target, note="it uses most of it: does it leak?", view=show),)
     if symptom.kind == "fs_full":
         steps = (*steps, Action("free_space", Target("mount", symptom.subject)))
     return Ending(root, symptom.kind, "", steps)
 
 
+def _end_at_mount(symptom: Symptom) -> Ending:
+    """End at a full file system of which nobody knows who fills it."""
+    steps = (Action("free_space", Target("mount", symptom.subject)),)
+    return Ending(Root("file system", symptom.subject), symptom.kind, "", steps)
+
+
 def _unknown(case: Case, symptom: Symptom) -> str:
+    if symptom.kind == "fs_full":
+        return "who fills it was not recorded: open files are not, nor who writes to which mount"
     if symptom.kind == "pid_exhausted" and not case.observed("cgroups"):
         return "tasks by cgroup were not recorded: nobody knows who has most"
     if not case.recorded("samples"):
@@ -70,23 +88,45 @@ def _unknown(case: Case, symptom: Symptom) -> str:
     return "the samples of the minutes before name no one in particular who uses it"
 
 
-def _add_growth(case: Case, story: Story, symptom: Symptom) -> None:
+def _read_limit(case: Case, symptom: Symptom) -> list[LimitRow]:
+    """Return the readings of the limit in the hour before a report."""
     told = symptom.get(FullTableDetails)
     name = told.limit or _LIMITS.get(symptom.kind, "")
     before = Window(symptom.time_ns - LOOKBACK_NS, symptom.time_ns + SECOND_NS)
-    rows = [
+    return [
         row
         for row in case.rows(LimitRow, before)
         if row.name == name and (told.scope is None or row.scope == told.scope)
     ]
+
+
+def _contradicts(story: Story, symptom: Symptom, rows: Sequence[LimitRow]) -> bool:
+    """Decide whether the last reading shows room in what a line calls full, and say so."""
+    last = rows[-1] if rows and symptom.kind in _READ_WHOLE else None
+    if last is None or last.used is None or not last.most or last.used >= NEARLY * last.most:
+        return False
+    ago = format_duration(max(0, symptom.time_ns - last.time_ns))
+    story.lacks(
+        "a reading that agrees",
+        f"the line says that the limit was reached, but {ago} before {last.used:,} of "
+        f"{last.most:,} were used: it may have been reached for a moment, or the line is not true",
+        show=View("table", around(symptom.time_ns, 900), table="limits",
+                  where=(("name", last.name),)),
+    )  # fmt: skip
+    return True
+
+
+def _add_growth(story: Story, symptom: Symptom, rows: Sequence[LimitRow]) -> None:
     growth = read_growth([(row.time_ns, row.used) for row in rows if row.used is not None])
     if growth is None:
         return
+    name = rows[-1].name
+    subject = symptom.subject if symptom.kind == "fs_full" else name
     most = next((row.most for row in reversed(rows) if row.most), None)
     of = f" of {most:,}" if most else ""
     story.links.append(
         Link(
-            "limit", name, f"{growth.last[1]:,}{of} are used; {growth.describe(_plain)}", 4.0,
+            "limit", subject, f"{growth.last[1]:,}{of} are used; {growth.describe(_plain)}", 4.0,
             View("table", around(symptom.time_ns, 900), table="limits", where=(("name", name),)),
             "room in it at that time",
         )
@@ -125,7 +165,7 @@ def _fills(case: Case, story: Story, symptom: Symptom) -> Root | None:
     if total < FEWEST_SAMPLES:
         return None
     path, most = counts.most_common(1)[0]
-    if not path or most < LEAST_SHARE * total:
+    if path in NOBODYS or most < LEAST_SHARE * total:
         return None
     root = owner_of_cgroup(case, path, symptom.time_ns)
     story.links.append(

@@ -139,6 +139,8 @@ def add_owner(case: Case, story: Story, at_ns: int, comm: str, pid: int | None) 
         )  # fmt: skip
         return Root("process", comm)
     root = owner_of_cgroup(case, place.cgroup, at_ns)
+    if root.name == "/":
+        return Root("process", comm)  # of the kernel, or of nobody in particular
     story.links.append(
         Link(
             "owner", root.name, f"{comm} is of {root.kind} {root.name}: {place.because}",

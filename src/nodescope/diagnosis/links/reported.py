@@ -52,7 +52,7 @@ def add_report(story: Story, incident: Incident) -> Symptom | None:
         return job
     gravest = events[0]
     if job is not None:
-        _add_job_of(story, job, gravest)
+        _add_job_of(story, job, _nearest_before(job, gravest, events))
     if network:
         more = f" ({len(network)} messages)" if len(network) > 1 else ""
         statement, strength = f"{headline(gravest)}{more}", 5.0
@@ -67,6 +67,14 @@ def add_report(story: Story, incident: Incident) -> Symptom | None:
         )
     )  # fmt: skip
     return min(events, key=told_ns)
+
+
+def _nearest_before(job: Symptom, gravest: Symptom, events: Sequence[Symptom]) -> Symptom:
+    """Return the last event like the gravest before a job failed; the gravest if there is none."""
+    alike = [each for each in events if each.kind == gravest.kind and each.time_ns <= job.time_ns]
+    if gravest.kind in NIC_KINDS or not alike:
+        return gravest
+    return max(alike, key=lambda each: each.time_ns)
 
 
 def _add_job_of(story: Story, job: Symptom, event: Symptom) -> None:

@@ -11,11 +11,13 @@ from collections import Counter
 from nodescope.diagnosis.case import Case
 from nodescope.diagnosis.finding import Link, Root, Symptom
 from nodescope.diagnosis.links.whose_cgroup import owner_of_cgroup
+from nodescope.diagnosis.links.whose_process import find_place
 from nodescope.diagnosis.rules.wait import Wait, classify_wait
 from nodescope.diagnosis.story import Story
 from nodescope.quantities import SECOND_NS
 from nodescope.recording.window import Window
 from nodescope.records.action import Action, Target
+from nodescope.records.event_details import HungTaskDetails
 from nodescope.records.view import View, around
 from nodescope.records.witness_tables import BlockedTaskRow
 
@@ -28,7 +30,8 @@ def add_waiting(case: Case, story: Story, symptom: Symptom, device: str) -> Wait
     """Add who waits for a device; return what its own worker waits for, if anything."""
     near = Window(symptom.time_ns - BEFORE_NS, symptom.time_ns + AFTER_NS)
     rows = {row.tid: row for row in case.rows(BlockedTaskRow, near)}
-    _add_waiters(case, story, symptom, list(rows.values()))
+    if not _add_waiters(case, story, symptom, list(rows.values())):
+        _add_hung(case, story, symptom, near)
     for row in rows.values():
         found = classify_wait(_frames(row))
         if device in row.comm and found is not None and found[0].name not in _FOR_A_DEVICE:
@@ -50,21 +53,42 @@ def _frames(row: BlockedTaskRow) -> tuple[str, ...]:
     return tuple((row.stack or row.waits_in or "").split(";"))
 
 
-def _add_waiters(case: Case, story: Story, symptom: Symptom, rows: list[BlockedTaskRow]) -> None:
-    """Add whose tasks were blocked meanwhile; tasks of the kernel are nobody's."""
+def _add_waiters(case: Case, story: Story, symptom: Symptom, rows: list[BlockedTaskRow]) -> bool:
+    """Add whose tasks were blocked meanwhile, if any; tasks of the kernel are nobody's."""
     owners: Counter[Root] = Counter()
     for row in rows:
         if row.cgroup and row.cgroup != "/":
             owners[owner_of_cgroup(case, row.cgroup, row.time_ns)] += 1
     if not owners:
-        return
+        return False
     named = ", ".join(f"{root.title} ({count})" for root, count in owners.most_common(3))
-    story.links.append(
+    story.add_harmed(
         Link(
             "blocked", owners.most_common(1)[0][0].name,
             f"tasks that were blocked meanwhile: {named}", 4.5,
             View("table", around(symptom.time_ns, 120), table="blocked_tasks"),
             "tasks that wait for something else",
+        )
+    )  # fmt: skip
+    return True
+
+
+def _add_hung(case: Case, story: Story, symptom: Symptom, near: Window) -> None:
+    """Add whose tasks the kernel reports as blocked meanwhile, where that is known."""
+    named: dict[Root, str] = {}
+    for event in case.events_of("hung_task", within=near):
+        told = event.get(HungTaskDetails)
+        place = find_place(case, event.time_ns, told.comm, told.pid)
+        if place is not None and place.cgroup not in ("", "/"):
+            root = owner_of_cgroup(case, place.cgroup, event.time_ns)
+            named.setdefault(root, f"{told.comm}:{told.pid} of {root.title} ({place.because})")
+    if not named:
+        return
+    story.add_harmed(
+        Link(
+            "blocked", next(iter(named)).name,
+            f"the kernel reports tasks that were blocked meanwhile: {', '.join(named.values())}",
+            4.0, View("events", around(symptom.time_ns, 120)), "tasks that wait for something else",
         )
     )  # fmt: skip
 

@@ -55,10 +55,13 @@ def statement_of(condition: Condition) -> str:
 
 
 def since_of(condition: Condition) -> str:
-    """Return since when a condition lasts and how it moves, as far as that is known."""
+    """Return when a condition was seen first and how it moves, as far as that is known.
+
+    It may have begun earlier: between two readings, or before the recording.
+    """
     if condition.since_ns is None:
         return condition.trend or "since when is not known"
-    since = f"since {format_moment(condition.since_ns)}"
+    since = f"seen first at {format_moment(condition.since_ns)}"
     return "; ".join(filter(None, (since, condition.trend)))
 
 
@@ -86,8 +89,9 @@ def again(finding: Finding, most: int) -> str:
     """When the same happened again; those that were not followed may be the same or not."""
     said = []
     if finding.repeats:
-        times = ", ".join(format_moment(time_ns) for time_ns in finding.repeats[:most])
-        left = len(finding.repeats) - most
+        moments = list(dict.fromkeys(map(format_moment, finding.repeats)))
+        times = ", ".join(moments[:most])
+        left = sum(format_moment(time_ns) in moments[most:] for time_ns in finding.repeats)
         more = f" and {left} more" if left > 0 else ""
         least = "at least " if finding.at_least else ""
         said.append(f"{least}{len(finding.repeats) + 1} times: also at {times}{more}")

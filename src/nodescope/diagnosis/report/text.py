@@ -54,32 +54,29 @@ def render_text(diagnosis: Diagnosis, width: int = 100) -> str:
         lines += _text_finding(number, finding, width, diagnosis.archive)
     if diagnosis.conditions:
         lines += ["", "Conditions:"] if lines else ["Conditions (no incident):"]
-        for condition in diagnosis.conditions:
-            lines += _text_condition(condition, width, diagnosis.archive)
+        told_of = (
+            tuple(_text_condition(each, width, diagnosis.archive)) for each in diagnosis.conditions
+        )
+        for each in dict.fromkeys(told_of):  # what reads the same is told once
+            lines += each
     told = [finding.ends for finding in diagnosis.findings]
     missing = [each for each in diagnosis.missing if each not in told]
     if missing:
         lines += ["", "missing:"]
-        for each in missing:
-            lines += _text_missing(each, width, diagnosis.archive)
+        for lack in missing:
+            lines += _text_missing(lack, width, diagnosis.archive)
     return "\n".join(lines)
 
 
 def _text_condition(condition: Condition, width: int, archive: Path | None) -> Iterator[str]:
-    """Yield three lines: what it is, since when and what to do, and the command that shows it."""
+    """Yield what it is, since when and what to do, and the command that shows it."""
     steps = condition_steps(condition, archive)
     todo = f"; do: {steps[0].statement}" if steps else ""
-    refers = f"; {condition.reference}" if condition.reference else ""
-    said = f"  {condition.severity:<9}{condition.statement}"
-    yield f"{_clipped(said, width - len(refers))}{refers}"
-    yield _clipped(f"{' ' * 11}{since_of(condition)}{todo}", width)
+    indent = " " * 11
+    said = f"{condition.severity:<9}{statement_of(condition)}"
+    yield from _wrapped(said, width, "  ", indent)
+    yield from _wrapped(f"{since_of(condition)}{todo}", width, indent, indent)
     yield _command_line(condition.show, archive, 11)
-
-
-def _clipped(line: str, width: int) -> str:
-    """Return a line that fits; JSON and files have the whole of it."""
-    shown = visible(line, LONGEST)
-    return shown if len(shown) <= max(40, width) else f"{shown[: max(40, width) - 1].rstrip()}…"
 
 
 def _text_missing(missing: Missing, width: int, archive: Path | None) -> Iterator[str]:

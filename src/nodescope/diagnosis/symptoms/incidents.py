@@ -8,17 +8,18 @@ from dataclasses import dataclass
 from nodescope.diagnosis.case import Case
 from nodescope.diagnosis.finding import Symptom
 from nodescope.diagnosis.symptoms.lags import JOB_EARLY_NS, explains
-from nodescope.diagnosis.symptoms.relations import may_be_one
+from nodescope.diagnosis.symptoms.relations import are_two_troubles, may_be_one
 from nodescope.diagnosis.symptoms.subjects import describe_kill
 from nodescope.judgement.core_occupants import ALL_BUT_HOUSEKEEPING
 from nodescope.judgement.pegged_cores import PeggedCore
 from nodescope.quantities import SECOND_NS
 from nodescope.recording.window import Window
 from nodescope.records.event import Event
-from nodescope.records.event_details import PeggedCoreDetails
+from nodescope.records.event_details import KernelLineDetails, PeggedCoreDetails
 from nodescope.records.event_kinds import EVENT_KINDS, SYMPTOM_RANKS
 
 LAST_RANK = 1000
+BY_USER = "a user wrote this line to /dev/kmsg, not the kernel"
 MOMENT = "moment"  # somebody asks about it; not an event
 # What the recorder reports of a pegged core is looked at in the core's own time.
 PEGGED_CORE = "core_held"
@@ -82,6 +83,8 @@ def find_symptoms(case: Case, window: Window) -> list[Symptom]:
 
 def _from_event(event: Event) -> Symptom:
     said = describe_kill(event) if event.kind == "oom_kill" else event.message
+    if event.get(KernelLineDetails).user:
+        said = f"{said} ({BY_USER})"
     return Symptom(event.kind, event.time_ns, event.subject, said, event.cpu, None, event.details)
 
 
@@ -137,6 +140,8 @@ def _belongs(incident: Incident, symptom: Symptom) -> bool:
     # A job may have failed on anything: what else there is must fit by itself.
     others = [each for each in latest if each.kind != "job_failed"] or latest
     if not any(may_be_one(each, symptom) for each in others):
+        return False
+    if any(are_two_troubles(each, symptom) for each in others):
         return False
     if symptom.cpu is None:
         return True

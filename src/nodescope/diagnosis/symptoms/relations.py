@@ -62,6 +62,18 @@ def may_be_one(one: Symptom, other: Symptom) -> bool:
     return causal and not _devices_differ(one, other)
 
 
+def are_two_troubles(one: Symptom, other: Symptom) -> bool:
+    """Decide whether a network device and another device each had trouble of their own.
+
+    A task that hangs may follow from either; it does not make one of the two.
+    """
+    networks = (one.kind in _NIC, other.kind in _NIC)
+    if networks not in ((True, False), (False, True)):
+        return False
+    rest = other if networks[0] else one
+    return _way(rest) == "device" and not may_be_one(one, other)
+
+
 def is_again(first: Symptom, other: Symptom) -> bool:
     """Decide whether a symptom of the same incident is the first one once more.
 
@@ -69,6 +81,11 @@ def is_again(first: Symptom, other: Symptom) -> bool:
     """
     alike = first.kind == other.kind and _is_alike(first, other)
     return alike and _way(first) not in ("core", None)
+
+
+def is_other_table(one: Symptom, other: Symptom) -> bool:
+    """Decide whether two symptoms are of two full tables or file systems: neither is the other."""
+    return _way(one) == _way(other) == "table" and one.subject != other.subject
 
 
 def _way(symptom: Symptom) -> str | None:

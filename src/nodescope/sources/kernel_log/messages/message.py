@@ -21,9 +21,9 @@ Detail = int | str | bool
 _FIELDS = frozenset({"driver", "device", "interface", "queue", "cpu", "about"})
 # Kinds that happen to a task; the core is where it ran.
 _OF_TASKS = frozenset(
-    {"kernel_oops", "kernel_panic", "kernel_warning", "process_crash", "page_alloc_failed",
-     "memory_poisoned"}
-)  # fmt: skip
+    {"kernel_oops", "kernel_panic", "kernel_warning", "process_crash", "page_alloc_failed"}
+)
+_OF_MEMORY = frozenset({"memory_poisoned"})  # happens to a page; the task is its victim
 _DRIVER = re.compile(r"[A-Za-z][\w.+-]*", re.ASCII)
 _INTERFACE = re.compile(r"[^\s:/]{1,15}")
 _STATES = re.compile(r"(?: \([^()]*\))+$")  # (uninitialized), (unnamed net_device)
@@ -50,6 +50,8 @@ class KernelMessage:
         """Return the thing the event happened to."""
         if self.interface or self.device or self.driver:
             return self.interface or self.device or self.driver or ""
+        if self.about and self.kind in _OF_MEMORY:
+            return self.about
         task = str(self.details.get("comm", ""))
         if self.cpu is not None and not (task and self.kind in _OF_TASKS):
             return f"cpu{self.cpu}"
