@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.diagnosis.told import at, lines, solve_told
 
 from nodescope.cli.main import main
 from nodescope.diagnosis.diagnose import diagnose
@@ -13,6 +14,7 @@ from nodescope.diagnosis.report.document import diagnosis_document
 from nodescope.diagnosis.report.text import render_markdown
 from nodescope.recording.recording import Recording
 from nodescope.recording.window import Window
+from nodescope.records.recorder_tables import Gap
 
 LOG = """\
 Nov 17 10:00:00 node1 kernel: [  100.0] Linux version 6.1.0
@@ -108,3 +110,17 @@ def test_an_import_without_samples_says_so(
 ) -> None:
     main(["top", "--archive", str(imported)])
     assert "imported from files without any" in " ".join(capsys.readouterr())
+
+
+def test_lines_that_were_overwritten_make_counts_a_least() -> None:
+    kill = "Out of memory: Killed process 901 (java) total-vm:1000kB, anon-rss:900kB"
+    told = lines((100, kill), (110, kill))
+    gap = Gap(
+        from_ns=at(101), to_ns=at(109), source="kernel_log", lost=34463,
+        reason="overwritten before it was read",
+    )  # fmt: skip
+    found = solve_told(told, [gap])
+    (missing,) = [each for each in found.missing if each.what == "part of the kernel log"]
+    assert "34,463 records were overwritten" in missing.consequence
+    assert "at least 2 times" in render_markdown(found)
+    assert "at least" not in render_markdown(solve_told(told))

@@ -152,6 +152,7 @@ class Finding:
     hidden: str | None = None  # what the averages did not show
     repeats: list[int] = field(default_factory=list)  # when the same happened again
     ends: Missing | None = None  # why there is no cause
+    at_least: bool = False  # others may be among what was lost of the kernel log
     unfollowed: int = 0  # incidents with such a symptom of which nothing more is known
     recurring: list[str] = field(default_factory=list)  # what all of these times share
     p_values: list[float] = field(default_factory=list)  # of the task against its baseline

@@ -42,7 +42,14 @@ def add_unseen(case: Case, result: Diagnosis) -> None:
     missing = _missing_sources(case)
     told = {each.what for each in result.missing}
     lost = {each.table for each in damaged}
-    result.missing += [*_describe_damage(damaged), *_describe_lost(case)]
+    overwritten = _describe_overwritten(case)
+    result.missing += [
+        Missing("exact times", said) for said in case.recording.estimated_times[:_NAMED_FILES]
+    ]
+    result.missing += [*_describe_damage(damaged), *_describe_lost(case), *overwritten]
+    if overwritten:
+        for finding in result.findings:
+            finding.at_least = finding.symptom.kind in EVENT_KINDS
     result.missing += [
         Missing(what, _UNSEEN[what], show=View("doctor"))
         for what in missing
@@ -105,6 +112,25 @@ def _describe_damage(damaged: Sequence[DamagedTable]) -> Iterator[Missing]:
             + ", ".join([*named, *([f"and {more} more"] if more else [])]),
             show=View("status"),
         )
+
+
+def _describe_overwritten(case: Case) -> list[Missing]:
+    """Return the lines of the kernel log that were overwritten before they were read."""
+    gaps = case.recording.gaps(case.window)
+    lost = [gap for gap in gaps if gap.source == "kernel_log" and gap.lost]
+    if not lost:
+        return []
+    when = format_span(lost[0].from_ns, max(gap.to_ns for gap in lost))
+    records = format_count(sum(gap.lost or 0 for gap in lost), "record")
+    times = "" if len(lost) == 1 else f" at {len(lost)} times"
+    return [
+        Missing(
+            "part of the kernel log",
+            f"{records} were overwritten before they were read{times}, {when}: what is counted "
+            "happened at least so often",
+            show=View("status"),
+        )
+    ]
 
 
 def _describe_lost(case: Case) -> list[Missing]:
