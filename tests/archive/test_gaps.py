@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from nodescope.archive.gaps import NOT_RUNNING, merge_gaps
+from nodescope.archive.gaps import NOT_RUNNING, find_gaps, merge_gaps
 from nodescope.archive.reader import Archive
-from nodescope.archive.status import find_gaps, summarise
+from nodescope.archive.status import summarise
 from nodescope.quantities import MINUTE_NS, SECOND_NS
+from nodescope.recording.recording import Recording
+from nodescope.recording.window import Window
 from nodescope.records.recorder_tables import Gap
 
 if TYPE_CHECKING:
@@ -92,10 +94,25 @@ def _two_runs(studio: Studio, *told: tuple[str, str]) -> tuple[int, int]:
 
 
 def _listed(studio: Studio) -> list[tuple[str, str, int, int]]:
-    descriptions = [each.description for each in Archive.open(studio.root).segments()]
-    return [
-        (each.source, each.reason, each.from_ns, each.to_ns) for each in find_gaps(descriptions)
-    ]
+    segments = Archive.open(studio.root).segments()
+    return [(each.source, each.reason, each.from_ns, each.to_ns) for each in find_gaps(segments)]
+
+
+def test_status_counts_the_gaps_that_a_description_has_no_room_for(studio: Studio) -> None:
+    """`status` knew the first 16 of a segment, `quality` all."""
+    tape = studio.open()
+    tape.beat(studio.clock)
+    for number in range(40):
+        start = studio.clock.monotonic
+        studio.clock.advance(SECOND_NS)
+        _add(tape, start, studio.clock.monotonic, "kernel_log", f"reason {number}")
+    tape.beat(studio.clock)
+    tape.writer.close()
+    archive = Archive.open(studio.root)
+    extent = archive.segments()[0].description
+    window = Window(extent.wall_from_ns, extent.wall_to_ns + 1)
+    assert len(summarise(archive).gaps) == 40
+    assert list(summarise(archive).gaps) == Recording(archive.segments()).gaps(window)
 
 
 def test_an_interruption_that_nobody_told_is_derived(studio: Studio) -> None:

@@ -131,7 +131,7 @@ def test_gaps_damage_and_freezes_are_told(studio: Studio, tools: type[Toolbox]) 
     summary = summarise(Archive.open(studio.root))
     (gap,) = summary.gaps
     assert (gap.from_ns, gap.to_ns) == (studio.clock.wall, studio.clock.wall + 7)
-    assert (gap.source, gap.cpu, gap.lost, gap.reason) == ("cores", 1, None, "x" * 200)
+    assert (gap.source, gap.cpu, gap.lost, gap.reason) == ("cores", 1, None, "x" * 1000)
     assert [name in error.path for error in summary.damaged] == [True]
     assert summary.frozen == (frozen,)
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from nodescope.archive.gaps import find_gaps
 from nodescope.archive.reader import Archive
-from nodescope.archive.status import find_gaps
 from nodescope.diagnosis.case import Case
 from nodescope.diagnosis.rules.mechanism import classify
 from nodescope.errors import NodescopeError
@@ -34,7 +34,7 @@ RUN = [name for name in SCENARIOS if name not in LONGER or name in SHORTEST]
 
 
 def has_event(case: Case, truth: Truth, kind: str) -> None:
-    gaps = find_gaps([segment.description for segment in case.recording.parts])
+    gaps = find_gaps(case.recording.parts)
     blind_ns = max((gap.to_ns - gap.from_ns for gap in gaps if gap.source == "cores"), default=0)
     if blind_ns > SECOND_NS:  # where the other core is busy, too, it may wait for the held one
         pytest.skip(f"the machine did not run the recorder for {blind_ns / SECOND_NS:.1f} s")

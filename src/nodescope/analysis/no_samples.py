@@ -54,4 +54,6 @@ def _why_none(recording: Recording, window: Window) -> str:
         for gap in recording.gaps(window)
         if gap.cpu is None and gap.source in ("samples", "all")
     ]
+    if not reasons and recording.imported:
+        return "no samples: this was imported from files without any"
     return f"no samples: {reasons[-1] if reasons else 'the recording does not say why'}"

@@ -18,9 +18,7 @@ from nodescope.analysis.call_tree import CallTree
 from nodescope.analysis.filter import Filter
 from nodescope.analysis.sampled_time import derive_idle_share
 from nodescope.archive.description import Description
-from nodescope.archive.gaps import merge_gaps
 from nodescope.arrays import I64, Bool
-from nodescope.clock import CLOCK_STEP_NS
 from nodescope.recording.part import Part
 from nodescope.recording.recording import Recording
 from nodescope.recording.sample_columns import SampleColumns
@@ -117,7 +115,7 @@ def assess(
             quality.late_ns = max(quality.late_ns or 0, late_ns)
         before = description
     quality.throttled = len(recording.events(window, _THROTTLED))
-    quality.gaps = merge_gaps(recording.gaps(window), CLOCK_STEP_NS)
+    quality.gaps = recording.gaps(window)
     quality.idle_share = derive_idle_share(recording, window)
     return quality
 

@@ -18,6 +18,7 @@ from nodescope.records import SAMPLE_TABLES
 from nodescope.records.recorder_tables import Gap
 
 Damage: TypeAlias = tuple[tuple[str, CorruptSegment], ...]  # tables, and what is wrong with each
+_IS_DAMAGED = ".parquet is damaged: "
 
 
 def without_damaged(description: Description, damage: Damage) -> Description:
@@ -27,7 +28,7 @@ def without_damaged(description: Description, damage: Damage) -> Description:
     for table, error in damage:
         sampled = table in SAMPLE_TABLES
         lost.update(SAMPLE_TABLES if sampled else (table,))
-        reason = f"{table}.parquet is damaged: {error.reason}"[:MAX_REASON]
+        reason = f"{table}{_IS_DAMAGED}{error.reason}"[:MAX_REASON]
         reasons.setdefault("samples" if sampled else table, reason)
     from_ns, to_ns = description.wall_from_ns, description.wall_to_ns + 1
     gaps = (
@@ -36,6 +37,12 @@ def without_damaged(description: Description, damage: Damage) -> Description:
     )
     kept = {name: each for name, each in description.tables.items() if name not in lost}
     return replace(description, tables=kept, gaps=(*description.gaps, *gaps))
+
+
+def parse_damage(gap: Gap) -> tuple[str, str] | None:
+    """Return the table whose damage is the reason of a gap, and why; None for any other gap."""
+    table, found, why = gap.reason.partition(_IS_DAMAGED)
+    return (table, why) if found else None
 
 
 def find_damage(description: Description, check: Callable[[str, TableExtent], None]) -> Damage:

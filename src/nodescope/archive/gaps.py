@@ -6,19 +6,55 @@ but the next run: it is derived where that one did not.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, Protocol
 
 import pyarrow as pa
 
-from nodescope.archive.description import Description
+from nodescope.archive.description import MAX_GAPS, MAX_REASON, Description, wall_gap
 from nodescope.archive.schema import make_batch, typed_rows
+from nodescope.clock import CLOCK_STEP_NS
 from nodescope.quantities import SECOND_NS
 from nodescope.records.columns import columns_of
 from nodescope.records.recorder_tables import Gap
 
 RESTART_NS = SECOND_NS  # a recorder that is replaced sooner leaves no gap worth a line
 NOT_RUNNING = "no recorder was running"
+
+
+class Described(Protocol):
+    """A segment, or a part of a recording that is held elsewhere."""
+
+    @property
+    def description(self) -> Description:
+        """Return the facts that are known without reading a table."""
+
+    def read(self, table: str, columns: Sequence[str] | None = None) -> Any:
+        """Return a table as `pyarrow.Table`."""
+
+
+def read_part_gaps(part: Described) -> Sequence[Gap]:
+    """Return the gaps a part has noted; its description has them unless they are many or long."""
+    described = part.description.gaps
+    extent = part.description.tables.get("gaps")
+    whole = extent is None or extent.rows <= min(MAX_GAPS, len(described))
+    if whole and all(len(gap.reason) < MAX_REASON for gap in described):
+        return described
+    clock = part.description.clock
+    noted = [wall_gap(Gap(**row), clock) for row in part.read("gaps").to_pylist()]
+    damaged = described[min(len(noted), MAX_GAPS) :]  # tables: the description alone has those
+    return [*noted, *damaged]
+
+
+def find_gaps(parts: Iterable[Described]) -> list[Gap]:
+    """Return the recorded gaps, and the times between two runs of the recorder."""
+    gaps: list[Gap] = []
+    before: Description | None = None
+    for part in parts:
+        gaps += add_pause(before, part.description, list(read_part_gaps(part)))
+        before = part.description
+    # A gap that lasts over segments is told by each: at times that their clocks place.
+    return merge_gaps(gaps, CLOCK_STEP_NS)
 
 
 def merge_gaps(gaps: Iterable[Gap], slack_ns: int = 0) -> list[Gap]:

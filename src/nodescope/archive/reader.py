@@ -279,6 +279,12 @@ class Listing:
     damaged: list[ArchiveError]
 
     @property
+    def lost(self) -> list[ArchiveError]:
+        """Return what is wrong with segments of which nothing is left."""
+        partly = {id(error) for segment in self.segments for _, error in segment.damage}
+        return [error for error in self.damaged if id(error) not in partly]
+
+    @property
     def emptiness(self) -> str:
         """Return why an archive without segments has none: nothing recorded, or all damaged."""
         if not self.damaged:

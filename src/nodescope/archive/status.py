@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from nodescope.archive.description import Description, TableExtent
-from nodescope.archive.gaps import add_pause, merge_gaps
+from nodescope.archive.gaps import find_gaps
 from nodescope.archive.layout import ARCHIVE_FILE
 from nodescope.archive.lock import Holder, find_holder
 from nodescope.archive.reader import Archive, Segment
 from nodescope.archive.retention import Frozen, is_frozen, read_frozen
 from nodescope.archive.source_costs import SourceCost, read_source_costs
-from nodescope.clock import CLOCK_STEP_NS
 from nodescope.errors import ArchiveError
 from nodescope.records.recorder_tables import Gap
 
@@ -84,7 +83,7 @@ def summarise(archive: Archive) -> Summary:
         bytes=size,
         bytes_per_sample=size / samples if samples else None,
         segments=len(descriptions),
-        gaps=find_gaps(descriptions),
+        gaps=tuple(find_gaps(listing.segments)),
         recorder=summarise_cost(descriptions),
         tables=_tables(descriptions),
         sources=tuple(read_source_costs(listing.segments)),
@@ -123,17 +122,6 @@ def _lost(descriptions: list[Description]) -> int:
         if before.run == after.run and before.cost and after.cost:
             total += (after.cost.lost_first or 0) - (before.cost.lost_last or 0)
     return total
-
-
-def find_gaps(descriptions: list[Description]) -> tuple[Gap, ...]:
-    """The recorded gaps, and the times between two runs of the recorder."""
-    gaps: list[Gap] = []
-    before: Description | None = None
-    for description in descriptions:
-        gaps += add_pause(before, description, list(description.gaps))
-        before = description
-    # A gap that lasts over segments is told by each: at times that their clocks place.
-    return tuple(merge_gaps(gaps, CLOCK_STEP_NS))
 
 
 def summarise_cost(descriptions: list[Description]) -> RecorderSummary:

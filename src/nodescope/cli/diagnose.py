@@ -27,7 +27,8 @@ def add_parser(commands: options.Commands) -> None:
         "and wastes or will harm (loops, zombies, throttling, limits nearly reached). With --at:\n"
         "what went wrong near that moment (two minutes before and after, unless --around says\n"
         "otherwise), else what stands out in it, and the conditions at that moment. Exit code: 0\n"
-        "neither incident nor condition, 1 either, 2 it could not run.",
+        "neither incident nor condition, 1 either, 2 it could not run, or nothing was found and\n"
+        "the kernel log was not recorded or a table of that time is damaged.",
         examples=[
             ("nodescope diagnose", "the whole recording"),
             ("nodescope diagnose --last 2h", "the last two hours"),
@@ -73,7 +74,7 @@ def run(args: argparse.Namespace) -> int:
         window.write_picture(args.output, kinds[args.output.suffix.lower()]().encode())
     else:
         print(render_text(diagnosis, view.terminal.width))
-    return 0 if diagnosis.healthy else 1
+    return {True: 0, False: 1, None: 2}[diagnosis.healthy]
 
 
 def _page(view: window.OpenedView, diagnosis: Diagnosis) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from nodescope.cli import options, window
@@ -23,7 +24,8 @@ def add_parser(commands: options.Commands) -> None:
         description="List recorded, marked and imported events: kernel log messages about\n"
         "devices, cores and memory; services, containers, jobs; the recorder's own. The latest\n"
         "come last. Events that logs had from before the recording are counted below, and\n"
-        "listed with --from or --to. docs/events.md lists the kinds.",
+        "listed with --from or --to. docs/events.md lists the kinds. Exits 1 if events of that\n"
+        "time cannot be read because a table is damaged.",
         examples=[
             ("nodescope events --last 1h", "the last hour"),
             ("nodescope events --serious", "resets, lockups, kills, loops"),
@@ -85,7 +87,18 @@ def run(args: argparse.Namespace) -> int:
         )
         if before:
             print(_render_before(before, view, args))
-    return 0
+    return _report_damage(view, window.note if args.json else print)
+
+
+def _report_damage(view: window.OpenedView, report: Callable[[str], None]) -> int:
+    """Report that events cannot be read, and return the exit code: an empty list is no silence."""
+    from nodescope.wall_time import format_span
+
+    damaged = view.recording.coverage("events", view.window).damaged
+    for each in damaged:
+        span = format_span(each.span.from_ns, each.span.to_ns)
+        report(f"events {span} cannot be read: {each.file}: {each.reason}")
+    return 1 if damaged else 0
 
 
 def _split(
@@ -115,7 +128,9 @@ def _render_before(before: list[Event], view: window.OpenedView, args: argparse.
     named = tuple(name.strip() for text in args.kind for name in text.split(",") if name.strip())
     until = Span(None, view.recording.extent.from_ns)
     earlier = View("events", until, kinds=named, serious=args.serious)
-    said = f"before the recording, from logs: {format_count(len(before), 'event')} ({kinds})"
+    marked = any(event.kind == "mark" for event in before)
+    origin = "logs and marks" if marked else "logs"
+    said = f"before the recording, from {origin}: {format_count(len(before), 'event')} ({kinds})"
     return f"\n{said}\n  $ {options.command_of(earlier, args)}"
 
 

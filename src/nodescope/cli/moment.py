@@ -74,9 +74,11 @@ def _days(extent: TimeExtent | None, now_ns: int) -> Iterator[str]:
 
 
 def describe_extent(extent: TimeExtent, since_ns: int | None = None) -> str:
-    """Return from when to when the recording goes, or its history from `since_ns` on."""
-    first_ns = extent.from_ns if since_ns is None else since_ns
-    return f"the recording covers {format_moment(first_ns)} to {format_moment(extent.to_ns)}"
+    """Return from when to when the recording goes, and since when there are events, if earlier."""
+    covers = f"{format_moment(extent.from_ns)} to {format_moment(extent.to_ns)}"
+    if since_ns is None or since_ns >= extent.from_ns:
+        return f"the recording covers {covers}"
+    return f"the recording covers {covers}, and has events since {format_moment(since_ns)}"
 
 
 def check_recorded(at_ns: int, extent: TimeExtent, now_ns: int) -> None:
@@ -106,7 +108,7 @@ def open_moment(args: argparse.Namespace) -> tuple[Recording, int]:
     path = options.archive_path(args)
     archive = Archive.open(path)
     listing = archive.listing()
-    recording = Recording(listing.segments, archive.info.node)
+    recording = Recording(listing.segments, archive.info.node, listing.lost)
     for error in listing.damaged:
         print(f"nodescope: left out: {error}", file=sys.stderr)
     if not recording.parts:

@@ -276,10 +276,18 @@ def _open_whole(
         _leave_out(error)
     if not listing.segments:
         return None
-    recording = Recording(listing.segments, archive.info.node)
+    recording = Recording(listing.segments, archive.info.node, listing.lost)
     recording.check_cores(given_filter(args).cpus)
-    since_ns = recording.history.from_ns if history else None
+    since_ns = _first_event_ns(recording, archive) if history else None
     return recording, choose_window(args, recording.extent, time.time_ns(), since_ns)
+
+
+def _first_event_ns(recording: Recording, archive: Archive) -> int:
+    """Return since when there are events: what logs remembered, or marks that still wait."""
+    from nodescope.recording.pending_marks import read_waiting
+
+    waiting = (event.time_ns for event in read_waiting(archive.root))
+    return min([recording.history.from_ns, *waiting])
 
 
 def _open_near(

@@ -16,10 +16,10 @@ from nodescope.diagnosis.symptoms.incidents import Incident, find_incidents
 from nodescope.diagnosis.symptoms.moments import find_standing
 from nodescope.diagnosis.symptoms.recurrence import describe_recurrence
 from nodescope.diagnosis.symptoms.relations import is_again, is_other_table
+from nodescope.diagnosis.unseen import add_unseen, advise
 from nodescope.quantities import SECOND_NS
 from nodescope.recording.recording import Recording
 from nodescope.recording.window import Window
-from nodescope.records.event_details import CounterDetails, KernelLineDetails, NicDetails
 from nodescope.records.event_kinds import EVENT_KINDS
 from nodescope.records.view import Span, View
 from nodescope.wall_time import format_moment
@@ -29,12 +29,6 @@ IN_FULL = 3  # incidents that are compared with a baseline, the dearest part
 MOST_INCIDENTS = 40  # that are followed: each takes a tenth of a second
 AROUND_NS = 120 * SECOND_NS  # of a moment: an incident near it, whole
 _OWNERS = ("unit", "container", "pod", "device", "server", "mount", "module", "state")
-_UNSEEN = {
-    "kernel log": "resets and lockups would not be seen",
-    "per-core time": "a core that is pegged would not be seen",
-    "samples": "processes cannot be named",
-    "packet work": "cores that starve their packets would not be seen",
-}
 
 
 def diagnose(
@@ -57,12 +51,13 @@ def diagnose(
     describe_recurrence(case, result.findings)
     _count(result, left, len(incidents))
     result.missing += describe_beside(case)
-    result.missing += _missing_tables(case, result) + _older(case)
+    add_unseen(case, result)
+    result.missing += _older(case)
     if recording.parts:
         until = window if at_ns is None else Window(min(window.from_ns, at_ns), at_ns + 1)
         result.conditions = find_lasting(recording, until, result.findings)
-        if result.healthy:
-            result.missing += describe_unobserved(recording, until)
+        result.missing += describe_unobserved(recording, until)
+    advise(case, result)
     return result
 
 
@@ -178,30 +173,3 @@ def _older(case: Case) -> list[Missing]:
             show=View("events", Span(to_ns=unfollowed.to_ns), serious=True),
         )
     ]  # fmt: skip
-
-
-def _has_kernel_lines(case: Case) -> bool:
-    """Decide whether events were read from lines of a kernel's log, and not from counters alone."""
-    lines = ("kernel", *(name for name, kind in EVENT_KINDS.items()
-                         if issubclass(kind.details, KernelLineDetails)))  # fmt: skip
-    return any(
-        event.get(NicDetails).known_from is None and event.get(CounterDetails).known_from is None
-        for event in case.events_of(*lines, within=case.reach)
-    )
-
-
-def _missing_tables(case: Case, result: Diagnosis) -> list[Missing]:
-    """Sources whose absence makes silence worth less."""
-    seen = {
-        # An imported log has no rows of its own: its lines are events.
-        "kernel log": case.observed("kernel_log") or _has_kernel_lines(case),
-        "per-core time": case.recorded("cores"),
-        "samples": case.recorded("samples"),
-        "packet work": case.observed("softnet"),
-    }
-    told = {each.what for each in result.missing}
-    return [
-        Missing(what, _UNSEEN[what], show=View("doctor"))
-        for what, there in seen.items()
-        if not there and what not in told
-    ]

@@ -152,6 +152,7 @@ class Finding:
     hidden: str | None = None  # what the averages did not show
     repeats: list[int] = field(default_factory=list)  # when the same happened again
     ends: Missing | None = None  # why there is no cause
+    at_least: bool = False  # others may be among what was lost of the kernel log
     unfollowed: int = 0  # incidents with such a symptom of which nothing more is known
     recurring: list[str] = field(default_factory=list)  # what all of these times share
     p_values: list[float] = field(default_factory=list)  # of the task against its baseline
@@ -167,8 +168,14 @@ class Diagnosis:
     missing: list[Missing] = field(default_factory=list)
     conditions: list[Condition] = field(default_factory=list)  # worst first
     archive: Path | None = None  # the recording; None is the one that commands read by default
+    blind: bool = False  # something could not be seen without which silence means nothing
 
     @property
-    def healthy(self) -> bool:
+    def silent(self) -> bool:
         """Return whether there is neither an incident nor a condition."""
         return not self.findings and not self.conditions
+
+    @property
+    def healthy(self) -> bool | None:
+        """Return whether nothing is wrong; None if nothing was found and that means nothing."""
+        return None if self.silent and self.blind else self.silent

@@ -11,6 +11,8 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
+from nodescope.archive.damage import parse_damage
+from nodescope.archive.gaps import read_part_gaps
 from nodescope.recording.gaps import read_noted_gaps
 from nodescope.recording.part import Part, Parts, may_hold_events, surrounding
 from nodescope.recording.window import Window
@@ -30,11 +32,25 @@ class NotObserved:
 
 
 @dataclass(frozen=True, slots=True)
+class DamagedTable:
+    """A table that was recorded in a span and cannot be read. All tables of samples are one."""
+
+    table: str
+    file: str
+    reason: str
+    span: Window
+
+
+@dataclass(frozen=True, slots=True)
 class Coverage:
-    """The spans of a window in which a table was observed, in order, none touching another."""
+    """The spans of a window in which a table was observed, in order, none touching another.
+
+    What is damaged was observed once and cannot be read: it is no span of these.
+    """
 
     window: Window
     spans: tuple[Window, ...]
+    damaged: tuple[DamagedTable, ...] = ()
 
     @property
     def observed_ns(self) -> int:
@@ -70,7 +86,20 @@ def find_coverage(parts: Parts, table: str, window: Window) -> Coverage:
     spans += _joints(touched, observed)
     gaps = [gap for gap in read_noted_gaps(parts, window) if _blinds(gap, table)]
     left = _subtract(_join(spans), [Window(gap.from_ns, gap.to_ns) for gap in gaps])
-    return Coverage(window, _clip(left, window))
+    sampled = "samples" if table in SAMPLE_TABLES else table
+    damaged = tuple(each for each in find_damaged(parts, window) if each.table == sampled)
+    return Coverage(window, _clip(left, window), damaged)
+
+
+def find_damaged(parts: Parts, window: Window) -> list[DamagedTable]:
+    """Return the tables of a window that were recorded and cannot be read, one for each file."""
+    return [
+        DamagedTable(gap.source, part.where(damage[0]), damage[1], _extent(part, gap.source))
+        for part in parts
+        if may_hold_events(part, window)
+        for gap in read_part_gaps(part)
+        if (damage := parse_damage(gap)) is not None
+    ]
 
 
 def _extent(part: Part, table: str) -> Window:

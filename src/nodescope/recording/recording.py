@@ -8,12 +8,13 @@ looked at; a window that ends before it started leaves it alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nodescope.archive.reader import Archive
+from nodescope.errors import ArchiveError
 from nodescope.recording.core_readings import (
     CoreReadings,
     check_cores,
@@ -29,7 +30,7 @@ from nodescope.records.recorder_tables import Gap
 from nodescope.records.table import RowType
 
 if TYPE_CHECKING:
-    from nodescope.recording.coverage import Coverage
+    from nodescope.recording.coverage import Coverage, DamagedTable
     from nodescope.recording.sample_columns import SampleColumns
     from nodescope.records.event import Event
 
@@ -37,15 +38,22 @@ if TYPE_CHECKING:
 class Recording:
     """The parts of one node's recording, and the questions that can be asked of them."""
 
-    def __init__(self, parts: Parts, node: Mapping[str, object] | None = None) -> None:
+    def __init__(
+        self,
+        parts: Parts,
+        node: Mapping[str, object] | None = None,
+        lost: Sequence[ArchiveError] = (),
+    ) -> None:
         self.parts = parts
         self.node = node or {}
+        self.lost = lost  # segments of which nothing can be read
 
     @classmethod
     def open(cls, path: str | Path) -> Recording:
         """Open a folder or a bundle; damaged segments are left out."""
         archive = Archive.open(path)
-        return cls(archive.segments(), archive.info.node)
+        listing = archive.listing()
+        return cls(listing.segments, archive.info.node, listing.lost)
 
     @property
     def node_name(self) -> str:
@@ -74,6 +82,12 @@ class Recording:
 
         return find_coverage(self.parts, table, window)
 
+    def damaged(self, window: Window) -> list[DamagedTable]:
+        """Return the tables of a window that were recorded and cannot be read."""
+        from nodescope.recording.coverage import find_damaged
+
+        return find_damaged(self.parts, window)
+
     def gaps(self, window: Window) -> list[Gap]:
         """Return what was not seen in a window, and why."""
         return read_gaps(self.parts, window)
@@ -101,6 +115,12 @@ class Recording:
 
         found = leave_out_superseded(read_events(self.parts, window, kinds))
         return sorted(found, key=lambda event: event.time_ns)
+
+    @property
+    def imported(self) -> bool:
+        """Return whether all of it was imported: no recorder looked at the node."""
+        costs = [None if part.is_open else part.description.cost for part in self.parts]
+        return bool(costs) and all(cost and not cost.is_recorders for cost in costs)
 
     @property
     def estimated_times(self) -> list[str]:

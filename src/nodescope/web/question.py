@@ -118,7 +118,8 @@ class Question:
     def recording(self) -> Recording:
         """All of the recording, read only while somebody waits."""
         parts = [WatchedPart(part, self.check) for part in self.snapshot.segments]
-        return Recording(parts, self.snapshot.recording.node)
+        known = self.snapshot.recording
+        return Recording(parts, known.node, known.lost)
 
     def overlapping(self, window: Window) -> list[Part]:
         """Return the parts of a window as the shelf knows them."""

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from nodescope.archive.layout import ARCHIVE_FILE, OPEN_DIRECTORY, SEALED_DIRECTORY
 from nodescope.archive.lock import find_holder
-from nodescope.archive.reader import Archive, Segment
+from nodescope.archive.reader import Archive, Listing, Segment
 from nodescope.errors import ArchiveError, NothingRecorded
 from nodescope.recording.recording import Recording
 from nodescope.recording.window import TimeExtent, Window
@@ -43,7 +43,8 @@ class Snapshot:
     @cached_property
     def recording(self) -> Recording:
         """Return the recording that questions are asked of."""
-        return Recording(self.segments, self.archive.info.node)
+        lost = Listing(self.segments, self.damaged).lost
+        return Recording(self.segments, self.archive.info.node, lost)
 
     @property
     def extent(self) -> TimeExtent:

@@ -14,10 +14,12 @@ from tests.web.browser.serving import Server
 pytestmark = [pytest.mark.live, pytest.mark.beside, pytest.mark.debian("chromium")]
 
 
-def test_a_healthy_node_is_called_that(built: None, page: Page) -> None:
+def test_silence_is_worth_what_could_be_seen(built: None, page: Page) -> None:
     with Server(BUNDLES / "zombie-agent-healthy.bundle") as server:
         page.goto(server.link)
-        expect(page.locator(".diagnosis")).to_contain_text("Nothing went wrong")
+        diagnosis = page.locator(".diagnosis")
+        expect(diagnosis).to_contain_text("Nothing was found, but not everything could be seen")
+        expect(diagnosis.locator(".missing")).to_contain_text("nearly full")  # not folded
 
 
 def test_only_the_selection_is_diagnosed_on_request(served: Server, page: Page) -> None:

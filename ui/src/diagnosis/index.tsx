@@ -78,9 +78,7 @@ function Findings({ document }: { document: Document }) {
   return (
     <>
       {document.findings.length + document.conditions.length === 0 && (
-        <p class="healthy">
-          <strong>Nothing went wrong</strong> that this recording shows.
-        </p>
+        <Silence missing={document.missing.length > 0} />
       )}
       <ol class="findings">
         {document.findings.map((finding, place) => (
@@ -91,18 +89,35 @@ function Findings({ document }: { document: Document }) {
       </ol>
       <Conditions conditions={document.conditions} />
       {document.missing.length > 0 && (
-        <details class="missing">
-          <summary>Not recorded ({document.missing.length})</summary>
+        <details class="missing" open={document.findings.length === 0}>
+          <summary>Missing ({document.missing.length})</summary>
           <ul>
             {document.missing.map((each) => (
               <li key={each.what}>
-                <strong>{each.what}</strong>: {each.consequence}; <Prose text={each.hint} />
+                <strong>{each.what}</strong>: {each.consequence}
+                {each.hint && '; '}
+                <Prose text={each.hint} />
               </li>
             ))}
           </ul>
         </details>
       )}
     </>
+  )
+}
+
+/** Neither incident nor condition: worth only what could be seen, as `nodescope diagnose` says. */
+function Silence({ missing }: { missing: boolean }) {
+  if (missing)
+    return (
+      <p class="unsure">
+        <strong>Nothing was found</strong>, but not everything could be seen.
+      </p>
+    )
+  return (
+    <p class="healthy">
+      <strong>Nothing went wrong</strong> that this recording shows.
+    </p>
   )
 }
 

@@ -43,7 +43,7 @@ def render_page(diagnosis: Diagnosis, case: Case, node: str) -> str:
         f"<h1>{_text(heading)}</h1>",
         f"<p>{format_moment(diagnosis.from_ns)} to {format_moment(diagnosis.to_ns)}</p>",
     ]
-    if diagnosis.healthy:
+    if diagnosis.silent:
         parts.append(f"<p>{_text(sentence(silence(diagnosis)))}</p>")
     for number, finding in enumerate(diagnosis.findings):
         parts += _finding(number + 1, finding, diagnosis.archive)

@@ -93,7 +93,8 @@ def again(finding: Finding, most: int) -> str:
         times = ", ".join(moments[:most])
         left = sum(format_moment(time_ns) in moments[most:] for time_ns in finding.repeats)
         more = f" and {left} more" if left > 0 else ""
-        said.append(f"{len(finding.repeats) + 1} times: also at {times}{more}")
+        least = "at least " if finding.at_least else ""
+        said.append(f"{least}{len(finding.repeats) + 1} times: also at {times}{more}")
     if finding.unfollowed:
         said.append(f"{finding.unfollowed} more of its kind were not followed")
     return "; ".join(said)

@@ -44,7 +44,7 @@ LONGEST = 4096  # of a statement or a command
 def render_text(diagnosis: Diagnosis, width: int = 100) -> str:
     """For a terminal."""
     lines: list[str] = []
-    if diagnosis.healthy:
+    if diagnosis.silent:
         lines.append(silence(diagnosis))
     if len(diagnosis.findings) > 1:
         lines += [*_overview(diagnosis, width), ""]
@@ -176,7 +176,7 @@ def render_markdown(diagnosis: Diagnosis) -> str:
         f"# Diagnosis, {format_moment(diagnosis.from_ns)} to {format_moment(diagnosis.to_ns)}",
         "",
     ]
-    if diagnosis.healthy:
+    if diagnosis.silent:
         lines += [_plain(sentence(silence(diagnosis))), ""]
     for number, finding in enumerate(diagnosis.findings, 1):
         lines += _markdown_finding(number, finding, diagnosis.archive)

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import nodescope
 from nodescope.analysis.core_strips import FULL, SHOWN, find_peaks
 from nodescope.analysis.tracks import TRACKS, draw_line, known_tracks
+from nodescope.archive.gaps import find_gaps
 from nodescope.archive.retention import read_frozen
-from nodescope.archive.status import find_gaps
 from nodescope.arrays import F64
 from nodescope.errors import ArchiveError
 from nodescope.pictures.answer_size import LARGEST, cut, keep_fitting
@@ -50,7 +50,7 @@ def recording(question: Question) -> Reply:
             "to_ms": to_ms(window.to_ns),
             "cpus": question.shelf.take(latest).strip.cpus.tolist() or _cpus_of(node),
             "tables": sorted({name for each in descriptions for name in each.tables}),
-            "gaps": [_gap(gap) for gap in _main_gaps(find_gaps(descriptions))],
+            "gaps": [_gap(gap) for gap in _main_gaps(find_gaps(snapshot.segments))],
             "frozen": _frozen(question),
             "live": snapshot.live,
             "samples": sum(each.samples for each in descriptions),
