@@ -68,7 +68,7 @@ def count_commands(parts: Iterable[SampleColumns], cpu: int) -> Occupants[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Holder:
+class CoreHolder:
     """The command that had most of a core, of one process or of many with that name."""
 
     comm: str
@@ -79,7 +79,7 @@ class Holder:
         return self.comm if self.alone else f"many processes named {self.comm}"
 
 
-def find_holder(parts: Iterable[SampleColumns], cpu: int) -> Holder | None:
+def find_holder(parts: Iterable[SampleColumns], cpu: int) -> CoreHolder | None:
     """Return who had most of a core's samples; None if no process and no command did."""
     both: Counter[tuple[int, str]] = Counter()
     for part in parts:
@@ -97,9 +97,9 @@ def find_holder(parts: Iterable[SampleColumns], cpu: int) -> Holder | None:
     commands.add((comm for _, comm in both), both.values())
     if (process := processes.find_main(MOST_OF_IT)) is not None:
         threads = {comm: count for (pid, comm), count in both.items() if pid == process.key}
-        return Holder(max(threads, key=lambda comm: threads[comm]), alone=True)
+        return CoreHolder(max(threads, key=lambda comm: threads[comm]), alone=True)
     main = commands.find_main(MOST_OF_IT)
-    return None if main is None else Holder(main.key, alone=False)
+    return None if main is None else CoreHolder(main.key, alone=False)
 
 
 def count_cgroups(parts: Iterable[SampleColumns], cpu: int, comm: str) -> Occupants[str]:

@@ -24,7 +24,7 @@ _STEP_NS = MINUTE_NS
 # What `CoreSpans` may read beyond a window.
 REACH_NS = FURTHEST_NS + _STEP_NS + 2 * NEIGHBOUR_NS
 
-CoreSpan: TypeAlias = PeggedCore | KeptCore
+JudgedSpan: TypeAlias = PeggedCore | KeptCore
 ReadCores: TypeAlias = Callable[[Window], Iterable[CoreReadings]]
 
 
@@ -66,14 +66,14 @@ class CoreSpans:
                 break
 
     @property
-    def spans(self) -> list[CoreSpan]:
+    def spans(self) -> list[JudgedSpan]:
         """Return when cores were pegged, and when they were kept otherwise."""
         runs = [replace(run) for run in self._runs]  # judge_runs joins them in place
         pegged = judge_runs(runs, self._window)
         kept = judge_spans(self._full, self._window)
         return [*pegged, *(each for each in kept if not any(_overlap(each, by) for by in pegged))]
 
-    def is_cut(self, span: CoreSpan) -> tuple[bool, bool]:
+    def is_cut(self, span: JudgedSpan) -> tuple[bool, bool]:
         """Decide whether a span started before, and whether it ended after what was read."""
         return (
             self._cut_before and span.from_ns == self._first_ns,
