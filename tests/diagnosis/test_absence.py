@@ -9,8 +9,10 @@ from tests.diagnosis.test_ways import QUEUE, RESET, cores
 from tests.diagnosis.told import at, lines, record, solve_told
 
 from nodescope.analysis.baseline_windows import lay_windows
+from nodescope.archive.reader import Archive
 from nodescope.diagnosis.diagnose import diagnose
 from nodescope.diagnosis.finding import Diagnosis, Missing
+from nodescope.exchange.import_files import import_files
 from nodescope.lab.synthetic import Shape, write_story
 from nodescope.quantities import SECOND_NS
 from nodescope.recording.memory import hold_in_memory
@@ -66,3 +68,18 @@ def test_a_baseline_counts_only_windows_in_which_samples_were_taken(tmp_path: Pa
     alone = lay_windows(span, against, story.parts)
     with_log = lay_windows(span, against, [*log.parts, *story.parts])
     assert with_log.used.sum() == alone.used.sum()
+
+
+def test_times_that_an_import_guessed_are_said_to_be_guessed(tmp_path: Path) -> None:
+    """A dmesg is placed by the file's last change: a copy of it moves the incident."""
+    log = tmp_path / "dmesg.txt"
+    log.write_text(
+        "[  100.000001] Linux version 5.15\n"
+        "[  900.100000] NVRM: Xid (PCI:0000:3b:00): 79, pid=1, name=x, GPU has fallen off.\n"
+    )
+    import_files([log], tmp_path / "archive")
+    recording = Recording(Archive.open(tmp_path / "archive").segments())
+    found = diagnose(recording, Window(recording.extent.from_ns, recording.extent.to_ns))
+    assert [each.symptom.kind for each in found.findings] == ["gpu_lost"]
+    (told,) = [each.consequence for each in found.missing if each.what == "exact times"]
+    assert "estimated from the file's age" in told

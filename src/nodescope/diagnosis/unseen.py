@@ -43,6 +43,9 @@ def add_unseen(case: Case, result: Diagnosis) -> None:
     told = {each.what for each in result.missing}
     lost = {each.table for each in damaged}
     overwritten = _describe_overwritten(case)
+    result.missing += [
+        Missing("exact times", said) for said in case.recording.estimated_times[:_NAMED_FILES]
+    ]
     result.missing += [*_describe_damage(damaged), *_describe_lost(case), *overwritten]
     if overwritten:
         for finding in result.findings:
