@@ -22,7 +22,7 @@ RESTART_NS = SECOND_NS  # a recorder that is replaced sooner leaves no gap worth
 NOT_RUNNING = "no recorder was running"
 
 
-class Described(Protocol):
+class DescribedPart(Protocol):
     """A segment, or a part of a recording that is held elsewhere."""
 
     @property
@@ -33,7 +33,7 @@ class Described(Protocol):
         """Return a table as `pyarrow.Table`."""
 
 
-def read_part_gaps(part: Described) -> Sequence[Gap]:
+def read_part_gaps(part: DescribedPart) -> Sequence[Gap]:
     """Return the gaps a part has noted; its description has them unless they are many or long."""
     described = part.description.gaps
     extent = part.description.tables.get("gaps")
@@ -46,7 +46,7 @@ def read_part_gaps(part: Described) -> Sequence[Gap]:
     return [*noted, *damaged]
 
 
-def find_gaps(parts: Iterable[Described]) -> list[Gap]:
+def find_gaps(parts: Iterable[DescribedPart]) -> list[Gap]:
     """Return the recorded gaps, and the times between two runs of the recorder."""
     gaps: list[Gap] = []
     before: Description | None = None
