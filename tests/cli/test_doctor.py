@@ -70,7 +70,9 @@ def test_an_unprivileged_user_learns_what_allows_each_source_that_lacks_somethin
     refused: dict[str, dict[str, Any]],
 ) -> None:
     lacking = [check for check in refused.values() if check["state"] in ("degraded", "denied")]
-    assert [check["source"] for check in lacking if not check["commands"]] == []
+    # Where no systemd runs, no command helps; in a container its host's root would.
+    helped = [check["commands"] or "mounted read-only" in check["manifest"] for check in lacking]
+    assert all(helped), [check["source"] for check in lacking]
     churn = refused["cgroup_churn"]
     assert (churn["state"], "cap_perfmon" in churn["commands"][0]) == ("degraded", True), churn
 
