@@ -256,7 +256,7 @@ def test_a_process_that_has_no_core_to_itself_is_told_alone(write: Write) -> Non
 def test_a_kernel_log_that_nobody_read_is_missed_beside_other_events(write: Write) -> None:
     found = ask(write(SHAPE))
     assert found.findings[0].chains[0].root.name == "ecs.service"
-    assert [each.what for each in found.missing] == ["kernel log"]
+    assert [each.what for each in found.missing] == ["kernel log", "conditions"]
 
 
 def test_a_moment_with_little_before_it_says_so(write: Write) -> None:
