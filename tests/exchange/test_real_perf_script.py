@@ -88,7 +88,8 @@ def test_leaf_and_root_of_every_sample_are_perfs(capture: Path, tmp_path: Path) 
             names = [end[1] if end else "[unknown]" for end in ends]
             if "[unknown]" not in names:
                 expected[names[0], names[1]] += 1
-    assert expected.total() > 20
+    # How many chains of programs without frame pointers end in a name is left to chance.
+    assert expected
     found = Counter((row.stack[-1], row.stack[0]) for row in read_samples(archive))
     assert {pair: found[pair] for pair in expected} == dict(expected)
 
