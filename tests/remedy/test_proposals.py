@@ -100,6 +100,9 @@ def test_an_unknown_action_is_refused_by_name() -> None:
         read_proposals(_diagnosis({"kind": "explode"}))
 
 
-def test_a_person_may_name_a_unit_or_container() -> None:
-    assert _kinds(wish_to_stop("unit", "a.service")) == [("stop_unit", "a.service")]
-    assert _kinds(wish_to_stop("container", "web")) == [("stop_container", "web")]
+def test_a_person_may_name_units_and_containers() -> None:
+    assert _kinds(wish_to_stop(["a.service", "b.service"], ["web"])) == [
+        ("stop_unit", "a.service"),
+        ("stop_unit", "b.service"),
+        ("stop_container", "web"),
+    ]
