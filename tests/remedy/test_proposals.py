@@ -49,7 +49,7 @@ def _diagnosis(*steps: JsonObject, confidence: float = 0.9) -> JsonObject:
     }
 
 
-STOP = {"kind": "stop_unit", "target": {"kind": "unit", "name": "agent.service"}}
+STOP: JsonObject = {"kind": "stop_unit", "target": {"kind": "unit", "name": "agent.service"}}
 
 
 def test_a_leak_is_stopped_before_it_is_freed() -> None:
@@ -70,7 +70,7 @@ def test_a_healthy_node_proposes_nothing() -> None:
 
 
 def test_looking_is_no_step() -> None:
-    look = {"kind": "look", "target": {"kind": "unit", "name": "agent.service"}}
+    look: JsonObject = {"kind": "look", "target": {"kind": "unit", "name": "agent.service"}}
     assert _kinds(read_proposals(_diagnosis(look, STOP))) == [("stop_unit", "agent.service")]
 
 
