@@ -29,7 +29,7 @@ def add_parser(commands: options.Commands) -> None:
             ("nodescope lab run zombie-agent --record /tmp/lab", "the whole story, recorded"),
             (
                 "nodescope lab run zombie-agent --record /tmp/lab --fix",
-                "then fix it, and undo that",
+                "then fix and undo it",
             ),
             ("nodescope lab run zombies --healthy --record /tmp/well", "the healthy twin"),
             ("nodescope lab run task-limit --seed 7 --record /tmp/tasks", "a run made again"),
