@@ -41,6 +41,24 @@ def expand_raise_limit(proposal: Proposal, node: NodeAccess) -> Expansion:
     )
 
 
+def expand_cap_unit(proposal: Proposal) -> Expansion:
+    """Return the step that limits the CPU time of a unit."""
+    target, percent = proposal.action.target, proposal.action.value or ""
+    if target is None or target.name is None or not percent.isdecimal():
+        return Expansion(cannot=("the unit to cap is not known by name",))
+    name, microseconds = target.name, int(percent) * 10_000  # of CPU time a second
+    return Expansion((
+        PlanStep(
+            "set_unit_property", Target("unit", name), proposal.why,
+            {"property": "CPUQuotaPerSecUSec", "value": str(microseconds)},
+            (f"CPUQuota of {name}: → {percent} % of one core, now and after a restart",
+             f"/etc/systemd/system.control/{name}.d: a drop-in that systemd writes"),
+            ("systemctl", "set-property", "--", name, f"CPUQuota={percent}%"),
+            "set the quota it had, and remove what systemd wrote",
+        ),
+    ))  # fmt: skip
+
+
 def _raise_unit(target: Target, proposal: Proposal, node: NodeAccess) -> Expansion:
     name, thing = target.name or "", proposal.action.value or "memory"
     prop = _PROPERTIES.get(thing)
