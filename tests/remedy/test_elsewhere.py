@@ -48,3 +48,8 @@ def test_a_name_that_could_be_more_than_a_name_is_left_out(name: str) -> None:
 def test_a_value_that_could_be_more_is_left_out() -> None:
     step = replace(VALUE, arguments={"value": "1; reboot", "was": "0"})
     assert not find_lasting_change([step])
+
+
+def test_a_quota_is_written_in_percent() -> None:
+    step = replace(LIMIT, arguments={"property": "CPUQuota", "value": "500000"})
+    assert find_lasting_change([step]).properties == (("db.service", "CPUQuota", "50%"),)

@@ -50,7 +50,7 @@ def expand_cap_unit(proposal: Proposal) -> Expansion:
     return Expansion((
         PlanStep(
             "set_unit_property", Target("unit", name), proposal.why,
-            {"property": "CPUQuotaPerSecUSec", "value": str(microseconds)},
+            {"property": "CPUQuota", "value": str(microseconds)},
             (f"CPUQuota of {name}: → {percent} % of one core, now and after a restart",
              f"/etc/systemd/system.control/{name}.d: a drop-in that systemd writes"),
             ("systemctl", "set-property", "--", name, f"CPUQuota={percent}%"),
