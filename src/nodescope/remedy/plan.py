@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Literal
 
 from nodescope.records.action import Target
@@ -129,7 +129,12 @@ class Plan:
     def id(self) -> str:
         """Return its name: a digest of the node, the facts and the steps."""
         parts = [self.node, self.boot, str(self.made_ns), facts_digest(self.rests_on)]
-        parts += [f"{step.kind} {step.target.kind} {step.target.name}" for step in self.steps]
+        # Of a step everything that decides what is done: an edited plan is another plan.
+        parts += [
+            json.dumps([each.kind, asdict(each.target), dict(each.arguments), each.undo,
+                        each.consent], sort_keys=True)
+            for each in self.steps
+        ]  # fmt: skip
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:12]
 
 
