@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Literal
 
 from nodescope.records.action import Target
@@ -127,15 +127,14 @@ class Plan:
 
     @property
     def id(self) -> str:
-        """Return its name: a digest of the node, the facts and the steps."""
-        parts = [self.node, self.boot, str(self.made_ns), facts_digest(self.rests_on)]
-        # Of a step everything that decides what is done: an edited plan is another plan.
-        parts += [
-            json.dumps([each.kind, asdict(each.target), dict(each.arguments), each.undo,
-                        each.consent], sort_keys=True)
+        """Return its name: a digest of the node, the facts and what the steps would do."""
+        steps = [
+            [each.kind, each.target.kind, each.target.name, sorted(each.arguments.items()),
+             each.consent, each.undo]
             for each in self.steps
         ]  # fmt: skip
-        return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:12]
+        whole = [self.node, self.boot, self.made_ns, self.expires_ns, facts_digest(self.rests_on)]
+        return hashlib.sha256(json.dumps([*whole, steps]).encode()).hexdigest()[:12]
 
 
 def facts_digest(facts: Iterable[Fact]) -> str:
