@@ -127,9 +127,7 @@ class Journal:
 
     def note(self, kind: RecordName, attempt: Attempt, content: JsonObject) -> None:
         """Store what became of an attempt."""
-        self._add(
-            JournalRecord(kind, attempt.number, attempt.attempt, time.time_ns(), content)
-        )
+        self._add(JournalRecord(kind, attempt.number, attempt.attempt, time.time_ns(), content))
 
     def _add(self, record: JournalRecord) -> Attempt:
         line, checksum = format_record(record, self._last)
@@ -269,9 +267,7 @@ def _fold(attempts: list[Attempt], record: JournalRecord) -> None:
     if record.kind == "intent":
         step = parse_step(_object(content.get("step")))
         before = _object(content.get("before"))
-        attempts.append(
-            Attempt(record.number, record.attempt, step, before, record.wall_ns)
-        )
+        attempts.append(Attempt(record.number, record.attempt, step, before, record.wall_ns))
         return
     for attempt in reversed(attempts):
         if (attempt.number, attempt.attempt) == (record.number, record.attempt):

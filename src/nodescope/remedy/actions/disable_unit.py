@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from nodescope.remedy.actions.operation import Captured, Standing
 from nodescope.remedy.actions.unit_file_step import UnitFileStep, unit_name
 from nodescope.remedy.files.file_state import ABSENT, FileState
 from nodescope.remedy.node_access import NodeAccess
@@ -30,6 +31,11 @@ class _DisableUnit(UnitFileStep):
                 f"{unit_name(step)}: mask it to keep it off"
             )
         return None
+
+    def stands(self, step: PlanStep, node: NodeAccess, before: Captured) -> Standing:
+        """Decide by the links; a new one elsewhere enables the unit as well."""
+        standing = super().stands(step, node, before)
+        return "before" if standing == "after" and self.wanted(step, node) else standing
 
 
 OPERATION = _DisableUnit()

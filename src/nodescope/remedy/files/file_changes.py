@@ -8,7 +8,7 @@ left alone. The times of folders come back as well, where nobody else put a name
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from nodescope.errors import RemedyError
 from nodescope.records.json import Json
@@ -32,6 +32,12 @@ class FileChanges:
 
     changes: tuple[FileChange, ...]
     folders: tuple[tuple[str, FileState], ...]
+
+    def with_afters(self, now: FileChanges) -> FileChanges:
+        """Return the same paths; whatever they are `now` is what the step made of them."""
+        found = {each.path: each.before for each in now.changes}
+        changes = tuple(replace(each, after=found[each.path]) for each in self.changes)
+        return replace(self, changes=changes)
 
     def to_json(self) -> dict[str, Json]:
         """Return it for the journal."""

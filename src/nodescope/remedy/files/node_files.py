@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from nodescope.errors import RemedyError
-from nodescope.remedy.files.file_state import ABSENT, FileState
+from nodescope.remedy.files.file_state import ABSENT, FileKind, FileState
 from nodescope.remedy.files.system_errors import translated
 
 # The folders in which a remedy makes, changes or removes files of systemd. Those of packages
@@ -84,7 +84,7 @@ class NodeFiles:
                 raise FileNotFoundError(errno.ENOENT, "its folder is gone")
             with contextlib.suppress(FileExistsError):
                 os.mkdir(name, 0o755, dir_fd=parent)
-                os.chmod(name, 0o755, dir_fd=parent)  # whatever our umask is
+                os.chmod(name, 0o755, dir_fd=parent)  # noqa: S103 as systemd makes them
                 os.fsync(parent)
             os.close(os.open(name, _FOLDER, dir_fd=parent))  # a link in its place is refused
 
@@ -106,9 +106,7 @@ class NodeFiles:
                 os.fsync(parent)
 
     @contextlib.contextmanager
-    def _opened_parent(
-        self, path: str, *, above: bool = False
-    ) -> Iterator[tuple[int | None, str]]:
+    def _opened_parent(self, path: str, *, above: bool = False) -> Iterator[tuple[int | None, str]]:
         """Open the folder of a path; None if one on the way is missing.
 
         With `above`, the path may also be one that leads to an allowed folder.
@@ -166,7 +164,9 @@ def _read_state(parent: int, name: str) -> FileState:
         found = os.stat(name, dir_fd=parent, follow_symlinks=False)
     except FileNotFoundError:
         return ABSENT
-    content, entries = b"", ()
+    kind: FileKind
+    content: bytes = b""
+    entries: tuple[str, ...] = ()
     if stat.S_ISLNK(found.st_mode):
         kind = "link"
         content = os.fsencode(os.readlink(name, dir_fd=parent))
