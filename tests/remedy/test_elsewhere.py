@@ -3,7 +3,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from tests.remedy.plans import DISABLE, FREE, LIMIT, STOP, VALUE, make_plan
+from tests.remedy.full_plan import DISABLE, FREE, LIMIT, STOP, VALUE, make_plan
 
 from nodescope.records.action import Target
 from nodescope.remedy.elsewhere.change import find_lasting_change

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.remedy.plans import make_plan
+from tests.remedy.full_plan import make_plan
 
 from nodescope.errors import UsageError
 from nodescope.remedy.plan_documents import parse_plan, plan_document, read_plan

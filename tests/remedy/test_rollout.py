@@ -5,7 +5,7 @@ from collections import Counter
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.remedy.plans import make_plan
+from tests.remedy.full_plan import make_plan
 
 from nodescope.remedy.elsewhere.kubernetes import parse_nodes, render_kubernetes
 from nodescope.remedy.elsewhere.rollout import RolloutNode, budget_of, plan_rollout

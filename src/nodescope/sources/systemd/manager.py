@@ -170,6 +170,17 @@ class Manager:
             if known.get("LoadState") != "not-found" or known.get("ActiveState") != "inactive"
         }
 
+    def read_property(self, unit: str, interface: str, name: str) -> Any:
+        """Return one property of a unit, as its D-Bus interface has it (`Unit`, `Service`, …)."""
+        path = _UNIT_PATH + escape_path(unit)
+        return self._get(path, f"org.freedesktop.systemd1.{interface}", name)
+
+    def call_manager(
+        self, member: str, signature: str | None, body: tuple[Any, ...], timeout_s: float
+    ) -> tuple[Any, ...]:
+        """Call a method of the manager and return its result."""
+        return self.bus.call(Call(_PATH, _MANAGER, member, signature, body), timeout_s)
+
     def take_changes(self) -> list[Change]:
         """Return the changes announced since the last call, in order, without repetitions."""
         changes = []
