@@ -126,7 +126,7 @@ def _never(facts: Surroundings) -> tuple[str, ...]:
     if suffix in _NEVER_KINDS:
         also = f" ({_listed(facts.stops_with)})" if facts.stops_with else ""
         return (f"{_NEVER_KINDS[suffix]}{also}",)
-    if "org.freedesktop.DBus" in facts.bus_names:
+    if any(each.endswith("/system_bus_socket") for each in facts.listens):
         return ("it is the message bus: without it nothing here could be undone",)
     return ()
 
