@@ -25,9 +25,7 @@ _PODMAN = "run/podman/podman.sock"
 _MAX_ANSWER = 32 << 20
 _ASK_S = 10.0
 _STOP_S = 30  # until the engine kills it
-_NAME_CHARACTERS = frozenset(
-    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-"
-)
+_NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")
 
 
 class Engine:

@@ -74,9 +74,7 @@ def _connect(namespace: Path) -> socket.socket:
                 raise OSError(code, os.strerror(code))
         finally:
             os.close(entered)
-    connection = socket.socket(
-        socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, _SOCK_DIAG
-    )
+    connection = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, _SOCK_DIAG)
     connection.settimeout(_TIMEOUT_S)
     return connection
 

@@ -24,6 +24,7 @@ _MANAGER = "org.freedesktop.systemd1.Manager"
 _PROPERTIES = "org.freedesktop.DBus.Properties"
 _UNIT_INTERFACE = "org.freedesktop.systemd1.Unit"
 _SERVICE_INTERFACE = "org.freedesktop.systemd1.Service"
+_SOCKET_INTERFACE = "org.freedesktop.systemd1.Socket"
 _UNIT_PATH = f"{_PATH}/unit/"
 _NEEDED_BY = (
     "Before",
@@ -171,6 +172,21 @@ class Manager:
             for name, known in properties.items()
             if known.get("LoadState") != "not-found" or known.get("ActiveState") != "inactive"
         }
+
+    def read_triggers(self, name: str) -> list[str]:
+        """Return the units that a socket, timer or path starts."""
+        triggers: list[str] = self._get(_UNIT_PATH + escape_path(name), _UNIT_INTERFACE, "Triggers")
+        return triggers
+
+    def read_listening(self, name: str) -> list[str]:
+        """Return the addresses at which systemd listens for a socket unit."""
+        listen = self._get(_UNIT_PATH + escape_path(name), _SOCKET_INTERFACE, "Listen")
+        return [address for _, address in listen]
+
+    def read_property(self, name: str, interface: str, wanted: str) -> object:
+        """Return one property of a unit as D-Bus has it: a number, a text, a list of such."""
+        value: object = self._get(_UNIT_PATH + escape_path(name), f"{_SERVICE}.{interface}", wanted)
+        return value
 
     def take_changes(self) -> list[Change]:
         """Return the changes announced since the last call, in order, without repetitions."""
