@@ -95,7 +95,7 @@ def _dump(connection: socket.socket) -> list[UnixSocket]:
 
 def parse_dump(data: bytes) -> tuple[list[UnixSocket], bool]:
     """Return the sockets of one datagram, and whether it ends the dump."""
-    found = []
+    found: list[UnixSocket] = []
     at = 0
     while at + _HEADER.size <= len(data):
         length, kind, _, _, _ = _HEADER.unpack_from(data, at)
