@@ -24,7 +24,6 @@ _MANAGER = "org.freedesktop.systemd1.Manager"
 _PROPERTIES = "org.freedesktop.DBus.Properties"
 _UNIT_INTERFACE = "org.freedesktop.systemd1.Unit"
 _SERVICE_INTERFACE = "org.freedesktop.systemd1.Service"
-_SOCKET_INTERFACE = "org.freedesktop.systemd1.Socket"
 _UNIT_PATH = f"{_PATH}/unit/"
 _NEEDED_BY = (
     "Before",
@@ -175,18 +174,23 @@ class Manager:
 
     def read_triggers(self, name: str) -> list[str]:
         """Return the units that a socket, timer or path starts."""
-        triggers: list[str] = self._get(_UNIT_PATH + escape_path(name), _UNIT_INTERFACE, "Triggers")
+        triggers: list[str] = self.read_property(name, "Unit", "Triggers")
         return triggers
 
     def read_listening(self, name: str) -> list[str]:
         """Return the addresses at which systemd listens for a socket unit."""
-        listen = self._get(_UNIT_PATH + escape_path(name), _SOCKET_INTERFACE, "Listen")
-        return [address for _, address in listen]
+        return [address for _, address in self.read_property(name, "Socket", "Listen")]
 
-    def read_property(self, name: str, interface: str, wanted: str) -> object:
-        """Return one property of a unit as D-Bus has it: a number, a text, a list of such."""
-        value: object = self._get(_UNIT_PATH + escape_path(name), f"{_SERVICE}.{interface}", wanted)
-        return value
+    def read_property(self, unit: str, interface: str, name: str) -> Any:
+        """Return one property of a unit, as its D-Bus interface has it (`Unit`, `Service`, …)."""
+        path = _UNIT_PATH + escape_path(unit)
+        return self._get(path, f"org.freedesktop.systemd1.{interface}", name)
+
+    def call_manager(
+        self, member: str, signature: str | None, body: tuple[Any, ...], timeout_s: float
+    ) -> tuple[Any, ...]:
+        """Call a method of the manager and return its result."""
+        return self.bus.call(Call(_PATH, _MANAGER, member, signature, body), timeout_s)
 
     def take_changes(self) -> list[Change]:
         """Return the changes announced since the last call, in order, without repetitions."""
