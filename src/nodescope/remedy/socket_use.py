@@ -138,6 +138,18 @@ class SocketReading:
             return None
         return self.describe(others[0])
 
+    def holders_of_clients(self, ending: str) -> list[ProcessSeen]:
+        """Return the processes connected to a Unix socket whose path ends so, in any namespace."""
+        by_network = {each.network: each.pid for each in self.table.processes.values()}
+        found: dict[int, ProcessSeen] = {}
+        for network, pid in by_network.items():
+            if network is None:
+                continue
+            for each in self._read_unix(network, pid):
+                if each.peer is not None and not each.listening and each.name.endswith(ending):
+                    found |= {holder.pid: holder for holder in self.table.having(each.peer)}
+        return [each for pid, each in found.items() if pid not in self._ignored]
+
     def describe(self, process: ProcessSeen) -> str:
         """Return whose a process is, in words."""
         owner = process.owner
