@@ -135,10 +135,14 @@ class Plan:
 
     @property
     def id(self) -> str:
-        """Return its name: a digest of the node, the facts and the steps."""
-        parts = [self.node, self.boot, str(self.made_ns), facts_digest(self.rests_on)]
-        parts += [f"{step.kind} {step.target.kind} {step.target.name}" for step in self.steps]
-        return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:12]
+        """Return its name: a digest of the node, the facts and what the steps would do."""
+        steps = [
+            [each.kind, each.target.kind, each.target.name, sorted(each.arguments.items()),
+             each.consent, each.undo]
+            for each in self.steps
+        ]  # fmt: skip
+        whole = [self.node, self.boot, self.made_ns, self.expires_ns, facts_digest(self.rests_on)]
+        return hashlib.sha256(json.dumps([*whole, steps]).encode()).hexdigest()[:12]
 
 
 def facts_digest(facts: Iterable[Fact]) -> str:
