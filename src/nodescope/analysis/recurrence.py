@@ -177,3 +177,14 @@ def flat_probability(before: Slope, after_per_s: float, after_s: float) -> float
     variance += before.per_s / after_s  # zombies come one by one, as chance wants
     t = (after_per_s - before.per_s) / math.sqrt(variance)
     return student_below(t, before.blocks - 1)
+
+
+def slope_interval(slope: Slope, level: float = 0.95) -> tuple[float, float]:
+    """Return the interval of a slope's mean, by the differences among its blocks."""
+    low, high = 0.0, 1e4
+    for _ in range(100):
+        middle = (low + high) / 2
+        inside = 1 - 2 * student_below(-middle, slope.blocks - 1)
+        low, high = (middle, high) if inside < level else (low, middle)
+    width = high * slope.sd_per_s / math.sqrt(slope.blocks)
+    return slope.per_s - width, slope.per_s + width

@@ -17,7 +17,6 @@ from nodescope.analysis.exact_tests import exposure_needed, rate_fell, rate_rose
 from nodescope.remedy.aftermath import Aftermath, Afterwards
 from nodescope.remedy.measure_verdicts import (
     DIRECT,
-    MECHANISM_P,
     Answer,
     MeasureVerdict,
     judge_measure,
@@ -131,7 +130,8 @@ def _of(baseline: Baseline, measures: Iterable[Aftermath]) -> Aftermath | None:
 def _combine(judged: Sequence[MeasureVerdict]) -> MechanismVerdict:
     """Return one verdict of all measures.
 
-    What the plan acts on directly must all be proven. What only follows from it (zombies that
+    What the plan acts on directly must all be proven, as far as it was observed; one of them
+    must have been. What only follows from it (zombies that
     no longer grow, pegged cores) may refute; it proves only where there is nothing direct.
     """
     every = tuple(judged)
@@ -139,16 +139,14 @@ def _combine(judged: Sequence[MeasureVerdict]) -> MechanismVerdict:
     if refuted:
         return MechanismVerdict("refuted", _worst(refuted), _words(refuted), every)
     direct = [each for each in judged if each.measure in DIRECT]
-    deciding = direct or [each for each in judged if each.decides]
+    deciding = [each for each in direct if each.p is not None] or direct
+    deciding = deciding or [each for each in judged if each.decides]
     if not deciding:
         because = "nothing of the mechanism was counted before the plan: there is no comparison"
         return MechanismVerdict("unknown", None, because, every)
-    verdict: Answer = "proven"
-    if any(each.verdict != "proven" for each in deciding):
-        verdict = "unknown"
-        open_ = [each for each in deciding if each.verdict != "proven"]
-        return MechanismVerdict(verdict, _worst(deciding), _words(open_), every)
-    return MechanismVerdict(verdict, _worst(deciding), _words(deciding), every)
+    open_ = [each for each in deciding if each.verdict != "proven"]
+    verdict: Answer = "unknown" if open_ else "proven"
+    return MechanismVerdict(verdict, _worst(deciding), _words(open_ or deciding), every)
 
 
 def _worst(judged: Iterable[MeasureVerdict]) -> float | None:
@@ -242,14 +240,3 @@ def _measured(what: str, after: Afterwards) -> float | None:
     counts = [each.count for each in after.measures if each.measure in _MEASURED_BY.get(what, ())]
     known = [count for count in counts if count is not None]
     return sum(known) if known and len(known) == len(counts) else None
-
-
-__all__ = [
-    "MECHANISM_P",
-    "OUTCOME_P",
-    "MechanismVerdict",
-    "OutcomeVerdict",
-    "PredictionVerdict",
-    "Verdicts",
-    "assess",
-]

@@ -61,7 +61,7 @@ def judge_measure(before: Baseline, after: Aftermath | None, *, at_rest: bool) -
         return MeasureVerdict(*name, "unknown", None, f"{_title(before)}: {lost}")
     if before.measure == "walk_s":
         return _judge_cost(before, after)
-    if before.slope_per_s is not None:
+    if before.measure == "zombies" or before.slope_per_s is not None:
         return _judge_level(before, after)
     known = recurrence_of(before, at_rest=at_rest)
     if before.measure in _MAY_STAY:
