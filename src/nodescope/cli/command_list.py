@@ -23,6 +23,10 @@ GROUPS = {
         "zombies": "count removed memory cgroups still in the kernel, find their source",
         "audit": "find units and containers that fail, crash-loop or serve nobody",
     },
+    "Fix": {
+        "fix": "plan a remedy, apply it, undo it, and prove whether it worked",
+        "experiment": "compare a mitigation across nodes, and say when the evidence suffices",
+    },
     "Exchange": {
         "import": "import captures and logs of other tools",
         "export": "export a window to other tools' formats, or as one bundle file",
