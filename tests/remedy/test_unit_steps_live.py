@@ -44,9 +44,12 @@ def guest(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guest]:
     try:
         guest.run("systemctl", "enable", "--now", "vendor.service")
         guest.wait_for(
-            lambda: b"active" == guest.run(
-                "systemctl", "is-active", "multi-user.target", check=False
-            ).stdout.strip(),
+            lambda: (
+                b"active"
+                == guest.run(
+                    "systemctl", "is-active", "multi-user.target", check=False
+                ).stdout.strip()
+            ),
             "the guest has booted",
         )
         yield guest

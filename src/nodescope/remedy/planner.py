@@ -68,7 +68,7 @@ def make_plan(proposals: Proposals, node: NodeAccess, wishes: Wishes) -> Plan:
         rests_on=read_facts(steps, node),
         steps=tuple(steps),
         refused=(*whole.refused, *refused),
-        cannot=(*proposals.left_out, *whole.cannot, *_irreversible(steps)),
+        cannot=(*proposals.left_out, *whole.cannot),
         baselines=tuple(wishes.baselines),
         archive=wishes.archive,
     )
@@ -119,13 +119,3 @@ def _guarded(
             refused[key] = verdict
     kept = [each for each in allowed if (each.target.kind, each.target.name) not in refused]
     return kept, list(refused.values())
-
-
-def _irreversible(steps: Iterable[PlanStep]) -> list[str]:
-    """Return what `fix undo` cannot take back."""
-    return [
-        f"cannot be undone: {change}"
-        for step in steps
-        if not step.reversible
-        for change in step.changes
-    ]

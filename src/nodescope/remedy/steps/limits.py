@@ -10,6 +10,7 @@ from __future__ import annotations
 from nodescope.errors import SourceError
 from nodescope.quantities import format_bytes
 from nodescope.records.action import Target
+from nodescope.records.action_words import describe_action
 from nodescope.remedy.node_access import NodeAccess
 from nodescope.remedy.plan import PlanStep, Predicted
 from nodescope.remedy.proposals import Proposal
@@ -27,7 +28,7 @@ def expand_raise_limit(proposal: Proposal, node: NodeAccess) -> Expansion:
     """Return the step that raises the limit a proposal names."""
     target = proposal.action.target
     if target is None or target.name is None:
-        return Expansion(cannot=("the limit to raise is not known by name",))
+        return Expansion(cannot=(f"by hand: {describe_action(proposal.action)}",))
     if target.kind == "kernel_value":
         return _raise_kernel_value(target.name, proposal, node)
     if target.kind == "unit":
