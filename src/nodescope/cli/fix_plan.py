@@ -13,8 +13,7 @@ from nodescope.errors import UsageError
 if TYPE_CHECKING:
     from nodescope.records.json import JsonObject
     from nodescope.remedy.node_access import NodeAccess
-    from nodescope.remedy.plan import Baseline, Plan
-    from nodescope.remedy.proposals import Proposals
+    from nodescope.remedy.plan import Plan
 
 
 def add_subcommands(commands: options.Commands) -> None:
@@ -96,24 +95,26 @@ def run(args: argparse.Namespace) -> int:
 
 def _plan(args: argparse.Namespace, node: NodeAccess) -> Plan:
     from nodescope.remedy.planner import Wishes, make_plan
-
-    proposals, baselines = _proposals(args)
-    wished = args.unit or args.container
-    archive = None if wished else str(options.archive_path(args).absolute())
-    wishes = Wishes(frozenset(args.i_know), archive, baselines)
-    return make_plan(proposals, node, wishes)
-
-
-def _proposals(args: argparse.Namespace) -> tuple[Proposals, tuple[Baseline, ...]]:
     from nodescope.remedy.proposals import read_proposals, wish_to_stop
 
+    i_know = frozenset(args.i_know)
     if args.unit or args.container:
         if args.diagnosis is not None:
             raise UsageError("--from and --unit or --container exclude each other")
-        return wish_to_stop(args.unit, args.container), ()
+        return make_plan(wish_to_stop(args.unit, args.container), node, Wishes(i_know))
     if args.diagnosis is not None:
-        return read_proposals(_read_json(args.diagnosis)), ()
-    return _diagnose(args)
+        return make_plan(read_proposals(_read_json(args.diagnosis)), node, Wishes(i_know))
+    return _plan_recording(args, node)
+
+
+def _plan_recording(args: argparse.Namespace, node: NodeAccess) -> Plan:
+    from nodescope.recording.recording import Recording
+    from nodescope.remedy.recorded_plan import plan_recording
+
+    archive = options.archive_path(args)
+    recording = Recording.open(archive)
+    print("nodescope: diagnosing the recording", file=sys.stderr)
+    return plan_recording(recording, archive, node, frozenset(args.i_know))
 
 
 def _read_json(path: Path) -> JsonObject:
@@ -124,29 +125,6 @@ def _read_json(path: Path) -> JsonObject:
         return parse_object(read_bounded(path, 64 << 20), path)
     except SourceError as error:
         raise UsageError(f"{path} cannot be read as JSON: {error.reason}") from error
-
-
-def _diagnose(args: argparse.Namespace) -> tuple[Proposals, tuple[Baseline, ...]]:
-    """Diagnose the whole recording, and read what `fix validate` will compare with."""
-    import json
-
-    from nodescope.diagnosis.diagnose import diagnose
-    from nodescope.diagnosis.report.document import diagnosis_document
-    from nodescope.recording.recording import Recording
-    from nodescope.recording.window import Window
-    from nodescope.remedy.baselines import read_baselines
-    from nodescope.remedy.proposals import read_proposals
-
-    recording = Recording.open(options.archive_path(args))
-    extent = recording.extent
-    if extent is None:
-        raise UsageError("nothing is recorded there", hint="`nodescope record` records this node")
-    print("nodescope: diagnosing the recording", file=sys.stderr)
-    diagnosis = diagnose(recording, Window(extent.from_ns, extent.to_ns))
-    diagnosis.archive = options.named_archive(args)
-    document = json.loads(json.dumps(diagnosis_document(diagnosis)))
-    proposals = read_proposals(document)
-    return proposals, read_baselines(recording, proposals, extent.to_ns)
 
 
 def _write(plan: Plan, path: Path) -> None:
