@@ -23,6 +23,9 @@ GROUPS = {
         "zombies": "count removed memory cgroups still in the kernel, find their source",
         "audit": "find units and containers that fail, crash-loop or serve nobody",
     },
+    "Fix": {
+        "fix": "plan a remedy, apply it, undo it to the byte, prove it",
+    },
     "Exchange": {
         "import": "import captures and logs of other tools",
         "export": "export a window to other tools' formats, or as one bundle file",
