@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 import pytest
 from tests.remedy.killed import KillAt, die, run_killed
@@ -16,7 +17,7 @@ from nodescope.errors import RemedyError
 from nodescope.remedy.actions import unit_file_step
 from nodescope.remedy.culprits import find_culprit
 from nodescope.remedy.node_access import NodeAccess
-from nodescope.remedy.plan import PlanStep, StepName
+from nodescope.remedy.plan import Plan, PlanStep, StepName
 from nodescope.remedy.unit_orders import read_unit_state
 from nodescope.sources.places import Places
 
@@ -29,19 +30,22 @@ pytestmark = [
     pytest.mark.timeout(600),
 ]
 
+_OFTEN = "[Unit]\nStartLimitIntervalSec=0\n"  # tests start them more often than people do
 _SLEEPS = "[Service]\nExecStart=/bin/sleep infinity\n"
 _INSTALL = "[Install]\nWantedBy=multi-user.target\n"
 _UNITS = {
-    "wanted.service": f"[Unit]\nDescription=in /etc\n{_SLEEPS}{_INSTALL}",
-    "looping.service": "[Unit]\nStartLimitIntervalSec=0\n[Service]\n"
+    "wanted.service": f"{_OFTEN}Description=in /etc\n{_SLEEPS}{_INSTALL}",
+    "looping.service": f"{_OFTEN}[Service]\n"
     f"ExecStart=/bin/sh -c 'exit 3'\nRestart=always\nRestartSec=300ms\n{_INSTALL}",
-    "dependent.service": f"[Unit]\nRequires=wanted.service\nAfter=wanted.service\n{_SLEEPS}",
-    "triggered.service": _SLEEPS,
+    "dependent.service": f"{_OFTEN}Requires=wanted.service\nAfter=wanted.service\n{_SLEEPS}",
+    "triggered.service": _OFTEN + _SLEEPS,
     "triggered.socket": "[Socket]\nListenStream=/run/triggered.sock\n",
-    "limited.service": f"{_SLEEPS}MemoryMax=64M\nTasksMax=50\n{_INSTALL}",
+    "limited.service": f"{_OFTEN}{_SLEEPS}MemoryMax=64M\nTasksMax=50\n{_INSTALL}",
 }
 _FILES = {
-    "usr/lib/systemd/system/vendor.service": f"{_SLEEPS}{_INSTALL}Alias=seller.service\n",
+    # As systemd has it by default: five starts within ten seconds.
+    "etc/systemd/system/seldom.service": _SLEEPS,
+    "usr/lib/systemd/system/vendor.service": f"{_OFTEN}{_SLEEPS}{_INSTALL}Alias=seller.service\n",
     "etc/systemd/system/nothing-else.conf": "not a unit\n",
 }
 
@@ -156,6 +160,10 @@ def _light(guest: Guest, node: NodeAccess) -> dict[str, str]:
     return found
 
 
+def _go_until(go: Callable[..., object], plan: Plan, guest: Guest, at: int) -> None:
+    go(plan, _other(guest), around=KillAt(at))
+
+
 def _other(guest: Guest) -> NodeAccess:
     return NodeAccess(Places(systemd_bus=guest.bus))
 
@@ -171,15 +179,15 @@ def test_a_killed_run_is_resumed_or_undone_cleanly(
     before = _light(guest, node)
     for at in range(4):
         plan = make_plan(*_STEPS[kind], made_ns=100 + at)
-        assert run_killed(lambda: apply_plan(plan, _other(guest), around=KillAt(at)))
+        assert run_killed(partial(_go_until, apply_plan, plan, guest, at))
         undo_plan(plan, node)
         assert differences(before, _light(guest, node)) == {}, f"undone after a kill at {at}"
-        assert run_killed(lambda: apply_plan(plan, _other(guest), around=KillAt(at)))
+        assert run_killed(partial(_go_until, apply_plan, plan, guest, at))
         apply_plan(plan, node)
         applied = _light(guest, node)
         assert differences(before, applied)
         assert apply_plan(plan, node) == []
-        assert run_killed(lambda: undo_plan(plan, _other(guest), around=KillAt(at)))
+        assert run_killed(partial(_go_until, undo_plan, plan, guest, at))
         assert not undo_plan(plan, node).left_alone
         assert differences(before, _light(guest, node)) == {}, f"undo was killed at {at}"
 
@@ -255,6 +263,15 @@ def test_a_socket_that_starts_a_unit_again_is_named(guest: Guest, node: NodeAcce
     since_ns = time.time_ns()
     guest.run("systemctl", "restart", "triggered.service")
     assert find_culprit(step, since_ns, node) == "triggered.socket, which starts it"
+
+
+def test_undo_starts_a_unit_that_was_started_too_often(guest: Guest, node: NodeAccess) -> None:
+    guest.run("systemctl", "start", "seldom.service")
+    for number in range(7):
+        plan = make_plan(make_step("stop_unit", "seldom.service"), made_ns=450 + number)
+        apply_plan(plan, node)
+        assert not undo_plan(plan, node).left_alone
+    assert _shown(guest, "seldom.service", "ActiveState") == "active"
 
 
 # -- refusals --------------------------------------------------------------------------
