@@ -24,7 +24,7 @@ GROUPS = {
         "audit": "find units and containers that fail, crash-loop or serve nobody",
     },
     "Fix": {
-        "fix": "plan a remedy, apply it, undo it, and prove whether it worked",
+        "fix": "plan a remedy, apply it, undo it to the byte, prove it",
         "experiment": "compare a mitigation across nodes, and say when the evidence suffices",
     },
     "Exchange": {

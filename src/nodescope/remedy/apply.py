@@ -15,7 +15,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from nodescope.errors import GuardRefused, NodescopeError, RemedyError, StalePlan
 from nodescope.remedy.actions.catalogue import find_operation
@@ -95,7 +94,7 @@ class ApplyRun:
         with deferred_interrupt():
             self.report(StepNews(number, step, "starting"))
             try:
-                self._refuse(step)
+                refuse_step(step, self.node, self.guard, self.consents)
                 attempt = self._begin(number, step, operation, past)
             except RemedyError as error:
                 self.report(StepNews(number, step, "refused", str(error)))
@@ -112,21 +111,6 @@ class ApplyRun:
         raise RemedyError(
             note, hint="change it there; until then this node turns it back again and again"
         )
-
-    def _refuse(self, step: PlanStep) -> None:
-        """Raise if the guard or a missing consent forbids the step."""
-        if step.consent and step.consent not in self.consents.owners:
-            raise RemedyError(
-                f"{_called(step)}: this deletes what belongs to {step.consent}",
-                hint=f"`--consent {step.consent}` says that its owner agrees",
-            )
-        refused = self.guard(step, self.node, self.consents.i_know)
-        if refused is not None:
-            override = refused.override
-            raise GuardRefused(
-                f"{_called(step)}: {refused.reason}",
-                hint=f"`--i-know {override}` overrules this" if override else None,
-            )
 
     def _begin(
         self, number: int, step: PlanStep, operation: Operation, past: Attempt | None
@@ -165,13 +149,38 @@ def _called(step: PlanStep) -> str:
     return f"{step.kind} {step.target.name or 'the node'}"
 
 
-def find_irreversible(plan: Plan) -> tuple[str, ...]:
-    """Return what cannot be taken back once it is applied."""
-    return tuple(change for step in plan.steps if not step.reversible for change in step.changes)
+def find_obstacles(
+    plan: Plan,
+    node: NodeAccess,
+    guard: Guard,
+    consents: Consents,
+    operations: Callable[[StepName], Operation] = find_operation,
+) -> tuple[str, ...]:
+    """Return what would stop a plan now: the guard, a missing consent, a step's own check."""
+    found = []
+    for step in plan.steps:
+        try:
+            refuse_step(step, node, guard, consents)
+            reason = operations(step.kind).check(step, node)
+        except RemedyError as error:
+            found.append(f"{error}" + (f" ({error.hint})" if error.hint else ""))
+            continue
+        if reason:
+            found.append(f"{_called(step)}: {reason}")
+    return tuple(found)
 
 
-def journal_folder(node: NodeAccess) -> Path:
-    """Return the folder of the node's journals, which may not exist yet."""
-    from nodescope.remedy.journal import FIXES_FOLDER
-
-    return node.unit_root / FIXES_FOLDER
+def refuse_step(step: PlanStep, node: NodeAccess, guard: Guard, consents: Consents) -> None:
+    """Raise if the guard or a missing consent forbids a step."""
+    if step.consent and step.consent not in consents.owners:
+        raise RemedyError(
+            f"{_called(step)}: this deletes what belongs to {step.consent}",
+            hint=f"`--consent {step.consent}` says that its owner agrees",
+        )
+    refused = guard(step, node, consents.i_know)
+    if refused is not None:
+        override = refused.override
+        raise GuardRefused(
+            f"{_called(step)}: {refused.reason}",
+            hint=f"`--i-know {override}` overrules this" if override else None,
+        )

@@ -62,7 +62,8 @@ def find_missing(places: Places) -> list[str]:
 def _given(places: Places) -> list[tuple[str, tuple[str, ...]]]:
     given: list[tuple[str, tuple[str, ...]]] = []
     if places.systemd_bus is not None:
-        given.append((places.systemd_bus.partition("unix:path=")[2] or places.systemd_bus, (_BUS,)))
+        path = places.systemd_bus.partition("unix:path=")[2] or places.systemd_bus
+        given.append((path, (f"/var{_BUS}", _BUS, _PRIVATE)))  # /var/run is a link to /run
     if places.journal is not None:
         given.append((str(places.journal), _JOURNALS))
     return given
