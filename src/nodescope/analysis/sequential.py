@@ -9,6 +9,8 @@ after each event is false 29 % of the time.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -93,3 +95,42 @@ def control_events_needed(
             )
         )
     return high
+
+
+# -- first events, drawn from an urn -------------------------------------------------
+
+_EFFECTS = tuple(0.02 ** (step / 12) for step in range(13))  # rate ratios from 1 down to 1/50
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """The first event of one node: who was at risk in its stratum, and whose arm it had."""
+
+    treated: int  # nodes at risk before it, without an event so far
+    control: int
+    hit: bool  # it was a treated one
+
+
+def log_urn_e_value(draws: Iterable[Draw], against: float = 1.0) -> float:
+    """Return the log e-value of first events against a rate ratio, for a lower one.
+
+    Nodes were assigned at random. If the arm does nothing, the arms of the nodes that fail
+    are drawn from an urn without replacement, whatever makes some nodes fail more often than
+    others: the bet is fair under any frailty. `against` a ratio below 1 bets on none (futility).
+    """
+    drawn = list(draws)
+    bets = _EFFECTS if against >= 1 else (1.0,)
+    logs = [sum(_log_bet(each, effect, against) for each in drawn) for effect in bets]
+    top = max(logs, default=0.0)
+    return top + math.log(math.fsum(math.exp(each - top) for each in logs) / len(logs))
+
+
+def _log_bet(draw: Draw, effect: float, against: float) -> float:
+    if not draw.treated or not draw.control:
+        return 0.0
+    return math.log(_chance(draw, effect) / _chance(draw, against))
+
+
+def _chance(draw: Draw, ratio: float) -> float:
+    treated = ratio * draw.treated / (ratio * draw.treated + draw.control)
+    return treated if draw.hit else 1 - treated

@@ -113,13 +113,19 @@ def _judge_mechanism(before: Sequence[Baseline], after: Afterwards) -> Mechanism
     if unseen:
         names = "; ".join(f"{each.name}: {each.seen}" for each in unseen)
         return MechanismVerdict("unknown", None, f"not seen: {names}")
-    at_rest = bool(after.sources)
     judged = [
-        judge_measure(each, _of(each, after.measures), at_rest=at_rest)
+        judge_measure(each, _of(each, after.measures), at_rest=_rests(each, after))
         for each in before
         if each.role == "mechanism"
     ]
     return _combine(judged)
+
+
+def _rests(baseline: Baseline, after: Afterwards) -> bool:
+    """Decide whether nobody waits to start it again: all that was stopped is at rest by now."""
+    if baseline.measure in ("unit_restarts", "container_restarts"):
+        return any(each.name == baseline.subject for each in after.sources)
+    return bool(after.sources)
 
 
 def _of(baseline: Baseline, measures: Iterable[Aftermath]) -> Aftermath | None:
