@@ -14,6 +14,7 @@ from nodescope.analysis.recurrence import (
     estimate_overdispersion,
     find_slope,
     longest_gap,
+    shrink_overdispersion,
 )
 from nodescope.judgement.zombies import find_nature
 from nodescope.quantities import HOUR_NS, SECOND_NS
@@ -26,6 +27,9 @@ from nodescope.remedy.measure_series import NODE, is_container, read_series
 from nodescope.remedy.plan import Baseline
 from nodescope.remedy.proposals import Proposals
 
+WEEK_S = 7 * 86_400.0
+UNEVEN_WEEKS = 0.25  # overdispersion of weekly counts until a recording shows more: CV 50 %
+_FEWEST_WEEKS = 4
 MECHANISM_NS = 2 * HOUR_NS  # a rate of yesterday says little about the loop of today
 _FEWEST = 2  # rounds of a loop that is compared with anything
 _OWN_SHARE = 0.5  # of the cgroups made in a place: fewer are somebody else's
@@ -186,7 +190,23 @@ def _of_node(recording: Recording, reach: Window) -> Iterator[Baseline]:
     for measure in ("resets", "job_failures"):
         series = read_series(recording, measure, NODE, whole)
         if series is not None and series.observed_s > 0 and series.count:
-            yield Baseline(measure, NODE, "outcome", series.count, series.observed_s)
+            times_s = [(each - whole.from_ns) / SECOND_NS for each in series.times_ns]
+            until_s = whole.length_ns / SECOND_NS
+            yield make_outcome_baseline(measure, times_s, until_s, series.observed_s)
+
+
+def make_outcome_baseline(
+    measure: str, times_s: Sequence[float], until_s: float, observed_s: float
+) -> Baseline:
+    """Return the baseline of rare events, with how much their weeks differ if that shows."""
+    weeks = int(until_s / WEEK_S)
+    alpha = UNEVEN_WEEKS
+    if weeks >= _FEWEST_WEEKS:
+        counts = [0.0] * weeks
+        for time_s in times_s:
+            counts[min(weeks - 1, int(time_s / until_s * weeks))] += 1
+        alpha = max(alpha, shrink_overdispersion(counts, UNEVEN_WEEKS))
+    return Baseline(measure, NODE, "outcome", float(len(times_s)), observed_s, overdispersion=alpha)
 
 
 def make_level_baseline(readings: Sequence[tuple[int, float]]) -> Baseline:
