@@ -85,7 +85,9 @@ def estimate_overdispersion(times_s: Sequence[float], from_s: float, to_s: float
     """Return how much the rate of events varies beyond chance, at the scale that shows most."""
     return max(
         (
-            _shrunk([float(count) for count in _counts(times_s, from_s, to_s, blocks)])
+            shrink_overdispersion(
+                [float(count) for count in _counts(times_s, from_s, to_s, blocks)]
+            )
             for blocks in _SCALES
             if len(times_s) >= blocks
         ),
@@ -102,14 +104,15 @@ def _counts(times_s: Sequence[float], from_s: float, to_s: float, blocks: int) -
     return counts
 
 
-def _shrunk(counts: Sequence[float]) -> float:
+def shrink_overdispersion(counts: Sequence[float], usual: float = USUAL_OVERDISPERSION) -> float:
+    """Return the overdispersion of counts, drawn towards what is usual where they are few."""
     mean = sum(counts) / len(counts)
     if mean <= 0:
         return UNKNOWN_OVERDISPERSION
     variance = sum((count - mean) ** 2 for count in counts) / (len(counts) - 1)
     own = max(0.0, (variance - mean) / mean**2)
     weight = len(counts) - 1
-    return (_PRIOR_BLOCKS * USUAL_OVERDISPERSION + weight * own) / (weight + _PRIOR_BLOCKS)
+    return (_PRIOR_BLOCKS * usual + weight * own) / (weight + _PRIOR_BLOCKS)
 
 
 def longest_gap(times: Sequence[float]) -> float | None:
