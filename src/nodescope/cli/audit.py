@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from nodescope.judgement.verdict import Audit
     from nodescope.sources.containers.container import ContainerHappening
     from nodescope.sources.places import Places
+    from nodescope.sources.systemd.unit import Unit
 
 _WATCH_NS = 20 * SECOND_NS
 FORMATS = ("text", "json", "sarif", "junit")
@@ -108,7 +109,8 @@ def run(args: argparse.Namespace) -> int:
     places = options.places(args)
     seen: list[Audit] = []
     absent: list[SourceAbsent] = []
-    looks = (partial(_units, places, args.watch), partial(_containers, places, args))
+    known: dict[str, Unit] = {}
+    looks = (partial(_units, places, args.watch, known), partial(_containers, places, args))
     for look in looks:
         try:
             seen.append(look())
@@ -124,7 +126,7 @@ def run(args: argparse.Namespace) -> int:
     if args.root is not None:
         from nodescope.cli.audit_image import show_image
 
-        code = show_image(args, audit)
+        code = show_image(args, audit, known)
         if code is not None:
             return code
     if args.json:
@@ -170,8 +172,8 @@ def _show_recorded(args: argparse.Namespace) -> int:
     return _exit_code(known.audit)
 
 
-def _units(places: Places, watch_ns: int) -> Audit:
-    """Judge units; of an image that does not run, their files are all there is."""
+def _units(places: Places, watch_ns: int, known: dict[str, Unit]) -> Audit:
+    """Judge units, and keep them in `known`; an image that does not run has only their files."""
     from nodescope.judgement.unit_insides import cgroups_to_watch, is_settled
     from nodescope.judgement.units import audit_units
     from nodescope.judgement.verdict import UNIT_STATES, Audit
@@ -179,6 +181,7 @@ def _units(places: Places, watch_ns: int) -> Audit:
     from nodescope.sources.systemd.unit_processes import watch_insides
 
     survey = read_survey(places)
+    known |= survey.units
     insides = watch_insides(places, cgroups_to_watch(survey), watch_ns, is_settled)
     blind = places.root == Path("/") and not survey.live and not survey.lives.of
     unjudged = (UNIT_STATES,) if blind else ()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,9 +15,10 @@ if TYPE_CHECKING:
     from nodescope.judgement.allow_list import AllowList
     from nodescope.judgement.image_gate import ImageGate
     from nodescope.judgement.verdict import Audit
+    from nodescope.sources.systemd.unit import Unit
 
 
-def show_image(args: argparse.Namespace, audit: Audit) -> int | None:
+def show_image(args: argparse.Namespace, audit: Audit, units: Mapping[str, Unit]) -> int | None:
     """Print an image's findings, and return the exit code; None if a system runs at that root."""
     from dataclasses import replace
 
@@ -25,7 +27,6 @@ def show_image(args: argparse.Namespace, audit: Audit) -> int | None:
     from nodescope.judgement.verdict import sort_findings
     from nodescope.sources.image.image_survey import read_image
     from nodescope.sources.systemd.locations import bus_addresses
-    from nodescope.sources.systemd.survey import read_survey
 
     places = options.places(args)
     allow = _read_allow_list(args.allow)
@@ -34,7 +35,7 @@ def show_image(args: argparse.Namespace, audit: Audit) -> int | None:
     missing, unjudged = list(audit.not_observed), list(audit.unjudged)
     starts = []
     try:
-        survey = read_image(args.root, read_survey(places).units)
+        survey = read_image(args.root, units)
     except SourceAbsent as error:
         missing.append(str(error))
         unjudged.append(FIRST_BOOT)

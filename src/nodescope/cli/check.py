@@ -34,10 +34,10 @@ def add_parser(commands: options.Commands) -> None:
         run,
         description="Answer in a second whether a node has one of these problems now:\n"
         f"{what}\n"
-        "Prints one line of at most 80 bytes that starts with a fixed reason. Answers from the end\n"
-        "of the recording; without one, from a look at the node, where a second is enough (zombies,\n"
-        "cores). Exits 0 if all is well, 1 with a problem, 2 if that is not known: if the\n"
-        "recorder stopped, or the last reading is too old or damaged.",
+        "Prints one line of at most 80 bytes that starts with a fixed reason. Answers from the\n"
+        "end of the recording; without one, from a look at the node, where a second is enough\n"
+        "(zombies, cores). Exits 0 if all is well, 1 with a problem, 2 if that is not known:\n"
+        "if the recorder stopped, or the last reading is too old or damaged.",
         examples=[
             ("nodescope check zombies", "for a node-problem-detector custom plugin"),
             ("nodescope check cores --last 5m", "pegged at any time in the last five minutes"),

@@ -117,7 +117,7 @@ def judge_zombies(report: Report, at_ns: int | None = None) -> Health:
     return Health("zombies", "critical" if critical else "warning", reason, message, at_ns, facts)
 
 
-def _zombies(recording: Recording, at_ns: int, last_ns: int) -> Health:
+def _zombies(recording: Recording, at_ns: int, _last_ns: int) -> Health:
     report = assess_recorded(recording, at_ns)
     unseen = _in_sight("zombies", recording, at_ns, HOUR_NS, ("memory_cgroups",))
     if unseen is not None or not isinstance(report, Report):
@@ -135,7 +135,7 @@ def describe_loops(kinds: Sequence[tuple[str, str]], at_ns: int | None = None) -
     return Health("loops", "warning", reason, message, at_ns, facts)
 
 
-def _loops(recording: Recording, at_ns: int, last_ns: int) -> Health:
+def _loops(recording: Recording, at_ns: int, _last_ns: int) -> Health:
     found = [
         (each.kind, each.owner.name)
         for each in find_service_conditions(recording, at_ns)

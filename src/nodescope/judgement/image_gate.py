@@ -38,7 +38,9 @@ def judge_image(
     by_name = {start.name: start for start in starts if start.kind == "unit"}
     named = {each.name for each in findings if each.kind == "unit"}
     every: list[tuple[AuditVerdict, ImageStart | None]] = [
-        _with_start(each, by_name.get(each.name)) for each in findings
+        _with_start(each, by_name.get(each.name))
+        for each in findings
+        if not _is_wanted(each, by_name.get(each.name))
     ]
     every += (
         (describe_start(start), start)
@@ -63,6 +65,12 @@ def judge_image(
         tuple(each for each in apart if each.kept),
         sum(each.base and not each.kept for each in starts),
     )
+
+
+def _is_wanted(finding: AuditVerdict, start: ImageStart | None) -> bool:
+    """Return whether a unit that nothing else uses is the base system's, or was asked for."""
+    wanted = start is not None and (start.base or start.asked is not None)
+    return wanted and finding.kind == "unit" and finding.verdict == "unused"
 
 
 def _with_start(
