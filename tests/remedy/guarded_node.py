@@ -87,6 +87,7 @@ _UNWANTED = {
     "job.service": unit(_FAILS, install="none"),
     "job.timer": "[Timer]\nOnBootSec=1\nOnUnitInactiveSec=1\nAccuracySec=100ms\n"
     "[Install]\nWantedBy=timers.target\n",
+    "maker.service": unit(run_program("make_anew", "made-anew")),
     "fan.service": unit(_SLEEPS, section="Wants=network.target\nAfter=network.target\n"),
 }
 _LOOP = ["sh", "-c", "exit 6"]
@@ -107,6 +108,11 @@ class GuardedNode:
     guest: Guest
     docker: DockerGuest
     access: NodeAccess
+
+    @property
+    def root(self) -> Path:
+        """Return the root of its files."""
+        return Path(f"/proc/{self.guest.pid}/root")
 
     def inspect(self, name: str) -> Mapping[str, Json]:
         """Return what dockerd says of a container."""
@@ -160,12 +166,11 @@ def _wait(node: GuardedNode) -> None:
         wait_for(lambda name=name: _restarts(node, f"{name}.service") >= 4, f"{name} loops")
     wait_for(lambda: _state(node, "broken.service") == "failed", "broken.service failed")
     wait_for(lambda: _looped(node), "a container loops")
-    root = Path(f"/proc/{node.guest.pid}/root")
     wait_for(lambda: "session-7.scope" in _units(node), "somebody has a session")
     wait_for(lambda: "held.service" in _units(node), "a client woke the socket's service")
     mounts = Path(f"/proc/{node.guest.pid}/mountinfo")
     wait_for(lambda: "/run/volume" in mounts.read_text(), "a file system in user space is there")
-    wait_for((root / "run/inner.sock").exists, "one talks to itself")
+    wait_for((node.root / "run/inner.sock").exists, "one talks to itself")
 
 
 def _units(node: GuardedNode) -> set[str]:

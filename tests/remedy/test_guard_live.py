@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
+import os
+import subprocess
+import sys
 
 import pytest
 from tests.remedy.guard_table import CONTAINERS, KUBELET, UNITS, Row
-from tests.remedy.guarded_node import GuardedNode, make_guarded_node
+from tests.remedy.guarded_node import GuardedNode
 from tests.remedy.plans import make_step
-from tests.systemd_guest import skip_without_namespaces
 
 from nodescope.records.action import Target
 from nodescope.remedy.guard import guard
 from nodescope.remedy.plan import PlanStep, Refused
+from nodescope.sources.cgroups.hierarchies import read_hierarchies
+from nodescope.sources.places import Places
 
 pytestmark = [
     pytest.mark.root,
@@ -22,13 +24,6 @@ pytestmark = [
     pytest.mark.debian("systemd", "dbus", "iproute2", "docker.io", "busybox-static"),
     pytest.mark.timeout(600),
 ]
-
-
-@pytest.fixture(scope="module")
-def node() -> Iterator[GuardedNode]:
-    skip_without_namespaces()
-    with make_guarded_node() as started:
-        yield started
 
 
 def _stop(row: Row) -> PlanStep:
@@ -74,15 +69,8 @@ def test_what_is_not_there_is_refused_for_good(node: GuardedNode) -> None:
     assert "no unit of this name" in refused.reason
 
 
-def test_ourselves_are_never_stopped(node: GuardedNode, tmp_path: Path) -> None:
+def test_ourselves_are_never_stopped(node: GuardedNode) -> None:
     """The unit in whose cgroup the guard runs, whatever its name."""
-    import os
-    import subprocess
-    import sys
-
-    from nodescope.sources.cgroups.hierarchies import read_hierarchies
-    from nodescope.sources.places import Places
-
     cgroup = f"{node.guest.name}/system.slice/idle.service"
     folders = [each.mount / cgroup for each in read_hierarchies(Places())]
     code = (

@@ -40,7 +40,10 @@ Reader = Callable[[str, NodeAccess], str]
 
 def read_facts(steps: Iterable[PlanStep], node: NodeAccess) -> tuple[Fact, ...]:
     """Read the facts that steps rest on, each once, those of the node first."""
+    steps = tuple(steps)
     wanted = dict.fromkeys([("boot", _HOST), ("host", _HOST), ("machine", _HOST)])
+    if any(step.target.kind == "unit" for step in steps):
+        wanted["systemd_start", _HOST] = None
     for step in steps:
         wanted |= dict.fromkeys(_subjects(step, node))
     return tuple(Fact(kind, subject, _read(kind, subject, node)) for kind, subject in wanted)
@@ -112,6 +115,11 @@ def read_host(node: NodeAccess) -> str:
 
 def _machine(_: str, node: NodeAccess) -> str:
     return _first_line(node.unit_root / "etc/machine-id")
+
+
+def _systemd_start(_: str, node: NodeAccess) -> str:
+    """Return when that systemd started, on the monotonic clock; a reload does not change it."""
+    return f"{node.manager.read_manager_property('UserspaceTimestampMonotonic')} µs"
 
 
 def _first_line(path: Path) -> str:
@@ -202,6 +210,7 @@ READERS: Mapping[str, Reader] = {
     "boot": lambda _, node: read_boot(node),
     "host": lambda _, node: read_host(node),
     "machine": _machine,
+    "systemd_start": _systemd_start,
     "unit_run": _unit_run,
     "unit_active": _unit_active,
     "unit_file_state": _unit_file_state,
@@ -222,6 +231,7 @@ _WORDS = {
     "boot": "the boot of the node",
     "host": "the name of the node",
     "machine": "the id of the machine",
+    "systemd_start": "the start of systemd",
     "unit_run": "the run of {}",
     "unit_active": "the state of {}",
     "unit_file_state": "the unit file of {}",
