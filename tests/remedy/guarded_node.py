@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from tests.waiting import wait_for
@@ -87,6 +89,7 @@ _UNWANTED = {
     "job.service": unit(_FAILS, install="none"),
     "job.timer": "[Timer]\nOnBootSec=1\nOnUnitInactiveSec=1\nAccuracySec=100ms\n"
     "[Install]\nWantedBy=timers.target\n",
+    **{f"steady-{number}.service": unit(_SLEEPS) for number in range(6)},
     "maker.service": unit(run_program("make_anew", "made-anew")),
     "fan.service": unit(_SLEEPS, section="Wants=network.target\nAfter=network.target\n"),
 }
@@ -113,6 +116,11 @@ class GuardedNode:
     def root(self) -> Path:
         """Return the root of its files."""
         return Path(f"/proc/{self.guest.pid}/root")
+
+    def systemctl(self, *words: str) -> None:
+        """Have its systemd do something, as a person would."""
+        inside = ["nsenter", "--target", str(self.guest.pid), "--all", "--wd=/"]
+        subprocess.run([*inside, "systemctl", *words], check=True, capture_output=True)
 
     def inspect(self, name: str) -> Mapping[str, Json]:
         """Return what dockerd says of a container."""
@@ -163,7 +171,7 @@ def _start_containers(node: GuardedNode) -> None:
 
 def _wait(node: GuardedNode) -> None:
     for name in ("ecs", "leaky", "flapping", "grouped", "kubelet", "shaky"):
-        wait_for(lambda name=name: _restarts(node, f"{name}.service") >= 4, f"{name} loops")
+        wait_for(partial(loops, node, f"{name}.service"), f"{name} loops")
     wait_for(lambda: _state(node, "broken.service") == "failed", "broken.service failed")
     wait_for(lambda: _looped(node), "a container loops")
     wait_for(lambda: "session-7.scope" in _units(node), "somebody has a session")
@@ -177,7 +185,13 @@ def _units(node: GuardedNode) -> set[str]:
     return {each.name for each in node.access.manager.list_units() if each.active == "active"}
 
 
-def _restarts(node: GuardedNode, name: str) -> int:
+def loops(node: GuardedNode, name: str) -> bool:
+    """Return whether a unit was restarted often enough to be called a loop."""
+    return read_restarts(node, name) >= 4
+
+
+def read_restarts(node: GuardedNode, name: str) -> int:
+    """Return how often systemd started a unit again."""
     return node.access.manager.read_units([name])[name].restarts or 0
 
 
