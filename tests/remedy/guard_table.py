@@ -74,7 +74,7 @@ UNITS = (
         ("docker.service", "runs wanted containers", "it keeps container"),
         ("containerd.service", "docker talks to it",
          "docker.service is connected to unix:/run/containerd/containerd.sock"),
-        ("kubelet.service", "loops at the moment; the last resort", "by its name, it is the kubelet"),
+        ("kubelet.service", "loops; the last resort", "by its name, it is the kubelet"),
         ("cron.service", "runs other people's jobs; the last resort", "by its name"),
         ("session-7.scope", "somebody's session", "processes that somebody else started"),
     ),

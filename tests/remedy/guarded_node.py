@@ -71,7 +71,7 @@ _NEEDED = {
     "kubelet.service": unit(_FAILS, _AGAIN),
     "cron.service": unit(_SLEEPS),
     "flight.service": unit(
-        f"/bin/bash -c \"exec -a /usr/bin/nodescope {Path(sys.executable).resolve()} "
+        f'/bin/bash -c "exec -a /usr/bin/nodescope {Path(sys.executable).resolve()} '
         "-c 'import time; time.sleep(3600)' record\""
     ),
 }
@@ -98,8 +98,8 @@ _LABELS = {
     "store-1": {"com.docker.compose.project": "shop", "com.docker.compose.service": "store"},
     "shop-1": {"com.docker.compose.project": "shop", "com.docker.compose.service": "shop",
                "com.docker.compose.depends_on": "store:service_started:false"},
-    "k8s_proxy": {"io.kubernetes.pod.name": "proxy-x7", "io.kubernetes.pod.namespace": "kube-system",
-                  "io.kubernetes.container.name": "proxy"},
+    "k8s_proxy": {"io.kubernetes.pod.name": "proxy-x7", "io.kubernetes.container.name": "proxy",
+                  "io.kubernetes.pod.namespace": "kube-system"},
     "task": {"com.amazonaws.ecs.task-arn": "arn:aws:ecs:eu-west-1:1:task/9"},
 }  # fmt: skip
 

@@ -14,11 +14,10 @@ from pathlib import Path
 import pytest
 from tests.remedy.guarded_node import GuardedNode, read_restarts
 from tests.remedy.plans import apply_plan, make_plan, make_step
+from tests.systemd_guest import Guest
 from tests.waiting import wait_for
 
 from nodescope.errors import StalePlan
-from nodescope.lab.ground import Ground
-from nodescope.lab.guest import Guest
 from nodescope.records.action import Target
 from nodescope.remedy.facts import changed_facts, read_facts
 from nodescope.remedy.node_access import NodeAccess
@@ -140,18 +139,18 @@ def test_rebooted(node: GuardedNode, tmp_path: Path) -> None:
     assert found[0].endswith("and is 01234567-89ab-cdef-0123-456789abcdef")
 
 
-def test_another_node(node: GuardedNode) -> None:
+def test_another_node(node: GuardedNode, tmp_path: Path) -> None:
     """A second machine with the same units, the same image and even the same id."""
     step = make_step("stop_unit", "steady-5.service")
     facts = read_facts([step], node.access)
     unit = (node.root / "etc/systemd/system/steady-5.service").read_text()
-    with Ground() as ground:
-        other = Guest(ground, {"steady-5.service": unit})
-        access = NodeAccess(Places(systemd_bus=other.bus))
-        try:
-            found = "\n".join(_refused(access, facts, step))
-        finally:
-            access.close()
+    other = Guest(tmp_path / "guest", {"steady-5.service": unit}, {})
+    access = NodeAccess(Places(systemd_bus=other.bus))
+    try:
+        found = "\n".join(_refused(access, facts, step))
+    finally:
+        access.close()
+        other.stop()
     assert "the start of systemd was" in found
     assert "the run of steady-5.service was" in found
 
@@ -169,20 +168,21 @@ def test_a_plan_outlives_the_rounds_of_a_loop(node: GuardedNode) -> None:
         assert changed_facts(facts, node.access) == ()
 
 
-def test_a_cgroup_made_anew_is_another(node: GuardedNode) -> None:
-    places = Places()
-    memory = find_memory_hierarchy(places)
-    with Ground() as ground:
-        path = f"/{ground.name}-facts"
-        folder = Path(memory.directory(path))
-        ground.make_cgroup(folder)
+def test_a_cgroup_made_anew_is_another() -> None:
+    access = NodeAccess(Places())
+    path = f"/facts-{os.getpid()}"
+    folder = Path(find_memory_hierarchy(access.places).directory(path))
+    folder.mkdir()
+    try:
         step = make_step("reclaim_cgroup", path, {"file": "memory.reclaim"}, "cgroup")
-        facts = read_facts([step], NodeAccess(places))
-        assert changed_facts(facts, NodeAccess(places)) == ()
+        facts = read_facts([step], access)
+        assert changed_facts(facts, access) == ()
         folder.rmdir()
-        assert "is absent" in changed_facts(facts, NodeAccess(places))[0]
+        assert "is absent" in changed_facts(facts, access)[0]
         folder.mkdir()
-        assert f"the cgroup {path} was inode" in changed_facts(facts, NodeAccess(places))[0]
+        assert f"the cgroup {path} was inode" in changed_facts(facts, access)[0]
+    finally:
+        folder.rmdir()
 
 
 def _write(path: Path, text: str) -> None:
@@ -190,9 +190,7 @@ def _write(path: Path, text: str) -> None:
     path.write_text(text)
 
 
-def _ask_elsewhere(
-    node: GuardedNode, facts: tuple[Fact, ...], file: Path, over: str
-) -> list[str]:
+def _ask_elsewhere(node: GuardedNode, facts: tuple[Fact, ...], file: Path, over: str) -> list[str]:
     """Return what changed for a process that sees another file in a place."""
     code = (
         "import json, sys\n"

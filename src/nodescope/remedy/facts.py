@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
-from nodescope.errors import SourceError
+from nodescope.errors import SourceAbsent, SourceError
 from nodescope.judgement.unit_loops import loops_now
 from nodescope.remedy.container_facts import (
     read_container_id,
@@ -39,7 +39,11 @@ Reader = Callable[[str, NodeAccess], str]
 
 
 def read_facts(steps: Iterable[PlanStep], node: NodeAccess) -> tuple[Fact, ...]:
-    """Read the facts that steps rest on, each once, those of the node first."""
+    """Read the facts that steps rest on, each once, those of the node first.
+
+    What is absent is a fact. What cannot be read is none: then there can be no plan, and
+    `SourceError` is raised.
+    """
     steps = tuple(steps)
     wanted = dict.fromkeys([("boot", _HOST), ("host", _HOST), ("machine", _HOST)])
     if any(step.target.kind == "unit" for step in steps):
@@ -53,7 +57,10 @@ def changed_facts(facts: Iterable[Fact], node: NodeAccess) -> tuple[str, ...]:
     """Return what is no longer as it was, a sentence each, the old value before the new one."""
     changed = []
     for fact in facts:
-        now = _read(fact.kind, fact.subject, node)
+        try:
+            now = _read(fact.kind, fact.subject, node)
+        except SourceError as error:
+            now = f"not readable ({error.reason})"
         if now != fact.value:
             words = _WORDS.get(fact.kind, fact.kind)
             changed.append(f"{words.format(fact.subject)} was {fact.value}, and is {now}")
@@ -66,7 +73,7 @@ def _read(kind: str, subject: str, node: NodeAccess) -> str:
         return "of a kind that this version does not know"
     try:
         return reader(subject, node)
-    except SourceError as error:
+    except SourceAbsent as error:
         return f"{ABSENT} ({error.reason})"
 
 
