@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -32,9 +33,8 @@ def starts(count: float | None, seconds: float) -> Aftermath:
     return Aftermath("unit_restarts", UNIT, count, seconds, seconds)
 
 
-def since(*measures: Aftermath, seconds: float = 600, **more: object) -> Afterwards:
-    after = Afterwards(0, int(seconds * 1e9), measures, (RESTS,))
-    return replace(after, **more)  # type: ignore[arg-type]
+def since(*measures: Aftermath, **more: Any) -> Afterwards:
+    return replace(Afterwards(0, 600 * 10**9, measures, (RESTS,)), **more)
 
 
 def level(per_s: float, seconds: float = 600, start: float = 4200) -> Aftermath:
@@ -93,7 +93,7 @@ def test_a_unit_that_waits_for_its_restart_is_not_at_rest() -> None:
         {"sources": (SourceState("unit", UNIT, None, "the bus is gone"),)},
     ],
 )
-def test_what_nobody_saw_is_unknown_and_never_fixed(spoil: dict[str, object]) -> None:
+def test_what_nobody_saw_is_unknown_and_never_fixed(spoil: dict[str, Any]) -> None:
     verdicts = assess(make_plan(), [LOOP, RESETS], since(starts(0, 600), **spoil))
     assert verdicts.mechanism.verdict == "unknown"
     assert verdicts.outcome.verdict == "unknown"

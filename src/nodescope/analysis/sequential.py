@@ -13,7 +13,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
+import numpy as np
+
 from nodescope.analysis.exact_tests import beta_below, binomial_below
+from nodescope.arrays import F64
 
 STOP_AT = 20.0  # 1 / 0.05
 _PRIOR = (0.5, 4.0)  # of the treatment's share of events: small, but nothing is ruled out
@@ -114,6 +117,11 @@ class Draw:
     control: int
     hit: bool  # it was a treated one
 
+    @property
+    def informs(self) -> bool:
+        """Return whether it could have been a node of either arm."""
+        return self.treated > 0 and self.control > 0
+
 
 def log_urn_e_value(draws: Iterable[Draw], against: float = 1.0) -> float:
     """Return the log e-value of first events against a rate ratio, for a lower one.
@@ -122,19 +130,18 @@ def log_urn_e_value(draws: Iterable[Draw], against: float = 1.0) -> float:
     are drawn from an urn without replacement, whatever makes some nodes fail more often than
     others: the bet is fair under any frailty. `against` a ratio below 1 bets on none (futility).
     """
-    drawn = list(draws)
-    bets = _EFFECTS if against >= 1 else (1.0,)
-    logs = [sum(_log_bet(each, effect, against) for each in drawn) for effect in bets]
-    top = max(logs, default=0.0)
-    return top + math.log(math.fsum(math.exp(each - top) for each in logs) / len(logs))
-
-
-def _log_bet(draw: Draw, effect: float, against: float) -> float:
-    if not draw.treated or not draw.control:
+    drawn = [(each.treated, each.control, each.hit) for each in draws if each.informs]
+    if not drawn:
         return 0.0
-    return math.log(_chance(draw, effect) / _chance(draw, against))
+    treated, control, hit = np.array(drawn, np.float64).T
+    bets = np.array(_EFFECTS if against >= 1 else (1.0,))[:, None]
+    fair = _log_chances(treated, control, hit, np.array([[against]]))
+    logs = (_log_chances(treated, control, hit, bets) - fair).sum(axis=1)
+    top = float(logs.max())
+    return top + math.log(float(np.exp(logs - top).mean()))
 
 
-def _chance(draw: Draw, ratio: float) -> float:
-    treated = ratio * draw.treated / (ratio * draw.treated + draw.control)
-    return treated if draw.hit else 1 - treated
+def _log_chances(treated: F64, control: F64, hit: F64, ratios: F64) -> F64:
+    share = ratios * treated / (ratios * treated + control)
+    result: F64 = np.log(np.where(hit > 0, share, 1 - share))
+    return result

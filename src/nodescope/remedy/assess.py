@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from nodescope.analysis.exact_tests import rate_fell, rate_rose
-from nodescope.analysis.recurrence import Recurrence, few_probability
+from nodescope.analysis.recurrence import Recurrence, few_probability, time_needed
 from nodescope.remedy.aftermath import Aftermath, Afterwards
 from nodescope.remedy.baselines import UNEVEN_WEEKS, WEEK_S
 from nodescope.remedy.measure_verdicts import (
@@ -228,12 +228,10 @@ def _exposure_left(
     baseline: Baseline, first: int, later: int, after_s: float, limit: float
 ) -> float | None:
     """Return how much more exposure without any event shows that the rate fell."""
-    total_s = max(after_s, 1.0)
-    while _fell_probability(baseline, first, later, total_s) > limit:
-        total_s *= 1.02
-        if total_s > 1e6 * baseline.exposure_s:
-            return None
-    return total_s - after_s
+    total_s = time_needed(
+        after_s, lambda each_s: _fell_probability(baseline, first, later, each_s), limit
+    )
+    return None if total_s is None else total_s - after_s
 
 
 def _hours(seconds: float) -> str:
