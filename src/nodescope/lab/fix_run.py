@@ -26,10 +26,12 @@ class FixCodes:
     undo: int | None = None
 
 
-def plan_while_it_runs(stage: ScenarioRun, archive: Path, say: Callable[[str], None]) -> int:
+def plan_while_it_runs(
+    stage: ScenarioRun, archive: Path, say: Callable[[str], None], *, show: bool = False
+) -> int:
     """Make the plan against the lab's own systemd; it stays beside the archive."""
     arguments = ("plan", "--output", str(plan_path(archive)))
-    return _run(arguments, _environment(stage, archive), say)
+    return _run(arguments, _environment(stage, archive), say, show=show)
 
 
 def fix_while_it_runs(
@@ -37,7 +39,7 @@ def fix_while_it_runs(
 ) -> FixCodes:
     """Plan, apply, validate and undo against the lab's own systemd."""
     environment, path = _environment(stage, archive), str(plan_path(archive))
-    planned = plan_while_it_runs(stage, archive, say)
+    planned = plan_while_it_runs(stage, archive, say, show=True)
     if planned != 0:
         return FixCodes(planned)
     consents = [word for owner in _owners(plan_path(archive)) for word in ("--consent", owner)]
@@ -70,8 +72,13 @@ def _owners(path: Path) -> Sequence[str]:
 
 
 def _run(
-    arguments: Sequence[str], environment: Mapping[str, str], say: Callable[[str], None]
+    arguments: Sequence[str],
+    environment: Mapping[str, str],
+    say: Callable[[str], None],
+    *,
+    show: bool = True,
 ) -> int:
     say(f"$ nodescope fix {' '.join(arguments)}")
     command = [sys.executable, "-m", "nodescope.cli.main", "fix", *arguments]
-    return subprocess.run(command, env=environment, check=False).returncode
+    output = None if show else subprocess.DEVNULL
+    return subprocess.run(command, env=environment, stdout=output, check=False).returncode
