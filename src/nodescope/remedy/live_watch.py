@@ -175,7 +175,7 @@ class LiveWatch:
         mine = [each for each in self._tallies if each.before.measure == "container_restarts"]
         if not targets and not mine:
             return
-        self._runtimes = self._runtimes or Runtimes(self._node.places)
+        self._runtimes = self._runtimes or Runtimes(self._node.engine_places)
         try:
             polled = self._runtimes.poll(now_ns)
         except SourceError as error:

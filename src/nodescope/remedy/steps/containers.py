@@ -48,7 +48,7 @@ def expand_stop_container(proposal: Proposal, node: NodeAccess) -> Expansion:
 
 def find_container(name: str, node: NodeAccess) -> Target | None:
     """Return the container of a name or id as a target; None if no runtime knows it."""
-    runtimes = Runtimes(node.places)
+    runtimes = Runtimes(node.engine_places)
     try:
         runtimes.poll(time.time_ns())
         for container in runtimes.containers.values():
