@@ -23,7 +23,7 @@ from nodescope.remedy.steps.containers import expand_stop_container
 from nodescope.remedy.steps.expansion import Expansion, join
 from nodescope.remedy.steps.interrupts import expand_spread_queues
 from nodescope.remedy.steps.kernel_values import expand_set_kernel_value
-from nodescope.remedy.steps.limits import expand_raise_limit
+from nodescope.remedy.steps.limits import expand_cap_unit, expand_raise_limit
 from nodescope.remedy.steps.storage import expand_free_space, expand_thaw
 from nodescope.remedy.steps.units import expand_stop_unit
 from nodescope.remedy.steps.zombies import expand_free_zombies
@@ -68,7 +68,7 @@ def make_plan(proposals: Proposals, node: NodeAccess, wishes: Wishes) -> Plan:
         rests_on=read_facts(steps, node),
         steps=tuple(steps),
         refused=(*whole.refused, *refused),
-        cannot=(*proposals.left_out, *whole.cannot, *_irreversible(steps)),
+        cannot=(*proposals.left_out, *whole.cannot),
         baselines=tuple(wishes.baselines),
         archive=wishes.archive,
     )
@@ -93,6 +93,7 @@ _EXPANSIONS: Mapping[str, Callable[[Proposal, NodeAccess], Expansion]] = {
     "stop_unit": expand_stop_unit,
     "stop_container": expand_stop_container,
     "raise_limit": expand_raise_limit,
+    "cap_unit": lambda proposal, node: expand_cap_unit(proposal),
     "set_kernel_value": expand_set_kernel_value,
     "spread_queues": expand_spread_queues,
     "free_zombies": lambda proposal, node: expand_free_zombies(node),
@@ -118,13 +119,3 @@ def _guarded(
             refused[key] = verdict
     kept = [each for each in allowed if (each.target.kind, each.target.name) not in refused]
     return kept, list(refused.values())
-
-
-def _irreversible(steps: Iterable[PlanStep]) -> list[str]:
-    """Return what `fix undo` cannot take back."""
-    return [
-        f"cannot be undone: {change}"
-        for step in steps
-        if not step.reversible
-        for change in step.changes
-    ]

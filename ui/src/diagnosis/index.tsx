@@ -8,6 +8,7 @@ import { Conditions } from './conditions'
 import './diagnosis.css'
 import { keyOf, tellOnce, type Document } from './document'
 import { FindingView } from './finding'
+import { AppliedFixes } from './fix'
 import { Prose } from './parts'
 
 export function Diagnosis() {
@@ -21,6 +22,7 @@ export function Diagnosis() {
       <Diagnosed />
       {loading && <Progress />}
       {error && <Trouble error={error} />}
+      {data && <AppliedFixes />}
       {data && <Findings document={tellOnce(data)} />}
       {data && <Grown />}
       {data && <Downloads />}

@@ -26,7 +26,7 @@ from nodescope.sources.memory_cgroups.survey import Look, take_look
 
 SEARCH_S = 20.0
 _LEAST = 20  # zombies of a parent: fewer are on every node
-_WORTH = 0.01  # of all zombies
+_WORTH = 0.1  # of all zombies: reclaiming where few are would cost others more than it frees
 _PINS = 0.05  # of the bytes that a parent's zombies hold: a smaller kind does not pin them
 _SURE = 0.05  # a handful lingers, and estimates of a parent are that good
 
@@ -172,7 +172,7 @@ def _describe_reboot(report: Report) -> str:
     back = ""
     if per_hour and per_hour > 0:
         hours = report.verdict.warn_at / per_hour
-        left = f"{hours / 24:.0f} days" if hours >= 48 else f"{hours:.0f} h"
+        left = f"{hours / 24:.0f} days" if hours >= 48 else f"{max(1, hours):.0f} h"
         back = (
             f"; if their source stayed, {report.verdict.warn_at:,} would be back after about "
             f"{left}, by the {per_hour:,.0f} an hour since boot"
