@@ -37,8 +37,16 @@ _AGENT = (
 def guest(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guest]:
     skip_without_namespaces()
     guest = Guest(tmp_path_factory.mktemp("guest"), {"looping-agent.service": _AGENT}, {})
-    yield guest
-    guest.stop()
+    try:
+        guest.wait_for(lambda: _is_booted(guest), "the guest has booted")
+        yield guest
+    finally:
+        guest.stop()
+
+
+def _is_booted(guest: Guest) -> bool:
+    shown = guest.run("systemctl", "is-system-running", check=False)
+    return shown.stdout.strip() in (b"running", b"degraded")
 
 
 def _fix(guest: Guest, *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 from nodescope.quantities import SECOND_NS
 from nodescope.remedy.culprits import UNKNOWN, LoggedLine, Surmise, name_culprit
@@ -15,7 +16,7 @@ def _line(text: str, by: str = "tool", unit: str = "", second: int = 1_099) -> L
     return LoggedLine(second * SECOND_NS, by, unit, text)
 
 
-def _name(*lines: LoggedLine, **more: tuple[str, ...]) -> str:
+def _name(*lines: LoggedLine, **more: Any) -> str:
     return name_culprit(Surmise("ecs.service", _SINCE, _ON, lines=lines, **more))
 
 

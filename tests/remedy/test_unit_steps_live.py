@@ -199,7 +199,7 @@ def test_a_run_killed_before_systemd_has_read_the_files_reloads_later(
     plan = make_plan(*_STEPS["drop-in"], made_ns=200)
 
     def apply_until_reload() -> None:
-        unit_file_step.reload_units = lambda node: die()
+        pytest.MonkeyPatch().setattr(unit_file_step, "reload_units", lambda _node: die())
         apply_plan(plan, _other(guest))
 
     assert run_killed(apply_until_reload)
