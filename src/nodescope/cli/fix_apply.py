@@ -129,7 +129,7 @@ def _make_run(
         changed=lambda plan, node: tuple(changed_facts(plan.rests_on, node)),
         report=progress,
         consents=Consents(frozenset(args.i_know), frozenset(args.consent)),
-        culprit=lambda step, since_ns: find_culprit(step, since_ns, node),
+        culprit=lambda step, since_ns: find_culprit(step, since_ns, node, plan.archive),
     )
 
 
