@@ -10,7 +10,6 @@ from nodescope.analysis.exact_tests import (
     clopper_pearson,
     count_above,
     count_below,
-    exposure_needed,
     poisson_below,
     poisson_interval,
     rate_fell,
@@ -80,12 +79,3 @@ def test_rates_are_compared_by_their_exposure() -> None:
     assert low * high == pytest.approx(1)
     assert low < 1 < high
     assert rate_ratio_interval(0, HOUR_S, 0, HOUR_S) == (0, math.inf)
-
-
-def test_one_reset_per_667_node_hours_needs_two_thousand_of_silence() -> None:
-    needed_s = exposure_needed(100, 66_700 * HOUR_S, 0, 0, 0.05)
-    assert 2000 < needed_s / HOUR_S < 2050
-    assert exposure_needed(1, HOUR_S, 0, 0, 0.05) == pytest.approx(19 * HOUR_S, rel=1e-6)
-    assert exposure_needed(0, HOUR_S, 0, 0, 0.05) == math.inf
-    # An event after it asks for more.
-    assert exposure_needed(10, HOUR_S, 1, HOUR_S, 0.05) > exposure_needed(10, HOUR_S, 0, 0, 0.05)

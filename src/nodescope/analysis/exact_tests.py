@@ -173,28 +173,3 @@ def rate_ratio_interval(
     return low / (1 - low) * scale if low < 1 else math.inf, (
         high / (1 - high) * scale if high < 1 else math.inf
     )
-
-
-def exposure_needed(before: int, before_s: float, after: int, after_s: float, p: float) -> float:
-    """Return the exposure after (in all) at which the rate fell, if nothing more happens.
-
-    Infinite if nothing was seen before: then no silence is news.
-    """
-    if before <= 0:
-        return math.inf
-    low = high = max(after_s, before_s * 1e-6)
-    while rate_fell(before, before_s, after, high) > p:
-        high *= 2
-        if high > before_s * 1e12:
-            return math.inf
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (
-            (middle, high)
-            if rate_fell(before, before_s, after, middle) > p
-            else (
-                low,
-                middle,
-            )
-        )
-    return max(high, after_s)

@@ -14,7 +14,8 @@ among themselves (`flat_probability`): neighbours depend on one another, whole b
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -26,6 +27,7 @@ _SCALES = (4, 6, 8, 12, 16, 24)  # blocks into which a history is divided
 _PRIOR_BLOCKS = 4  # that the usual overdispersion is worth
 _EULER = 0.5772156649
 _FEWEST_BLOCKS = 4
+_NEVER_S = 1e10
 _NOISE = 1.5  # slopes of blocks half as long differ 2^1.5 times as much, where noise is white
 
 
@@ -85,7 +87,9 @@ def estimate_overdispersion(times_s: Sequence[float], from_s: float, to_s: float
     """Return how much the rate of events varies beyond chance, at the scale that shows most."""
     return max(
         (
-            _shrunk([float(count) for count in _counts(times_s, from_s, to_s, blocks)])
+            shrink_overdispersion(
+                [float(count) for count in _counts(times_s, from_s, to_s, blocks)]
+            )
             for blocks in _SCALES
             if len(times_s) >= blocks
         ),
@@ -102,14 +106,15 @@ def _counts(times_s: Sequence[float], from_s: float, to_s: float, blocks: int) -
     return counts
 
 
-def _shrunk(counts: Sequence[float]) -> float:
+def shrink_overdispersion(counts: Sequence[float], usual: float = USUAL_OVERDISPERSION) -> float:
+    """Return the overdispersion of counts, drawn towards what is usual where they are few."""
     mean = sum(counts) / len(counts)
     if mean <= 0:
         return UNKNOWN_OVERDISPERSION
     variance = sum((count - mean) ** 2 for count in counts) / (len(counts) - 1)
     own = max(0.0, (variance - mean) / mean**2)
     weight = len(counts) - 1
-    return (_PRIOR_BLOCKS * USUAL_OVERDISPERSION + weight * own) / (weight + _PRIOR_BLOCKS)
+    return (_PRIOR_BLOCKS * usual + weight * own) / (weight + _PRIOR_BLOCKS)
 
 
 def longest_gap(times: Sequence[float]) -> float | None:
@@ -161,11 +166,10 @@ def _by_blocks(times_s: Sequence[float], values: Sequence[float], blocks: int) -
 
 def _at(times_s: Sequence[float], values: Sequence[float], time_s: float) -> float:
     """Return the level at a time, on the line between the readings around it."""
-    for at, (earlier, later) in enumerate(pairwise(times_s)):
-        if time_s <= later:
-            share = (time_s - earlier) / (later - earlier) if later > earlier else 1.0
-            return values[at] + min(max(share, 0.0), 1.0) * (values[at + 1] - values[at])
-    return values[-1]
+    at = min(max(bisect_left(times_s, time_s), 1), len(times_s) - 1)
+    earlier, later = times_s[at - 1], times_s[at]
+    share = (time_s - earlier) / (later - earlier) if later > earlier else 1.0
+    return values[at - 1] + min(max(share, 0.0), 1.0) * (values[at] - values[at - 1])
 
 
 def flat_probability(before: Slope, after_per_s: float, after_s: float) -> float:
@@ -188,3 +192,16 @@ def slope_interval(slope: Slope, level: float = 0.95) -> tuple[float, float]:
         low, high = (middle, high) if inside < level else (low, middle)
     width = high * slope.sd_per_s / math.sqrt(slope.blocks)
     return slope.per_s - width, slope.per_s + width
+
+
+def time_needed(from_s: float, probability: Callable[[float], float], p: float) -> float | None:
+    """Return the time at which a falling probability reaches `p`; None if it hardly ever does."""
+    low, high = from_s, max(from_s, 1.0)
+    while probability(high) > p:
+        low, high = high, 2 * high
+        if high > _NEVER_S:
+            return None
+    while high - low > 0.005 * high:
+        middle = (low + high) / 2
+        low, high = (low, middle) if probability(middle) <= p else (middle, high)
+    return high

@@ -16,8 +16,8 @@ def add_parser(commands: options.Commands) -> None:
         commands,
         "experiment",
         run,
-        description="Compare mitigations across nodes: choose at random which node gets which, say\n"
-        "before the start how many node-hours it takes, and judge by exact rates and by\n"
+        description="Compare mitigations across nodes: choose at random which node gets which,\n"
+        "say before the start how many node-hours it takes, and judge by exact rates and by\n"
         "an e-process that may be looked at at any time. Changes nothing on any node.",
         examples=[
             ("nodescope experiment templates", "the mitigations that people try first"),
@@ -51,8 +51,8 @@ def _add_plan(parts: options.Commands) -> None:
         parts,
         "plan",
         run_plan,
-        description="Assign nodes to arms at random, within their zone and among nodes of like boot\n"
-        "age, and say how many node-hours the comparison takes. Exits 0 with a plan, 1 if\n"
+        description="Assign nodes to arms at random, within their zone and among nodes of like\n"
+        "boot age, and say how many node-hours the comparison takes. Exits 0 with a plan, 1 if\n"
         "the nodes cannot show the effect within --longest, 2 if it could not run.",
         examples=[
             (

@@ -55,13 +55,13 @@ def add_subcommands(commands: options.Commands) -> None:
 
 def run_undo(args: argparse.Namespace) -> int:
     """Show, ask, undo."""
-    from nodescope.remedy.journal import FIXES_FOLDER, SUFFIX, read_journal
+    from nodescope.remedy.journal import SUFFIX, fixes_folder, read_journal
     from nodescope.remedy.node_access import NodeAccess
 
     plan, archive = _plan_of(args.plan)
     node = NodeAccess(options.places(args))
     try:
-        path = node.unit_root / FIXES_FOLDER / f"{plan}{SUFFIX}"
+        path = fixes_folder(node.places) / f"{plan}{SUFFIX}"
         if not path.exists():
             raise UsageError(
                 f"plan {plan} was not applied on this node",
@@ -154,11 +154,10 @@ def _print_undone(
 
 def run_status(args: argparse.Namespace) -> int:
     """Print the journals of the node."""
-    from nodescope.remedy.journal import FIXES_FOLDER, SUFFIX, list_journals, read_journal
-    from nodescope.remedy.node_access import NodeAccess
+    from nodescope.remedy.journal import SUFFIX, fixes_folder, list_journals, read_journal
     from nodescope.remedy.node_lock import find_working_pid
 
-    folder = NodeAccess(options.places(args)).unit_root / FIXES_FOLDER
+    folder = fixes_folder(options.places(args))
     pid = find_working_pid(folder)
     plans = {each.name.removesuffix(SUFFIX): read_journal(each) for each in list_journals(folder)}
     if args.json:

@@ -96,6 +96,8 @@ def _add_forecast(commands: options.Commands) -> None:
 
 def run_validate(args: argparse.Namespace) -> int:
     """Read the plan, observe, judge, print."""
+    from nodescope.remedy.fix_status import write_verdict
+    from nodescope.remedy.journal import fixes_folder
     from nodescope.remedy.node_access import NodeAccess
     from nodescope.remedy.plan_documents import read_plan
     from nodescope.remedy.validate import Validation
@@ -107,13 +109,15 @@ def run_validate(args: argparse.Namespace) -> int:
     archive = _archive(args, plan)
     if archive is None and node is None:
         raise UsageError("--recorded needs a recording", hint="--archive PATH names it")
-    applied = _applied(args, plan, places.root, archive)
+    folder = fixes_folder(places)
+    applied = _applied(args, plan, folder, archive)
     validation = Validation(plan, applied, archive, node)
     try:
-        verdicts = validation.run(args.for_ns, _Reporter())
+        verdicts = validation.run(args.for_ns, _Reporter(folder, plan.id))
     finally:
         if node is not None:
             node.close()
+    write_verdict(folder, plan.id, verdicts_document(verdicts))
     if args.json:
         options.print_json(verdicts_document(verdicts))
     else:
@@ -138,33 +142,37 @@ def _archive(args: argparse.Namespace, plan: Plan) -> Path | None:
     return None
 
 
-def _applied(args: argparse.Namespace, plan: Plan, root: Path, archive: Path | None) -> Applied:
+def _applied(args: argparse.Namespace, plan: Plan, folder: Path, archive: Path | None) -> Applied:
     from nodescope.cli.moment import parse_time_ns
     from nodescope.recording.recording import Recording
     from nodescope.remedy.applied import Applied, read_applied
 
     if args.applied is None:
-        return read_applied(root, plan.id)
+        return read_applied(folder, plan.id)
     extent = None if archive is None else Recording.open(archive).extent
     at_ns = parse_time_ns(args.applied, extent, time.time_ns())
     return Applied(at_ns, at_ns)
 
 
 class _Reporter:
-    """Prints the verdict so far now and then, and whenever it changes."""
+    """Prints the verdict so far now and then, and leaves it beside the journal for the page."""
 
-    def __init__(self) -> None:
+    def __init__(self, folder: Path, plan: str) -> None:
+        self._folder = folder
+        self._plan = plan
         self._said_ns = 0
         self._verdict = ""
 
     def __call__(self, verdicts: Verdicts) -> None:
-        from nodescope.remedy.verdict_words import describe_progress
+        from nodescope.remedy.fix_status import write_verdict
+        from nodescope.remedy.verdict_words import describe_progress, verdicts_document
 
         now_ns = time.monotonic_ns()
         changed = verdicts.mechanism.verdict != self._verdict
         if changed or now_ns - self._said_ns >= _REPORT_NS:
             self._said_ns, self._verdict = now_ns, verdicts.mechanism.verdict
             print(f"nodescope: {describe_progress(verdicts)}", file=sys.stderr)
+            write_verdict(self._folder, self._plan, verdicts_document(verdicts))
 
 
 def run_forecast(args: argparse.Namespace) -> int:

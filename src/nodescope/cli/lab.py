@@ -51,6 +51,9 @@ def add_parser(commands: options.Commands) -> None:
     )  # fmt: skip
     parser.add_argument("--healthy", action="store_true", help="run the healthy twin instead")
     parser.add_argument(
+        "--plan", action="store_true", help="while it still runs: plan the fix, and show it"
+    )
+    parser.add_argument(
         "--fix", action="store_true",
         help="while it still runs: plan the fix, apply, validate and undo it",
     )  # fmt: skip
@@ -111,8 +114,10 @@ def _run(args: argparse.Namespace) -> int:
 def _fix(args: argparse.Namespace, stage: ScenarioRun) -> None:
     """Fix the scenario while it still runs, if that was asked for."""
     from nodescope.errors import UsageError
-    from nodescope.lab.fix_run import VALIDATE_S, fix_while_it_runs
+    from nodescope.lab.fix_run import VALIDATE_S, fix_while_it_runs, plan_while_it_runs
 
+    if args.plan and not args.fix:
+        plan_while_it_runs(stage, args.record, _say)
     if not args.fix:
         return
     codes = fix_while_it_runs(stage, args.record, VALIDATE_S, _say)

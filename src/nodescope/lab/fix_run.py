@@ -26,29 +26,44 @@ class FixCodes:
     undo: int | None = None
 
 
+def plan_while_it_runs(
+    stage: ScenarioRun, archive: Path, say: Callable[[str], None], *, show: bool = False
+) -> int:
+    """Make the plan against the lab's own systemd; it stays beside the archive."""
+    arguments = ("plan", "--output", str(plan_path(archive)))
+    return _run(arguments, _environment(stage, archive), say, show=show)
+
+
 def fix_while_it_runs(
     stage: ScenarioRun, archive: Path, validate_s: int, say: Callable[[str], None]
 ) -> FixCodes:
-    """Run the four commands against the lab's own systemd; the plan stays beside the archive."""
-    environment = dict(os.environ) | {"NODESCOPE_ARCHIVE": str(archive)}
-    if stage.guest is not None:
-        environment |= {
-            "NODESCOPE_SYSTEMD_BUS": stage.guest.bus,
-            "NODESCOPE_JOURNAL": str(stage.guest.journal),
-        }
-    path = archive.with_name(f"{archive.name}.plan.json")
-
-    def fix(*arguments: str) -> int:
-        return _run(arguments, environment, say)
-
-    planned = fix("plan", "--output", str(path))
+    """Plan, apply, validate and undo against the lab's own systemd."""
+    environment, path = _environment(stage, archive), str(plan_path(archive))
+    planned = plan_while_it_runs(stage, archive, say, show=True)
     if planned != 0:
         return FixCodes(planned)
-    consents = [word for owner in _owners(path) for word in ("--consent", owner)]
-    applied = fix("apply", str(path), "--yes", *consents)
-    lasting = format_duration(validate_s * SECOND_NS)
-    validated = fix("validate", str(path), "--for", lasting) if applied == 0 else None
-    return FixCodes(planned, applied, validated, fix("undo", str(path), "--yes"))
+    consents = [word for owner in _owners(plan_path(archive)) for word in ("--consent", owner)]
+    applied = _run(("apply", path, "--yes", *consents), environment, say)
+    validated = None
+    if applied == 0:
+        lasting = format_duration(validate_s * SECOND_NS)
+        validated = _run(("validate", path, "--for", lasting), environment, say)
+    return FixCodes(planned, applied, validated, _run(("undo", path, "--yes"), environment, say))
+
+
+def plan_path(archive: Path) -> Path:
+    """Return where the plan of a run is left."""
+    return archive.with_name(f"{archive.name}.plan.json")
+
+
+def _environment(stage: ScenarioRun, archive: Path) -> Mapping[str, str]:
+    environment = dict(os.environ) | {"NODESCOPE_ARCHIVE": str(archive)}
+    if stage.guest is None:
+        return environment
+    return environment | {
+        "NODESCOPE_SYSTEMD_BUS": stage.guest.bus,
+        "NODESCOPE_JOURNAL": str(stage.guest.journal),
+    }
 
 
 def _owners(path: Path) -> Sequence[str]:
@@ -57,8 +72,13 @@ def _owners(path: Path) -> Sequence[str]:
 
 
 def _run(
-    arguments: Sequence[str], environment: Mapping[str, str], say: Callable[[str], None]
+    arguments: Sequence[str],
+    environment: Mapping[str, str],
+    say: Callable[[str], None],
+    *,
+    show: bool = True,
 ) -> int:
     say(f"$ nodescope fix {' '.join(arguments)}")
     command = [sys.executable, "-m", "nodescope.cli.main", "fix", *arguments]
-    return subprocess.run(command, env=environment, check=False).returncode
+    output = None if show else subprocess.DEVNULL
+    return subprocess.run(command, env=environment, stdout=output, check=False).returncode

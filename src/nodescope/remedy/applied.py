@@ -9,9 +9,8 @@ from pathlib import Path
 
 from nodescope.errors import UsageError
 from nodescope.records.json import Json, JsonObject
+from nodescope.remedy.journal import SUFFIX, checked_id
 from nodescope.wall_time import format_moment
-
-FIXES = "var/lib/nodescope/fixes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,9 +22,9 @@ class Applied:
     undone: str = ""  # why the plan is not in force; empty: it is
 
 
-def read_applied(root: Path, plan: str) -> Applied:
-    """Read the journal of a plan below a node's root; `UsageError` if it was never applied."""
-    path = root / FIXES / f"{plan}.journal"
+def read_applied(folder: Path, plan: str) -> Applied:
+    """Read a plan from the folder of journals; `UsageError` if it was never applied."""
+    path = folder / f"{checked_id(plan)}{SUFFIX}"
     try:
         content = path.read_bytes()
     except FileNotFoundError as error:

@@ -9,12 +9,13 @@ saw: after a reboot, an undone step or a lost observation both verdicts are unkn
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from nodescope.analysis.exact_tests import exposure_needed, rate_fell, rate_rose
+from nodescope.analysis.exact_tests import rate_fell, rate_rose
+from nodescope.analysis.recurrence import Recurrence, few_probability, time_needed
 from nodescope.remedy.aftermath import Aftermath, Afterwards
+from nodescope.remedy.baselines import UNEVEN_WEEKS, WEEK_S
 from nodescope.remedy.measure_verdicts import (
     DIRECT,
     Answer,
@@ -113,13 +114,19 @@ def _judge_mechanism(before: Sequence[Baseline], after: Afterwards) -> Mechanism
     if unseen:
         names = "; ".join(f"{each.name}: {each.seen}" for each in unseen)
         return MechanismVerdict("unknown", None, f"not seen: {names}")
-    at_rest = bool(after.sources)
     judged = [
-        judge_measure(each, _of(each, after.measures), at_rest=at_rest)
+        judge_measure(each, _of(each, after.measures), at_rest=_rests(each, after))
         for each in before
         if each.role == "mechanism"
     ]
     return _combine(judged)
+
+
+def _rests(baseline: Baseline, after: Afterwards) -> bool:
+    """Decide whether nobody waits to start it again: all that was stopped is at rest by now."""
+    if baseline.measure in ("unit_restarts", "container_restarts"):
+        return any(each.name == baseline.subject for each in after.sources)
+    return bool(after.sources)
 
 
 def _of(baseline: Baseline, measures: Iterable[Aftermath]) -> Aftermath | None:
@@ -189,7 +196,7 @@ def _compare(baseline: Baseline, seen: Aftermath, limit: float) -> OutcomeVerdic
     first = max(0, round(baseline.count) - 1)
     later = round(seen.count or 0)
     what = baseline.measure.replace("_", " ")
-    fell = rate_fell(first, baseline.exposure_s, later, seen.observed_s)
+    fell = _fell_probability(baseline, first, later, seen.observed_s)
     rose = rate_rose(first, baseline.exposure_s, later, seen.observed_s)
     words = (
         f"{what}: {later} in {_hours(seen.observed_s)} since, {first} in "
@@ -202,10 +209,29 @@ def _compare(baseline: Baseline, seen: Aftermath, limit: float) -> OutcomeVerdic
     if first == 0:
         words = f"{what}: only the one that led to the plan was recorded; no rate is known"
         return OutcomeVerdict("unknown", fell, words)
-    needed_s = exposure_needed(first, baseline.exposure_s, later, seen.observed_s, limit)
-    if math.isinf(needed_s):
-        return OutcomeVerdict("unknown", fell, words)
-    return OutcomeVerdict("unknown", fell, words, (needed_s - seen.observed_s) / _HOUR_S)
+    more_s = _exposure_left(baseline, first, later, seen.observed_s, limit)
+    return OutcomeVerdict("unknown", fell, words, None if more_s is None else more_s / _HOUR_S)
+
+
+def _fell_probability(baseline: Baseline, first: int, later: int, after_s: float) -> float:
+    """Return P(so few after | the rate is the same), where some weeks are worse than others."""
+    alpha = UNEVEN_WEEKS if baseline.overdispersion is None else baseline.overdispersion
+    weekly = sum(alpha * min(1.0, WEEK_S / each) for each in (baseline.exposure_s, after_s))
+    known = Recurrence(first, baseline.exposure_s, weekly)
+    return max(
+        rate_fell(first, baseline.exposure_s, later, after_s),
+        few_probability(known, later, after_s),
+    )
+
+
+def _exposure_left(
+    baseline: Baseline, first: int, later: int, after_s: float, limit: float
+) -> float | None:
+    """Return how much more exposure without any event shows that the rate fell."""
+    total_s = time_needed(
+        after_s, lambda each_s: _fell_probability(baseline, first, later, each_s), limit
+    )
+    return None if total_s is None else total_s - after_s
 
 
 def _hours(seconds: float) -> str:

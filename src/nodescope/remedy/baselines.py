@@ -7,13 +7,14 @@ stopped by itself proves nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
 from nodescope.analysis.recurrence import (
     estimate_overdispersion,
     find_slope,
     longest_gap,
+    shrink_overdispersion,
 )
 from nodescope.judgement.zombies import find_nature
 from nodescope.quantities import HOUR_NS, SECOND_NS
@@ -22,13 +23,17 @@ from nodescope.recording.window import Window
 from nodescope.records.action import Target
 from nodescope.records.event_details import ContainerDetails, UnitChildDetails
 from nodescope.records.node_tables import ContainerRow, UnitRow
-from nodescope.remedy.measure_series import NODE, Series, is_container, read_series
+from nodescope.remedy.measure_series import NODE, is_container, read_series
 from nodescope.remedy.plan import Baseline
 from nodescope.remedy.proposals import Proposals
 
+WEEK_S = 7 * 86_400.0
+UNEVEN_WEEKS = 0.25  # overdispersion of weekly counts until a recording shows more: CV 50 %
+_FEWEST_WEEKS = 4
 MECHANISM_NS = 2 * HOUR_NS  # a rate of yesterday says little about the loop of today
 _FEWEST = 2  # rounds of a loop that is compared with anything
 _OWN_SHARE = 0.5  # of the cgroups made in a place: fewer are somebody else's
+_GROWING = 1.3  # a gap so many times the one before: whoever restarts it backs off
 _LATEST = 3  # gaps that show how far a back-off has come
 # The longest wait before a restart: docker doubles from 100 ms to 1 min, the kubelet from 10 s
 # to 5 min, systemd waits `RestartSec` (and up to `RestartMaxDelaySec`, if steps are set).
@@ -104,16 +109,38 @@ def _counted(
         return None
     times_s = [(each - since.from_ns) / SECOND_NS for each in series.times_ns]
     until_s = since.length_ns / SECOND_NS
+    # The first one opened the window; it is no event of it.
+    count = series.count - series.amounts[0]
+    return make_count_baseline(measure, subject, times_s, until_s, count, series.observed_s, cap_s)
+
+
+def make_count_baseline(
+    measure: str,
+    subject: str,
+    times_s: Sequence[float],
+    until_s: float,
+    count: float,
+    observed_s: float,
+    cap_s: float,
+) -> Baseline:
+    """Return the baseline of events at these times after the first one, until the plan.
+
+    `cap_s` is the longest wait of whoever restarts it.
+    """
     gaps_s = [later - earlier for earlier, later in pairwise(times_s)]
     return Baseline(
-        measure, subject, "mechanism",
-        # The first one opened the window; it is no event of it.
-        count=series.count - series.amounts[0],
-        exposure_s=series.observed_s,
+        measure, subject, "mechanism", count, observed_s,
         overdispersion=estimate_overdispersion(times_s[1:], 0, until_s),
-        longest_gap_s=longest_gap([*times_s, until_s]),
+        longest_gap_s=max(longest_gap([*times_s, until_s]) or 0.0, _next_gap_s(gaps_s)),
         backoff_s=max(0.0, cap_s - min(gaps_s[-_LATEST:])),
     )  # fmt: skip
+
+
+def _next_gap_s(gaps_s: Sequence[float]) -> float:
+    """Return the gap that comes next if each is longer than the one before; 0 if they are not."""
+    last = list(gaps_s[-_LATEST:])
+    growing = all(later > _GROWING * earlier for earlier, later in pairwise(last))
+    return last[-1] ** 2 / last[-2] if len(last) == _LATEST and growing else 0.0
 
 
 def _inside(recording: Recording, unit: str, reach: Window) -> Iterator[Baseline]:
@@ -151,7 +178,7 @@ def _parents_of_container(recording: Recording, name: str, reach: Window) -> lis
 def _of_node(recording: Recording, reach: Window) -> Iterator[Baseline]:
     zombies = read_series(recording, "zombies", NODE, reach)
     if zombies is not None and zombies.readings:
-        yield _level(zombies)
+        yield make_level_baseline(zombies.readings)
     walks = read_series(recording, "walk_s", NODE, reach)
     if walks is not None and walks.readings:
         costs = sorted(value for _, value in walks.readings)
@@ -163,13 +190,29 @@ def _of_node(recording: Recording, reach: Window) -> Iterator[Baseline]:
     for measure in ("resets", "job_failures"):
         series = read_series(recording, measure, NODE, whole)
         if series is not None and series.observed_s > 0 and series.count:
-            yield Baseline(measure, NODE, "outcome", series.count, series.observed_s)
+            times_s = [(each - whole.from_ns) / SECOND_NS for each in series.times_ns]
+            until_s = whole.length_ns / SECOND_NS
+            yield make_outcome_baseline(measure, times_s, until_s, series.observed_s)
 
 
-def _level(series: Series) -> Baseline:
+def make_outcome_baseline(
+    measure: str, times_s: Sequence[float], until_s: float, observed_s: float
+) -> Baseline:
+    """Return the baseline of rare events, with how much their weeks differ if that shows."""
+    weeks = int(until_s / WEEK_S)
+    alpha = UNEVEN_WEEKS
+    if weeks >= _FEWEST_WEEKS:
+        counts = [0.0] * weeks
+        for time_s in times_s:
+            counts[min(weeks - 1, int(time_s / until_s * weeks))] += 1
+        alpha = max(alpha, shrink_overdispersion(counts, UNEVEN_WEEKS))
+    return Baseline(measure, NODE, "outcome", float(len(times_s)), observed_s, overdispersion=alpha)
+
+
+def make_level_baseline(readings: Sequence[tuple[int, float]]) -> Baseline:
     """Return zombies with their slope; a saw-tooth has none that a remedy could change."""
-    times_ns = [time_ns for time_ns, _ in series.readings]
-    values = [value for _, value in series.readings]
+    times_ns = [time_ns for time_ns, _ in readings]
+    values = [value for _, value in readings]
     times_s = [(each - times_ns[0]) / SECOND_NS for each in times_ns]
     slope = find_slope(times_s, values)
     cache = find_nature(times_ns, [round(each) for each in values], 0, 0) == "cache"

@@ -67,12 +67,13 @@ def _count_ids(name: str, engine: Engine, node: NodeAccess) -> int:
     """Return how many containers the name had, if that is a loop, from the engine's events."""
     watch = LoopWatch()
     now_ns = time.time_ns()
+    docker = Docker(engine.path, node.places.proc)
     try:
-        events = Docker(engine.path, node.places.proc).read_recent(
-            now_ns, now_ns - CONTAINER_WITHIN_NS
-        )
+        events = docker.read_recent(now_ns, now_ns - CONTAINER_WITHIN_NS)
     except SourceError:
         return 0  # podman keeps its events elsewhere
+    finally:
+        docker.close()
     for each in events:
         watch.take(each)
     loops = [each for each in watch.loops(now_ns) if each.name == name and not each.by_image]

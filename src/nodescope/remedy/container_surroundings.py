@@ -7,6 +7,7 @@ Nomad) comes back however often it is stopped here: it is changed where it is de
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Mapping
 
@@ -29,6 +30,12 @@ _DECLARED = (
     ("com.amazonaws.ecs.task-arn", "ECS runs it as task {}: change its task definition"),
     ("com.docker.swarm.service.name", "Swarm runs it for the service {}: change that service"),
     ("com.hashicorp.nomad.alloc_id", "Nomad runs it as allocation {}: change its job"),
+)
+_RANDOM = "[bcdfghjklmnpqrstvwxz2456789]"  # of Kubernetes' names: no vowels, no 0, 1, 3
+_OWNERS = (
+    (re.compile(rf"(.+)-{_RANDOM}{{8,10}}-{_RANDOM}{{5}}"), "the deployment {}"),
+    (re.compile(rf"(.+)-{_RANDOM}{{5}}"), "the daemon set, job or replica set {}"),
+    (re.compile(r"(.+)-\d{1,5}"), "the stateful set {}"),
 )
 _SHARED = ("NetworkMode", "PidMode", "IpcMode")
 
@@ -76,12 +83,26 @@ def _read(name: str, inspected: JsonObject, node: NodeAccess) -> Surroundings:
     )
 
 
-def describe_pod(pod: str | None, name: str, owner: str | None = None) -> str:
+def describe_pod(pod: str | None, name: str) -> str:
     """Return where a container of a pod is changed; `pod` is `NAMESPACE/POD`."""
     if not pod:
         return f"the kubelet runs {name} for a pod: change it where that pod is declared"
-    by = f", whose owner is {owner}" if owner else ""
+    owner = find_pod_owner(pod.partition("/")[2])
+    by = f" of {owner}, by its name" if owner else ""
     return f"it belongs to the pod {pod}{by}: change it where the pod is declared"
+
+
+def find_pod_owner(pod: str) -> str | None:
+    """Return what made a pod, by the ends that controllers add to names; None: nothing tells.
+
+    The node knows no owners. A deployment adds the hash of its template and five characters, a
+    daemon set, a job or a replica set the five alone, a stateful set a number.
+    """
+    for pattern, words in _OWNERS:
+        found = pattern.fullmatch(pod)
+        if found is not None:
+            return words.format(found[1])
+    return None
 
 
 def find_declared(labels: JsonObject, name: str) -> str:

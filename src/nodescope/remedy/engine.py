@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -40,7 +40,7 @@ class Engine:
         if not name or not _NAME_CHARACTERS.issuperset(name):
             return None  # it could be no container's, and must not become a path
         target = f"/containers/{name}/json"
-        status, content = self._connect(_ASK_S).get(target, _MAX_ANSWER)
+        status, content = self._get(target)
         if status == 404:
             return None
         if status != 200:
@@ -50,7 +50,7 @@ class Engine:
     def list_running(self) -> list[JsonObject]:
         """Return the inspections of the containers that run, or wait to be restarted."""
         target = "/containers/json"
-        status, content = self._connect(_ASK_S).get(target, _MAX_ANSWER)
+        status, content = self._get(target)
         if status != 200:
             raise status_error(self.path, target, status)
         listed = parse_json(content, self.path)
@@ -79,12 +79,14 @@ class Engine:
         self, target: str, body: Mapping[str, Json] | None, timeout_s: float, also: tuple[int, ...]
     ) -> None:
         sent = b"" if body is None else json.dumps(body).encode()
-        status, content = self._connect(timeout_s).post(target, sent, _MAX_ANSWER)
+        with closing(HttpConnection(self.path, timeout_s)) as connection:
+            status, content = connection.post(target, sent, _MAX_ANSWER)
         if not 200 <= status < 300 and status not in also:
             raise RemedyError(f"{self.runtime} refused: {_message(content) or status}")
 
-    def _connect(self, timeout_s: float) -> HttpConnection:
-        return HttpConnection(self.path, timeout_s)
+    def _get(self, target: str) -> tuple[int, bytes]:
+        with closing(HttpConnection(self.path, _ASK_S)) as connection:
+            return connection.get(target, _MAX_ANSWER)
 
 
 def _message(content: bytes) -> str | None:

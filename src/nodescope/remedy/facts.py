@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
-from nodescope.errors import SourceError
+from nodescope.errors import SourceAbsent, SourceError
 from nodescope.judgement.unit_loops import loops_now
 from nodescope.remedy.container_facts import (
     read_container_id,
@@ -39,8 +39,15 @@ Reader = Callable[[str, NodeAccess], str]
 
 
 def read_facts(steps: Iterable[PlanStep], node: NodeAccess) -> tuple[Fact, ...]:
-    """Read the facts that steps rest on, each once, those of the node first."""
+    """Read the facts that steps rest on, each once, those of the node first.
+
+    What is absent is a fact. What cannot be read is none: then there can be no plan, and
+    `SourceError` is raised.
+    """
+    steps = tuple(steps)
     wanted = dict.fromkeys([("boot", _HOST), ("host", _HOST), ("machine", _HOST)])
+    if any(step.target.kind == "unit" for step in steps):
+        wanted["systemd_start", _HOST] = None
     for step in steps:
         wanted |= dict.fromkeys(_subjects(step, node))
     return tuple(Fact(kind, subject, _read(kind, subject, node)) for kind, subject in wanted)
@@ -50,7 +57,10 @@ def changed_facts(facts: Iterable[Fact], node: NodeAccess) -> tuple[str, ...]:
     """Return what is no longer as it was, a sentence each, the old value before the new one."""
     changed = []
     for fact in facts:
-        now = _read(fact.kind, fact.subject, node)
+        try:
+            now = _read(fact.kind, fact.subject, node)
+        except SourceError as error:
+            now = f"not readable ({error.reason})"
         if now != fact.value:
             words = _WORDS.get(fact.kind, fact.kind)
             changed.append(f"{words.format(fact.subject)} was {fact.value}, and is {now}")
@@ -63,7 +73,7 @@ def _read(kind: str, subject: str, node: NodeAccess) -> str:
         return "of a kind that this version does not know"
     try:
         return reader(subject, node)
-    except SourceError as error:
+    except SourceAbsent as error:
         return f"{ABSENT} ({error.reason})"
 
 
@@ -112,6 +122,11 @@ def read_host(node: NodeAccess) -> str:
 
 def _machine(_: str, node: NodeAccess) -> str:
     return _first_line(node.unit_root / "etc/machine-id")
+
+
+def _systemd_start(_: str, node: NodeAccess) -> str:
+    """Return when that systemd started, on the monotonic clock; a reload does not change it."""
+    return f"{node.manager.read_manager_property('UserspaceTimestampMonotonic')} µs"
 
 
 def _first_line(path: Path) -> str:
@@ -202,6 +217,7 @@ READERS: Mapping[str, Reader] = {
     "boot": lambda _, node: read_boot(node),
     "host": lambda _, node: read_host(node),
     "machine": _machine,
+    "systemd_start": _systemd_start,
     "unit_run": _unit_run,
     "unit_active": _unit_active,
     "unit_file_state": _unit_file_state,
@@ -222,6 +238,7 @@ _WORDS = {
     "boot": "the boot of the node",
     "host": "the name of the node",
     "machine": "the id of the machine",
+    "systemd_start": "the start of systemd",
     "unit_run": "the run of {}",
     "unit_active": "the state of {}",
     "unit_file_state": "the unit file of {}",

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from nodescope.records.json import JsonObject
-from nodescope.remedy.journal import FIXES_FOLDER, Attempt, list_journals, read_journal
+from nodescope.remedy.journal import Attempt, fixes_folder, list_journals, read_journal
 from nodescope.remedy.node_access import NodeAccess
 from nodescope.remedy.plan_words import describe_step_kind
 
@@ -38,7 +38,7 @@ class FixStatus:
 
 def read_fixes(node: NodeAccess) -> list[FixStatus]:
     """Return the plans that were applied on this node, the last one first."""
-    folder = node.unit_root / FIXES_FOLDER
+    folder = fixes_folder(node.places)
     found = []
     for path in list_journals(folder):
         latest = {each.number: each for each in read_journal(path)}
@@ -68,11 +68,14 @@ def state_of(attempt: Attempt) -> StepState:
 
 
 def write_verdict(folder: Path, plan: str, verdict: JsonObject) -> None:
-    """Leave a verdict, interim or last, beside the journal of its plan."""
+    """Leave a verdict beside the journal of its plan; one that cannot be left is only printed."""
     path = folder / f"{plan}{VERDICT_SUFFIX}"
     scratch = path.with_suffix(".new")
-    scratch.write_text(json.dumps(verdict))
-    scratch.replace(path)
+    try:
+        scratch.write_text(json.dumps(verdict))
+        scratch.replace(path)
+    except OSError:
+        return  # somebody else's journal, or a full disk: the verdict itself stands
 
 
 def read_verdict(folder: Path, plan: str) -> JsonObject | None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from nodescope.errors import SourceError
+from nodescope.errors import SourceAbsent, SourceError
 from nodescope.remedy.container_surroundings import read_container_surroundings
 from nodescope.remedy.node_access import NodeAccess
 from nodescope.remedy.plan import PlanStep, Refused, StepName
@@ -84,6 +84,8 @@ def guard(
             surroundings = read_unit_surroundings(target.name, node)
         else:
             surroundings = read_container_surroundings(target, node)
+    except SourceAbsent as error:
+        return Refused(target, f"there is nothing to change: {error}")
     except SourceError as error:
         if target.name in i_know:
             return None

@@ -18,6 +18,7 @@ from nodescope.analysis.recurrence import (
     few_probability,
     flat_probability,
     silence_probability,
+    time_needed,
 )
 from nodescope.judgement.zombies import find_trend
 from nodescope.quantities import HOUR_NS, SECOND_NS, format_duration
@@ -137,12 +138,10 @@ def _silence_needed(known: Recurrence, observed_s: float) -> float | None:
     """Return how much more unbroken silence proves that a loop is over; None if none would."""
     if known.count <= 0:
         return None
-    total_s = max(observed_s, 1.0)
-    while silence_probability(known, total_s, total_s) > MECHANISM_P:
-        total_s *= 1.1
-        if total_s > 1e9:
-            return None
-    return max(total_s - observed_s, 1.0)
+    total_s = time_needed(
+        observed_s, lambda each_s: silence_probability(known, each_s, each_s), MECHANISM_P
+    )
+    return None if total_s is None else max(total_s - observed_s, 1.0)
 
 
 # -- levels --------------------------------------------------------------------------

@@ -42,6 +42,7 @@ _ORDER: tuple[tuple[StepName, ...], ...] = (
     ("drop_caches",),
 )  # fmt: skip
 _RANK = {kind: rank for rank, kinds in enumerate(_ORDER) for kind in kinds}
+_FREES = frozenset({"reclaim_cgroup", "delete_files", "drop_caches"})
 _SILENT = frozenset({"stop_leak"})  # said by the actions that name what leaks
 
 
@@ -58,6 +59,7 @@ def make_plan(proposals: Proposals, node: NodeAccess, wishes: Wishes) -> Plan:
     """Return the plan for what was proposed, on the node as it is now."""
     whole = join([_expand(each, node) for each in proposals.taken])
     allowed, refused = _guarded(whole.steps, node, wishes.i_know)
+    allowed, useless = _without_useless(allowed, [*whole.refused, *refused])
     steps = sorted(allowed, key=lambda step: _RANK[step.kind])
     made_ns = time.time_ns()
     plan = Plan(
@@ -68,7 +70,7 @@ def make_plan(proposals: Proposals, node: NodeAccess, wishes: Wishes) -> Plan:
         rests_on=read_facts(steps, node),
         steps=tuple(steps),
         refused=(*whole.refused, *refused),
-        cannot=(*proposals.left_out, *whole.cannot),
+        cannot=(*proposals.left_out, *useless, *whole.cannot),
         baselines=tuple(wishes.baselines),
         archive=wishes.archive,
     )
@@ -119,3 +121,16 @@ def _guarded(
             refused[key] = verdict
     kept = [each for each in allowed if (each.target.kind, each.target.name) not in refused]
     return kept, list(refused.values())
+
+
+def _without_useless(
+    steps: Sequence[PlanStep], refused: Sequence[Refused]
+) -> tuple[list[PlanStep], list[str]]:
+    """Drop what would only free memory while a source of it runs on."""
+    sources = [each.target.name for each in refused if each.target.kind in ("unit", "container")]
+    freeing = [step for step in steps if step.kind in _FREES]
+    if not sources or not freeing:
+        return list(steps), []
+    named = ", ".join(name or "it" for name in sources)
+    said = f"zombies are not freed while {named} is refused: it would leave as many again"
+    return [step for step in steps if step not in freeing], [said]

@@ -59,9 +59,18 @@ def _read_measure(recording: Recording, before: Baseline, window: Window) -> Aft
 
 
 def stopped_targets(plan: Plan) -> list[Target]:
-    """Return the units and containers that a plan stops, each once."""
-    stops = [step.target for step in plan.steps if step.kind in ("stop_unit", "stop_container")]
+    """Return the units and containers that a plan stops, each once.
+
+    Containers of pods are left out: one that ended looks the same whether it stays so or the
+    kubelet waits to start it again.
+    """
+    kinds = ("stop_unit", "stop_container")
+    stops = [step.target for step in plan.steps if step.kind in kinds and not _of_pod(step.target)]
     return list({(each.kind, each.name): each for each in stops}.values())
+
+
+def _of_pod(target: Target) -> bool:
+    return target.kind == "container" and target.within is not None
 
 
 def read_sources(

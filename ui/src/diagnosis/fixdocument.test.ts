@@ -4,7 +4,13 @@ import { isWorking, joinCommand, type AppliedFix } from './fixdocument'
 const fix = (...states: string[]): AppliedFix => ({
   plan: 'p',
   verdict: null,
-  steps: states.map((state, at) => ({ number: at + 1, title: 't', state, time_ms: 0, error: null })),
+  steps: states.map((state, at) => ({
+    number: at + 1,
+    title: 't',
+    state,
+    time_ms: 0,
+    error: null,
+  })),
 })
 
 describe('applied fixes', () => {
@@ -17,7 +23,9 @@ describe('applied fixes', () => {
 
 describe('a command to copy', () => {
   it('leaves plain words as they are', () => {
-    expect(joinCommand(['systemctl', 'stop', '--', 'a@1.service'])).toBe('systemctl stop -- a@1.service')
+    expect(joinCommand(['systemctl', 'stop', '--', 'a@1.service'])).toBe(
+      'systemctl stop -- a@1.service',
+    )
   })
   it('quotes what a shell would change', () => {
     expect(joinCommand(['rm', '--', "a b'c;$(x)\n"])).toBe(`rm -- 'a b'\\''c;$(x)\n'`)

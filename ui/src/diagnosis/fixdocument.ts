@@ -35,4 +35,6 @@ export const isWorking = (fix: AppliedFix): boolean =>
 
 /** A command as one line for a shell: every word that a shell would change is quoted. */
 export const joinCommand = (words: string[]): string =>
-  words.map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`)).join(' ')
+  words
+    .map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`))
+    .join(' ')

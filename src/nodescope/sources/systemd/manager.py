@@ -186,6 +186,10 @@ class Manager:
         path = _UNIT_PATH + escape_path(unit)
         return self._get(path, f"org.freedesktop.systemd1.{interface}", name)
 
+    def read_manager_property(self, name: str) -> Any:
+        """Return one property of systemd itself."""
+        return self._get(_PATH, _MANAGER, name)
+
     def call_manager(
         self, member: str, signature: str | None, body: tuple[Any, ...], timeout_s: float
     ) -> tuple[Any, ...]:
