@@ -11,7 +11,7 @@ from tests.remedy.plans import apply_plan, make_plan, make_step, undo_plan
 
 from nodescope.errors import GuardRefused, RemedyBusy, RemedyError, StalePlan
 from nodescope.remedy.apply import Consents, find_obstacles, is_own
-from nodescope.remedy.journal import Attempt, Journal, make_fixes_folder, read_journal
+from nodescope.remedy.journal import StepAttempt, PlanJournal, make_fixes_folder, read_journal
 from nodescope.remedy.node_access import NodeAccess
 from nodescope.remedy.node_lock import find_working_pid, locked_node
 from nodescope.remedy.plan import Fact, Plan, PlanStep, Refused
@@ -230,7 +230,9 @@ def test_a_resumed_plan_does_not_rest_on_what_its_own_steps_changed(node: NodeAc
 
 def test_facts_of_the_node_are_never_a_step_s_own() -> None:
     step = make_step("stop_container", "node", {"irq": "7"}, target="container")
-    attempt = Attempt(1, 1, step, {"changes": [{"path": "/etc/systemd/system/alias.service"}]}, 1)
+    attempt = StepAttempt(
+        1, 1, step, {"changes": [{"path": "/etc/systemd/system/alias.service"}]}, 1
+    )
     assert not is_own(Fact("boot", "node", "x"), attempt)
     assert is_own(Fact("container_id", "docker node", "x"), attempt)
     assert not is_own(Fact("container_id", "docker nodes", "x"), attempt)
@@ -344,4 +346,4 @@ def test_journals_are_private(node: NodeAccess) -> None:
     assert folder.stat().st_mode & 0o777 == 0o700
     assert (folder / f"{PLAN.id}.journal").stat().st_mode & 0o777 == 0o600
     with pytest.raises(RemedyError, match="not the id of a plan"):
-        Journal.open(folder, "../../etc/passwd")
+        PlanJournal.open(folder, "../../etc/passwd")

@@ -22,7 +22,7 @@ from nodescope.errors import GuardRefused, NodescopeError, RemedyError, StalePla
 from nodescope.remedy.actions.catalogue import find_operation
 from nodescope.remedy.actions.operation import Operation
 from nodescope.remedy.interrupts import deferred_interrupt
-from nodescope.remedy.journal import Attempt, Journal
+from nodescope.remedy.journal import StepAttempt, PlanJournal
 from nodescope.remedy.node_access import NodeAccess
 from nodescope.remedy.plan import Fact, Plan, PlanStep, Refused, StepName
 from nodescope.remedy.step_news import Report, StepNews
@@ -54,7 +54,7 @@ class ApplyRun:
 
     plan: Plan
     node: NodeAccess
-    journal: Journal
+    journal: PlanJournal
     guard: Guard
     changed: Changed
     report: Report
@@ -104,7 +104,7 @@ class ApplyRun:
             self._finish(attempt, step, operation)
         return True
 
-    def _refuse_third(self, number: int, step: PlanStep, past: Attempt) -> None:
+    def _refuse_third(self, number: int, step: PlanStep, past: StepAttempt) -> None:
         if self.journal.completed(number) < MOST_ATTEMPTS:
             return
         who = self.culprit(step, past.ended_ns or past.begun_ns)
@@ -115,8 +115,8 @@ class ApplyRun:
         )
 
     def _begin(
-        self, number: int, step: PlanStep, operation: Operation, past: Attempt | None
-    ) -> Attempt:
+        self, number: int, step: PlanStep, operation: Operation, past: StepAttempt | None
+    ) -> StepAttempt:
         """Return the attempt to finish: one that a crash or failure left halfway, or a new one."""
         if past is not None and past.after is None:
             standing = operation.stands(step, self.node, past.before)
@@ -132,7 +132,7 @@ class ApplyRun:
             raise RemedyError(f"{_called(step)}: {reason}")
         return self.journal.begin(number, step, operation.capture(step, self.node))
 
-    def _finish(self, attempt: Attempt, step: PlanStep, operation: Operation) -> None:
+    def _finish(self, attempt: StepAttempt, step: PlanStep, operation: Operation) -> None:
         try:
             after = operation.apply(step, self.node, attempt.before)
             if step.reversible and operation.stands(step, self.node, attempt.before) != "after":
@@ -151,7 +151,7 @@ def _called(step: PlanStep) -> str:
     return f"{step.kind} {step.target.name or 'the node'}"
 
 
-def is_own(fact: Fact, attempt: Attempt) -> bool:
+def is_own(fact: Fact, attempt: StepAttempt) -> bool:
     """Decide whether a fact is about what an attempt changed: it may differ by now."""
     if fact.kind in _OF_THE_NODE:
         return False

@@ -22,7 +22,7 @@ from nodescope.remedy.node_access import NodeAccess
 from nodescope.remedy.plan import PlanStep
 from nodescope.remedy.unit_links import find_enabling_links
 from nodescope.sources.systemd.journal import Journal, JournalMessage
-from nodescope.wall_time import format_moment
+from nodescope.wall_time import format_moment, match_iso
 
 UNKNOWN = "not known"
 _MOST_LINES = 300  # of each program
@@ -224,8 +224,8 @@ def _find_packages(root: Path, from_ns: int, to_ns: int) -> Iterable[str]:
     except OSError:
         return
     for when, package in dict.fromkeys(_DPKG.findall(text)):
-        at_ns = int(time.mktime(time.strptime(when, "%Y-%m-%d %H:%M:%S"))) * SECOND_NS
-        if from_ns - SECOND_NS <= at_ns <= to_ns + SECOND_NS:
+        found = match_iso(when)
+        if found is not None and from_ns - SECOND_NS <= found[0] <= to_ns + SECOND_NS:
             yield package
 
 
