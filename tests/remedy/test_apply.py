@@ -11,7 +11,7 @@ from tests.remedy.plans import apply_plan, make_plan, make_step, undo_plan
 
 from nodescope.errors import GuardRefused, RemedyBusy, RemedyError, StalePlan
 from nodescope.remedy.apply import Consents, find_obstacles, is_own
-from nodescope.remedy.journal import StepAttempt, PlanJournal, make_fixes_folder, read_journal
+from nodescope.remedy.journal import PlanJournal, StepAttempt, make_fixes_folder, read_journal
 from nodescope.remedy.node_access import NodeAccess
 from nodescope.remedy.node_lock import find_working_pid, locked_node
 from nodescope.remedy.plan import Fact, Plan, PlanStep, Refused

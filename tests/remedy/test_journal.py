@@ -9,8 +9,8 @@ from tests.remedy.plans import make_step
 
 from nodescope.errors import RemedyError
 from nodescope.remedy.journal import (
-    PlanJournal,
     JournalRecord,
+    PlanJournal,
     format_record,
     list_journals,
     parse_journal,

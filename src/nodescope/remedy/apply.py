@@ -22,7 +22,7 @@ from nodescope.errors import GuardRefused, NodescopeError, RemedyError, StalePla
 from nodescope.remedy.actions.catalogue import find_operation
 from nodescope.remedy.actions.operation import Operation
 from nodescope.remedy.interrupts import deferred_interrupt
-from nodescope.remedy.journal import StepAttempt, PlanJournal
+from nodescope.remedy.journal import PlanJournal, StepAttempt
 from nodescope.remedy.node_access import NodeAccess
 from nodescope.remedy.plan import Fact, Plan, PlanStep, Refused, StepName
 from nodescope.remedy.step_news import Report, StepNews
