@@ -152,7 +152,7 @@ def _accept(server: socket.socket) -> None:
         kept.append(server.accept())
 
 
-def _keep(family: int, address: object) -> None:
+def _keep(family: int, address: str | tuple[str, int]) -> None:
     while True:
         connection = socket.socket(family)
         try:

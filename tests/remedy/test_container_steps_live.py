@@ -46,7 +46,7 @@ def _is_on(node: GuardedNode, name: str) -> bool:
 
 def test_a_loop_is_ended_and_brought_back(node: GuardedNode) -> None:
     node.run("rounds", ["sh", "-c", "exit 9"], restart="on-failure")
-    policy = {"RestartPolicy": {"Name": "on-failure", "MaximumRetryCount": 5000}}
+    policy: Json = {"RestartPolicy": {"Name": "on-failure", "MaximumRetryCount": 5000}}
     node.docker.ask("POST", "/containers/rounds/update", policy)
     wait_for(lambda: node.inspect("rounds")["RestartCount"] in range(3, 9999), "it loops")
     before = _settings(node, "rounds")
