@@ -32,6 +32,7 @@ BENCHMARKS = {
     "kernel_log": "A flood in the kernel's log (bar 4 of issue 4)",
     "page": "The server of the page, 12 hours of 96 cores (issue 6, bar 2)",
     "page_browser": "The page in the browser, 12 hours of 96 cores (issue 6, bar 2)",
+    "proof": "Verdicts on remedies, on simulated nodes (issue 15, bar 5)",
     "zombies": "Removed memory cgroups that are still held (bar 1 of issue 4)",
 }
 

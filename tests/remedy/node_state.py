@@ -37,7 +37,19 @@ def _describe(path: str) -> str:
         name: os.getxattr(path, name, follow_symlinks=False)
         for name in os.listxattr(path, follow_symlinks=False)
     }
-    return f"{entry.st_mode:o} {entry.st_uid}:{entry.st_gid} {entry.st_mtime_ns} {attributes} {content}"
+    return " ".join(
+        map(
+            str,
+            (
+                oct(entry.st_mode),
+                entry.st_uid,
+                entry.st_gid,
+                entry.st_mtime_ns,
+                attributes,
+                content,
+            ),
+        )
+    )
 
 
 def read_guest(guest: Guest, *units: str) -> dict[str, str]:

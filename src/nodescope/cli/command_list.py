@@ -22,6 +22,11 @@ GROUPS = {
         "compare": "find what differs from the time before, and how surely",
         "zombies": "count removed memory cgroups still in the kernel, find their source",
         "audit": "find units and containers that fail, crash-loop or serve nobody",
+        "check": "one-shot health for node-problem-detector, Nagios and scripts",
+    },
+    "Fix": {
+        "fix": "plan a remedy, apply it, undo it to the byte, prove it",
+        "experiment": "compare a mitigation across nodes, and say when the evidence suffices",
     },
     "Exchange": {
         "import": "import captures and logs of other tools",

@@ -13,8 +13,7 @@ from nodescope.errors import UsageError
 if TYPE_CHECKING:
     from nodescope.records.json import JsonObject
     from nodescope.remedy.node_access import NodeAccess
-    from nodescope.remedy.plan import Baseline, Plan
-    from nodescope.remedy.proposals import Proposals
+    from nodescope.remedy.plan import Plan
 
 
 def add_subcommands(commands: options.Commands) -> None:
@@ -36,21 +35,37 @@ def add_subcommands(commands: options.Commands) -> None:
         ],
     )
     options.add_archive(parser)
-    source = parser.add_mutually_exclusive_group()
-    source.add_argument(
+    parser.add_argument(
         "--from", dest="diagnosis", type=Path, metavar="FILE",
         help="take the diagnosis from this file (`nodescope diagnose --json`)",
     )  # fmt: skip
-    source.add_argument("--unit", metavar="UNIT", help="stop this unit and keep it off")
-    source.add_argument("--container", metavar="NAME", help="stop this container and keep it off")
+    for option, what in (("--unit", "unit"), ("--container", "container")):
+        parser.add_argument(
+            option, action="append", default=[], metavar="NAME",
+            help=f"stop this {what} and keep it off, whatever a diagnosis says; repeatable",
+        )  # fmt: skip
+    parser.add_argument("--output", type=Path, metavar="FILE", help="write the plan here, as JSON")
     parser.add_argument(
         "--i-know", action="append", default=[], metavar="NAME",
         help="allow a step that the guard refuses for this unit or container; repeatable",
     )  # fmt: skip
     parser.add_argument(
         "--elsewhere", metavar="FORM",
-        help="print the same change in another form, for review: drop-in, preset, cloud-init, "
+        help="print the same change in another form, for review: preset, drop-in, cloud-init, "
         "ansible, packer, dockerfile, kubernetes",
+    )  # fmt: skip
+    parser.add_argument(
+        "--nodes", type=Path, metavar="FILE",
+        help="with --elsewhere kubernetes: the nodes, from `kubectl get nodes -o json`",
+    )  # fmt: skip
+    parser.add_argument(
+        "--share", type=options.percent, default=0.1, metavar="PERCENT",
+        help="with --elsewhere kubernetes: nodes of a zone, and of a cause, that are worked on at "
+        "a time; one at least, never all (default: 10%%)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--image", default="nodescope", metavar="IMAGE",
+        help="with --elsewhere kubernetes: the image of Nodescope (default: nodescope)",
     )  # fmt: skip
     options.add_places(parser, root=True)
     options.add_json(parser)
@@ -67,8 +82,10 @@ def run(args: argparse.Namespace) -> int:
         plan = _plan(args, node)
     finally:
         node.close()
+    if args.output is not None:
+        _write(plan, args.output)
     if args.elsewhere is not None:
-        print(_form(plan, args.elsewhere))
+        print(_form(plan, args))
     elif args.json:
         options.print_json(plan_document(plan))
     else:
@@ -78,64 +95,77 @@ def run(args: argparse.Namespace) -> int:
 
 def _plan(args: argparse.Namespace, node: NodeAccess) -> Plan:
     from nodescope.remedy.planner import Wishes, make_plan
-
-    proposals, baselines = _proposals(args)
-    archive = None if args.unit or args.container else str(options.archive_path(args).absolute())
-    wishes = Wishes(frozenset(args.i_know), archive, baselines)
-    return make_plan(proposals, node, wishes)
-
-
-def _proposals(args: argparse.Namespace) -> tuple[Proposals, tuple[Baseline, ...]]:
     from nodescope.remedy.proposals import read_proposals, wish_to_stop
 
-    if args.unit is not None:
-        return wish_to_stop("unit", args.unit), ()
-    if args.container is not None:
-        return wish_to_stop("container", args.container), ()
+    i_know = frozenset(args.i_know)
+    if args.unit or args.container:
+        if args.diagnosis is not None:
+            raise UsageError("--from and --unit or --container exclude each other")
+        return make_plan(wish_to_stop(args.unit, args.container), node, Wishes(i_know))
     if args.diagnosis is not None:
-        return read_proposals(_read_diagnosis(args.diagnosis)), ()
-    return _diagnose(args)
+        return make_plan(read_proposals(_read_json(args.diagnosis)), node, Wishes(i_know))
+    return _plan_recording(args, node)
 
 
-def _read_diagnosis(path: Path) -> JsonObject:
+def _plan_recording(args: argparse.Namespace, node: NodeAccess) -> Plan:
+    from nodescope.recording.recording import Recording
+    from nodescope.remedy.recorded_plan import plan_recording
+
+    archive = options.archive_path(args)
+    recording = Recording.open(archive)
+    print("nodescope: diagnosing the recording", file=sys.stderr)
+    return plan_recording(recording, archive, node, frozenset(args.i_know))
+
+
+def _read_json(path: Path) -> JsonObject:
     from nodescope.errors import SourceError
     from nodescope.wire.json_fields import parse_object, read_bounded
 
     try:
         return parse_object(read_bounded(path, 64 << 20), path)
     except SourceError as error:
-        raise UsageError(
-            f"{path} is not a diagnosis: {error.reason}",
-            hint="make one by `nodescope diagnose --json > diagnosis.json`",
-        ) from error
+        raise UsageError(f"{path} cannot be read as JSON: {error.reason}") from error
 
 
-def _diagnose(args: argparse.Namespace) -> tuple[Proposals, tuple[Baseline, ...]]:
-    """Diagnose the whole recording, and read what `fix validate` will compare with."""
+def _write(plan: Plan, path: Path) -> None:
+    """Write a plan that nobody else can read or replace on the way."""
     import json
+    import os
 
-    from nodescope.diagnosis.diagnose import diagnose
-    from nodescope.diagnosis.report.document import diagnosis_document
-    from nodescope.recording.recording import Recording
-    from nodescope.recording.window import Window
-    from nodescope.remedy.baselines import read_baselines
-    from nodescope.remedy.proposals import read_proposals
+    from nodescope.remedy.plan_documents import plan_document
 
-    recording = Recording.open(options.archive_path(args))
-    extent = recording.extent
-    if extent is None:
-        raise UsageError("nothing is recorded there", hint="`nodescope record` records this node")
-    print("nodescope: diagnosing the recording", file=sys.stderr)
-    diagnosis = diagnose(recording, Window(extent.from_ns, extent.to_ns))
-    diagnosis.archive = options.named_archive(args)
-    document = json.loads(json.dumps(diagnosis_document(diagnosis)))
-    proposals = read_proposals(document)
-    return proposals, read_baselines(recording, proposals, extent.to_ns)
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+        with os.fdopen(descriptor, "w") as file:
+            json.dump(plan_document(plan), file, indent=2)
+    except OSError as error:
+        raise UsageError(f"{path} cannot be written: {error.strerror}") from error
 
 
-def _form(plan: Plan, form: str) -> str:
+def _form(plan: Plan, args: argparse.Namespace) -> str:
+    if args.elsewhere == "kubernetes":
+        return _rollout(plan, args)
     forms = plan.elsewhere or {}
-    if form not in forms:
-        there = f"there are {', '.join(forms)}" if forms else "this plan has none"
-        raise UsageError(f"no form {form!r}", hint=there)
-    return forms[form]
+    if args.elsewhere not in forms:
+        there = ", ".join((*forms, "kubernetes"))
+        raise UsageError(f"no form {args.elsewhere!r} of this plan", hint=f"there are {there}")
+    return forms[args.elsewhere]
+
+
+def _rollout(plan: Plan, args: argparse.Namespace) -> str:
+    """Return the objects of a rollout; its waves and what is left out go to stderr."""
+    from nodescope.remedy.elsewhere.kubernetes import parse_nodes, render_kubernetes
+    from nodescope.remedy.elsewhere.rollout import plan_rollout
+
+    if args.nodes is None:
+        raise UsageError(
+            "--elsewhere kubernetes needs --nodes FILE",
+            hint="make it by `kubectl get nodes -o json > nodes.json`",
+        )
+    rollout = plan_rollout(parse_nodes(_read_json(args.nodes)), args.share)
+    for number, wave in enumerate(rollout.waves, 1):
+        named = ", ".join(node.name for node in wave)
+        print(f"nodescope: wave {number}: {named}", file=sys.stderr)
+    for each in rollout.blocked:
+        print(f"nodescope: not in any wave: {each.name}: {each.reason}", file=sys.stderr)
+    return render_kubernetes(plan, rollout, args.image, "nodescope")

@@ -72,6 +72,7 @@ _SENTENCES = {
     "abort_connection": "abort the FUSE connection of {target}",
     "thaw": "thaw {target}",
     "free_space": "make room on {target}",
+    "cap_unit": "give {target} at most {value} % of one core",
 }
 _LIMITED = ("cgroup", "unit", "container", "pod")
 

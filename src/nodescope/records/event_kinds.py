@@ -13,6 +13,7 @@ from nodescope.records.event_details import (
     ContainerLoopDetails,
     ContainerStartDetails,
     CounterDetails,
+    FixStepDetails,
     FoldingDetails,
     FrozenDetails,
     HungTaskDetails,
@@ -138,6 +139,8 @@ _KINDS = (
     EventKind("job_failed", "a job failed",
               JobDetails, serious=True, rank=10, lag=_JOB, way="core"),
     EventKind("mark", "somebody marked this moment", MarkDetails),
+    EventKind("fix_step", "`nodescope fix` took a step of a plan, or took one back",
+              FixStepDetails),
     *TROUBLE_KINDS,
 )  # fmt: skip
 

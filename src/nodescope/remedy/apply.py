@@ -12,10 +12,11 @@ then the run stops and names who did it, as far as that is known.
 
 from __future__ import annotations
 
+import json
+import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from nodescope.errors import GuardRefused, NodescopeError, RemedyError, StalePlan
 from nodescope.remedy.actions.catalogue import find_operation
@@ -23,11 +24,12 @@ from nodescope.remedy.actions.operation import Operation
 from nodescope.remedy.interrupts import deferred_interrupt
 from nodescope.remedy.journal import Attempt, Journal
 from nodescope.remedy.node_access import NodeAccess
-from nodescope.remedy.plan import Plan, PlanStep, Refused, StepName
+from nodescope.remedy.plan import Fact, Plan, PlanStep, Refused, StepName
 from nodescope.remedy.step_news import Report, StepNews
 from nodescope.wall_time import format_moment
 
 MOST_ATTEMPTS = 2
+_OF_THE_NODE = frozenset({"boot", "host", "machine"})  # no step changes these
 
 # Return why the node cannot spare what the step changes; None if it can. Names for which a
 # person said `--i-know` are passed; asked before every step.
@@ -76,10 +78,9 @@ class ApplyRun:
                 (f"it expired at {format_moment(self.plan.expires_ns)}",),
                 hint="make the plan again; `fix undo` takes back what was applied of it",
             )
-        begun = {each.step.target.name for each in self.journal.attempts if each.stands}
-        own = [name for name in begun if name]
+        begun = [each for each in self.journal.attempts if each.stands]
         facts = tuple(
-            each for each in self.plan.rests_on if not any(name in each.subject for name in own)
+            each for each in self.plan.rests_on if not any(is_own(each, one) for one in begun)
         )
         if changed := self.changed(replace(self.plan, rests_on=facts), self.node):
             raise StalePlan(changed, hint="make the plan again: `nodescope fix plan --json`")
@@ -95,7 +96,7 @@ class ApplyRun:
         with deferred_interrupt():
             self.report(StepNews(number, step, "starting"))
             try:
-                self._refuse(step)
+                refuse_step(step, self.node, self.guard, self.consents)
                 attempt = self._begin(number, step, operation, past)
             except RemedyError as error:
                 self.report(StepNews(number, step, "refused", str(error)))
@@ -112,21 +113,6 @@ class ApplyRun:
         raise RemedyError(
             note, hint="change it there; until then this node turns it back again and again"
         )
-
-    def _refuse(self, step: PlanStep) -> None:
-        """Raise if the guard or a missing consent forbids the step."""
-        if step.consent and step.consent not in self.consents.owners:
-            raise RemedyError(
-                f"{_called(step)}: this deletes what belongs to {step.consent}",
-                hint=f"`--consent {step.consent}` says that its owner agrees",
-            )
-        refused = self.guard(step, self.node, self.consents.i_know)
-        if refused is not None:
-            override = refused.override
-            raise GuardRefused(
-                f"{_called(step)}: {refused.reason}",
-                hint=f"`--i-know {override}` overrules this" if override else None,
-            )
 
     def _begin(
         self, number: int, step: PlanStep, operation: Operation, past: Attempt | None
@@ -165,13 +151,49 @@ def _called(step: PlanStep) -> str:
     return f"{step.kind} {step.target.name or 'the node'}"
 
 
-def find_irreversible(plan: Plan) -> tuple[str, ...]:
-    """Return what cannot be taken back once it is applied."""
-    return tuple(change for step in plan.steps if not step.reversible for change in step.changes)
+def is_own(fact: Fact, attempt: Attempt) -> bool:
+    """Decide whether a fact is about what an attempt changed: it may differ by now."""
+    if fact.kind in _OF_THE_NODE:
+        return False
+    step, subject = attempt.step, fact.subject
+    name = step.target.name
+    if name and (subject == name or {name, f"{name}.d"} & set(re.split(r"[ /]", subject))):
+        return True
+    return subject in step.arguments.values() or json.dumps(subject) in json.dumps(attempt.before)
 
 
-def journal_folder(node: NodeAccess) -> Path:
-    """Return the folder of the node's journals, which may not exist yet."""
-    from nodescope.remedy.journal import FIXES_FOLDER
+def find_obstacles(
+    plan: Plan,
+    node: NodeAccess,
+    guard: Guard,
+    consents: Consents,
+    operations: Callable[[StepName], Operation] = find_operation,
+) -> tuple[str, ...]:
+    """Return what would stop a plan now: the guard, a missing consent, a step's own check."""
+    found = []
+    for step in plan.steps:
+        try:
+            refuse_step(step, node, guard, consents)
+            reason = operations(step.kind).check(step, node)
+        except RemedyError as error:
+            found.append(f"{error}" + (f" ({error.hint})" if error.hint else ""))
+            continue
+        if reason:
+            found.append(f"{_called(step)}: {reason}")
+    return tuple(found)
 
-    return node.unit_root / FIXES_FOLDER
+
+def refuse_step(step: PlanStep, node: NodeAccess, guard: Guard, consents: Consents) -> None:
+    """Raise if the guard or a missing consent forbids a step."""
+    if step.consent and step.consent not in consents.owners:
+        raise RemedyError(
+            f"{_called(step)}: this deletes what belongs to {step.consent}",
+            hint=f"`--consent {step.consent}` says that its owner agrees",
+        )
+    refused = guard(step, node, consents.i_know)
+    if refused is not None:
+        override = refused.override
+        raise GuardRefused(
+            f"{_called(step)}: {refused.reason}",
+            hint=f"`--i-know {override}` overrules this" if override else None,
+        )

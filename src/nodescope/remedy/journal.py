@@ -25,6 +25,8 @@ from nodescope.records.action import Target, TargetName
 from nodescope.records.json import Json, JsonObject
 from nodescope.remedy.files.system_errors import translated
 from nodescope.remedy.plan import PlanStep, StepName
+from nodescope.sources.places import Places
+from nodescope.sources.systemd.locations import unit_root
 
 FIXES_FOLDER = "var/lib/nodescope/fixes"
 SUFFIX = ".journal"
@@ -172,6 +174,11 @@ def list_journals(folder: Path) -> list[Path]:
         if isinstance(error.__cause__, FileNotFoundError):
             return []
         raise
+
+
+def fixes_folder(places: Places) -> Path:
+    """Return the folder of a node's journals, which may not exist yet."""
+    return (unit_root(places) or places.root) / FIXES_FOLDER
 
 
 def make_fixes_folder(root: Path) -> Path:

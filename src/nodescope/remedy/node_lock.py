@@ -43,3 +43,19 @@ def _take(descriptor: int, path: Path) -> None:
     with translated(str(path)):
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+
+
+def find_working_pid(folder: Path) -> int | None:
+    """Return the process that applies or undoes a plan on the node now; None if none does."""
+    try:
+        descriptor = os.open(folder / _NAME, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        holder = os.pread(descriptor, 64, 0).decode("ascii", "replace").strip()
+        return int(holder) if holder.isdecimal() else 0
+    finally:
+        os.close(descriptor)
+    return None

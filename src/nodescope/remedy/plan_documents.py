@@ -137,6 +137,9 @@ class _Fields:
             return float(value)
         raise UsageError(f"{self._where}: {name} is not a number")
 
+    def maybe_number(self, name: str) -> float | None:
+        return None if self._document.get(name) is None else self.number(name)
+
     def optional(self, name: str) -> str | None:
         return None if self._document.get(name) is None else self.get(name, str)
 
@@ -203,9 +206,13 @@ def _parse_refused(fields: _Fields) -> Refused:
 
 def _parse_baseline(fields: _Fields) -> Baseline:
     role = fields.get("role", str)
+    blocks = fields.maybe_number("blocks")
     return Baseline(
         fields.get("measure", str), fields.get("subject", str),
         "outcome" if role == "outcome" else "mechanism",
         fields.number("count"), fields.number("exposure_s"),
-        None if fields._document.get("slope_per_s") is None else fields.number("slope_per_s"),
+        fields.maybe_number("slope_per_s"), fields.maybe_number("overdispersion"),
+        fields.maybe_number("longest_gap_s"), fields.maybe_number("backoff_s"),
+        fields.maybe_number("slope_sd_per_s"), fields.maybe_number("block_s"),
+        None if blocks is None else round(blocks),
     )  # fmt: skip

@@ -27,7 +27,7 @@ def render_plan(plan: Plan, width: int = 0) -> str:
             called = f"{each.target.kind} {each.target.name or ''}".rstrip()
             lines += _wrap(f"{called}: {each.reason}{more}", room, "  ")
     if plan.cannot:
-        lines += ["", "Not in this plan, or not undone by it:"]
+        lines += ["", "Not in this plan:"]
         lines += [line for each in plan.cannot for line in _wrap(each, room, "  ")]
     if plan.elsewhere:
         forms = ", ".join(plan.elsewhere)

@@ -23,7 +23,7 @@ from nodescope.remedy.steps.containers import expand_stop_container
 from nodescope.remedy.steps.expansion import Expansion, join
 from nodescope.remedy.steps.interrupts import expand_spread_queues
 from nodescope.remedy.steps.kernel_values import expand_set_kernel_value
-from nodescope.remedy.steps.limits import expand_raise_limit
+from nodescope.remedy.steps.limits import expand_cap_unit, expand_raise_limit
 from nodescope.remedy.steps.storage import expand_free_space, expand_thaw
 from nodescope.remedy.steps.units import expand_stop_unit
 from nodescope.remedy.steps.zombies import expand_free_zombies
@@ -42,6 +42,7 @@ _ORDER: tuple[tuple[StepName, ...], ...] = (
     ("drop_caches",),
 )  # fmt: skip
 _RANK = {kind: rank for rank, kinds in enumerate(_ORDER) for kind in kinds}
+_FREES = frozenset({"reclaim_cgroup", "delete_files", "drop_caches"})
 _SILENT = frozenset({"stop_leak"})  # said by the actions that name what leaks
 
 
@@ -58,6 +59,7 @@ def make_plan(proposals: Proposals, node: NodeAccess, wishes: Wishes) -> Plan:
     """Return the plan for what was proposed, on the node as it is now."""
     whole = join([_expand(each, node) for each in proposals.taken])
     allowed, refused = _guarded(whole.steps, node, wishes.i_know)
+    allowed, useless = _without_useless(allowed, [*whole.refused, *refused])
     steps = sorted(allowed, key=lambda step: _RANK[step.kind])
     made_ns = time.time_ns()
     plan = Plan(
@@ -68,7 +70,7 @@ def make_plan(proposals: Proposals, node: NodeAccess, wishes: Wishes) -> Plan:
         rests_on=read_facts(steps, node),
         steps=tuple(steps),
         refused=(*whole.refused, *refused),
-        cannot=(*proposals.left_out, *whole.cannot, *_irreversible(steps)),
+        cannot=(*proposals.left_out, *useless, *whole.cannot),
         baselines=tuple(wishes.baselines),
         archive=wishes.archive,
     )
@@ -93,6 +95,7 @@ _EXPANSIONS: Mapping[str, Callable[[Proposal, NodeAccess], Expansion]] = {
     "stop_unit": expand_stop_unit,
     "stop_container": expand_stop_container,
     "raise_limit": expand_raise_limit,
+    "cap_unit": lambda proposal, node: expand_cap_unit(proposal),
     "set_kernel_value": expand_set_kernel_value,
     "spread_queues": expand_spread_queues,
     "free_zombies": lambda proposal, node: expand_free_zombies(node),
@@ -120,11 +123,14 @@ def _guarded(
     return kept, list(refused.values())
 
 
-def _irreversible(steps: Iterable[PlanStep]) -> list[str]:
-    """Return what `fix undo` cannot take back."""
-    return [
-        f"cannot be undone: {change}"
-        for step in steps
-        if not step.reversible
-        for change in step.changes
-    ]
+def _without_useless(
+    steps: Sequence[PlanStep], refused: Sequence[Refused]
+) -> tuple[list[PlanStep], list[str]]:
+    """Drop what would only free memory while a source of it runs on."""
+    sources = [each.target.name for each in refused if each.target.kind in ("unit", "container")]
+    freeing = [step for step in steps if step.kind in _FREES]
+    if not sources or not freeing:
+        return list(steps), []
+    named = ", ".join(name or "it" for name in sources)
+    said = f"zombies are not freed while {named} is refused: it would leave as many again"
+    return [step for step in steps if step not in freeing], [said]

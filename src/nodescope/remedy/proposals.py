@@ -130,10 +130,9 @@ def _objects(value: Json) -> Iterator[JsonObject]:
         yield from (each for each in value if isinstance(each, Mapping))
 
 
-def wish_to_stop(kind: str, name: str, runtime: str | None = None) -> Proposals:
-    """Return the proposal to stop one unit or container, on a person's word."""
+def wish_to_stop(units: Sequence[str], containers: Sequence[str]) -> Proposals:
+    """Return the proposals to stop units and containers, on a person's word."""
     why = "asked for on the command line"
-    if kind == "unit":
-        return Proposals((Proposal(Action("stop_unit", Target("unit", name)), why),))
-    target = Target("container", name, runtime=runtime)
-    return Proposals((Proposal(Action("stop_container", target), why),))
+    actions = [Action("stop_unit", Target("unit", name)) for name in units]
+    actions += [Action("stop_container", Target("container", name)) for name in containers]
+    return Proposals(tuple(Proposal(action, why) for action in actions))

@@ -107,10 +107,12 @@ def stop_unit(node: NodeAccess, name: str, timeout_s: float | None) -> None:
 
 
 def start_unit(node: NodeAccess, name: str, timeout_s: float | None) -> str:
-    """Start a unit; return its job's result: `done`, `failed`, …"""
-    if read_unit_state(node, name).result == "start-limit-hit":
-        with ordered(f"reset {name}"):
-            node.manager.call_manager("ResetFailedUnit", "s", (name,), _CALL_S)
+    """Start a unit, also one that was started too often; return its job's result."""
+    result = _run_job(node, "StartUnit", name, timeout_s)
+    if result == "done" or read_unit_state(node, name).result != "start-limit-hit":
+        return result
+    with ordered(f"reset {name}"):
+        node.manager.call_manager("ResetFailedUnit", "s", (name,), _CALL_S)
     return _run_job(node, "StartUnit", name, timeout_s)
 
 

@@ -36,10 +36,29 @@ from nodescope.wire.json_fields import text
 
 _STARTERS = ("socket", "timer", "path")
 _MAX_BYTES = 1 << 20
+_MOST_LOOKS = 5
 
 
 def read_unit_surroundings(name: str, node: NodeAccess) -> Surroundings:
-    """Read the facts about one unit; `SourceError` if its systemd cannot be asked."""
+    """Read the facts about one unit; `SourceError` if its systemd cannot be asked.
+
+    What loops may end between two reads: a process that is gone is not one that is hidden, so
+    all is read again while the unit's main process changes.
+    """
+    before, found = _main_pid(name, node), _read_once(name, node)
+    for _ in range(_MOST_LOOKS):
+        if not found.unseen or before == (now := _main_pid(name, node)):
+            break
+        before, found = now, _read_once(name, node)
+    return found
+
+
+def _main_pid(name: str, node: NodeAccess) -> int | None:
+    unit = node.manager.read_units([name]).get(name)
+    return None if unit is None else unit.main_pid
+
+
+def _read_once(name: str, node: NodeAccess) -> Surroundings:
     manager = node.manager
     unit = manager.read_units([name]).get(name)
     if unit is None:

@@ -55,7 +55,13 @@ function Body({ finding }: { finding: Finding }) {
   return (
     <div class="body">
       {!explains(best) && <Ends finding={finding} />}
-      {best && <ChainView chain={best} word={explains(best) ? 'Cause' : 'Reported'} />}
+      {best && (
+        <ChainView
+          chain={best}
+          word={explains(best) ? 'Cause' : 'Reported'}
+          fixable={explains(best)}
+        />
+      )}
       {finding.hidden && <p class="hidden-note">{visible(finding.hidden)}</p>}
       <Times finding={finding} />
       {others.map((chain) => (

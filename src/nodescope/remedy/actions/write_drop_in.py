@@ -1,6 +1,6 @@
 """Write a drop-in of our own for one unit, then have systemd read it; undone by removing it.
 
-Arguments: `name`, the file's name (`….conf`), and `content`. A file of that name that is not
+Arguments: `file`, its name (`….conf`), and `content`. A file of that name that is not
 ours is never replaced; one that an earlier plan wrote is, and comes back on undo.
 """
 
@@ -28,7 +28,7 @@ class _WriteDropIn(UnitFileStep):
 
     def refuse(self, step: PlanStep, node: NodeAccess) -> str | None:
         """Refuse a name or content that is none, and a file that is not ours."""
-        name, content = step.arguments.get("name", ""), step.arguments.get("content", "")
+        name, content = step.arguments.get("file", ""), step.arguments.get("content", "")
         if not is_plain_name(name) or not name.endswith(".conf") or name.startswith("."):
             return f"{name!r} is not the name of a drop-in"
         if not content or len(content) > _MOST_CHARACTERS or "\0" in content:
@@ -40,7 +40,7 @@ class _WriteDropIn(UnitFileStep):
 
 
 def _path(step: PlanStep) -> str:
-    return f"/etc/systemd/system/{unit_name(step)}.d/{step.arguments['name']}"
+    return f"/etc/systemd/system/{unit_name(step)}.d/{step.arguments['file']}"
 
 
 OPERATION = _WriteDropIn()

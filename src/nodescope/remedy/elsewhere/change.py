@@ -42,12 +42,19 @@ def find_lasting_change(steps: Iterable[PlanStep]) -> LastingChange:
         if not _is_plain(name) or not _is_plain(value, allow="/ \t"):
             left.append(name)
         elif step.kind == "set_unit_property":
-            properties.append((name, step.arguments["property"], value))
+            properties.append((name, step.arguments["property"], _as_written(step, value)))
         elif step.kind == "set_kernel_value":
             values.append((name, value))
         else:
             off[name] = None
     return LastingChange(tuple(off), tuple(properties), tuple(values), tuple(dict.fromkeys(left)))
+
+
+def _as_written(step: PlanStep, value: str) -> str:
+    """Return a property's value as unit files have it: systemd counts a quota in microseconds."""
+    if step.arguments["property"] == "CPUQuota" and value.isdecimal():
+        return f"{int(value) / 10_000:g}%"
+    return value
 
 
 def _is_plain(text: str, allow: str = "/") -> bool:

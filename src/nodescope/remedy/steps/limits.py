@@ -10,6 +10,7 @@ from __future__ import annotations
 from nodescope.errors import SourceError
 from nodescope.quantities import format_bytes
 from nodescope.records.action import Target
+from nodescope.records.action_words import describe_action
 from nodescope.remedy.node_access import NodeAccess
 from nodescope.remedy.plan import PlanStep, Predicted
 from nodescope.remedy.proposals import Proposal
@@ -27,7 +28,7 @@ def expand_raise_limit(proposal: Proposal, node: NodeAccess) -> Expansion:
     """Return the step that raises the limit a proposal names."""
     target = proposal.action.target
     if target is None or target.name is None:
-        return Expansion(cannot=("the limit to raise is not known by name",))
+        return Expansion(cannot=(f"by hand: {describe_action(proposal.action)}",))
     if target.kind == "kernel_value":
         return _raise_kernel_value(target.name, proposal, node)
     if target.kind == "unit":
@@ -39,6 +40,24 @@ def expand_raise_limit(proposal: Proposal, node: NodeAccess) -> Expansion:
     return Expansion(
         cannot=(f"the limit of {target.name} is raised by whoever made it: no unit sets it",)
     )
+
+
+def expand_cap_unit(proposal: Proposal) -> Expansion:
+    """Return the step that limits the CPU time of a unit."""
+    target, percent = proposal.action.target, proposal.action.value or ""
+    if target is None or target.name is None or not percent.isdecimal():
+        return Expansion(cannot=("the unit to cap is not known by name",))
+    name, microseconds = target.name, int(percent) * 10_000  # of CPU time a second
+    return Expansion((
+        PlanStep(
+            "set_unit_property", Target("unit", name), proposal.why,
+            {"property": "CPUQuota", "value": str(microseconds)},
+            (f"CPUQuota of {name}: → {percent} % of one core, now and after a restart",
+             f"/etc/systemd/system.control/{name}.d: a drop-in that systemd writes"),
+            ("systemctl", "set-property", "--", name, f"CPUQuota={percent}%"),
+            "set the quota it had, and remove what systemd wrote",
+        ),
+    ))  # fmt: skip
 
 
 def _raise_unit(target: Target, proposal: Proposal, node: NodeAccess) -> Expansion:

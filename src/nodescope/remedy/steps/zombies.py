@@ -26,7 +26,8 @@ from nodescope.sources.memory_cgroups.survey import Look, take_look
 
 SEARCH_S = 20.0
 _LEAST = 20  # zombies of a parent: fewer are on every node
-_WORTH = 0.01  # of all zombies
+_WORTH = 0.1  # of all zombies: reclaiming where few are would cost others more than it frees
+_FEW = 0.05  # of the files: a folder with fewer is not what leaks
 _PINS = 0.05  # of the bytes that a parent's zombies hold: a smaller kind does not pin them
 _SURE = 0.05  # a handful lingers, and estimates of a parent are that good
 
@@ -118,8 +119,13 @@ def _deletions(
     by_folder: dict[str, list[PinningFile]] = defaultdict(list)
     for file in files:
         by_folder[_folder_of(file)].append(file)
-    steps = [_delete(folder, listed, dying) for folder, listed in sorted(by_folder.items())]
-    return Expansion(tuple(steps), cannot=_describe_held(search, wanted))
+    worth = max(_LEAST, _FEW * len(files))
+    many = {folder: listed for folder, listed in by_folder.items() if len(listed) >= worth}
+    steps = [_delete(folder, listed, dying) for folder, listed in sorted(many.items())]
+    cannot = _describe_held(search, wanted)
+    if few := len(files) - sum(map(len, many.values())):
+        cannot = (*cannot, f"{few:,} other files in memory pin a few zombies; they are left alone")
+    return Expansion(tuple(steps), cannot=cannot)
 
 
 def _folder_of(file: PinningFile) -> str:
@@ -172,7 +178,7 @@ def _describe_reboot(report: Report) -> str:
     back = ""
     if per_hour and per_hour > 0:
         hours = report.verdict.warn_at / per_hour
-        left = f"{hours / 24:.0f} days" if hours >= 48 else f"{hours:.0f} h"
+        left = f"{hours / 24:.0f} days" if hours >= 48 else f"{max(1, hours):.0f} h"
         back = (
             f"; if their source stayed, {report.verdict.warn_at:,} would be back after about "
             f"{left}, by the {per_hour:,.0f} an hour since boot"
