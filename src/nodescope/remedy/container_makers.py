@@ -42,7 +42,10 @@ class ContainerMaker:
 
 
 def find_maker(inspected: JsonObject, engine: Engine, node: NodeAccess) -> ContainerMaker | None:
-    """Return what makes a container anew; None if it is not made anew."""
+    """Return what makes a container anew; None if it is not made anew.
+
+    Of one that is not there at the moment, `inspected` has the name alone.
+    """
     name = container_name(inspected)
     unit = text(labels_of(inspected), _PODMAN_UNIT)
     if unit is not None:
