@@ -71,16 +71,15 @@ def test_a_stopped_loop_is_proven_and_one_that_comes_back_refuted(
     assert unmended["mechanism"]["verdict"] == "refuted", unmended
 
     guest.run("systemctl", "stop", UNIT)
-    fixes = tmp_path / "root/var/lib/nodescope/fixes"
-    fixes.mkdir(parents=True)
+    fixes = guest.root / "var/lib/nodescope/fixes"
+    fixes.mkdir(parents=True, exist_ok=True)
     records = [{"kind": kind, "number": 1, "attempt": 1, "wall_ns": time.time_ns(), "content": {}}
                for kind in ("intent", "done")]  # fmt: skip
     lines = [json.dumps({"sum": "", "record": record}) for record in records]
     (fixes / f"{plan.id}.journal").write_text("\n".join([*lines, ""]))
     # Silence of thirty rounds, however slow this machine is.
     seconds = round(30 * watched_s / count) + 2
-    assert main([*asked[:3], "--root", str(tmp_path / "root"), *asked[3:],
-                 "--for", f"{seconds}s"]) == 0  # fmt: skip
+    assert main([*asked, "--for", f"{seconds}s"]) == 0
     mended = json.loads(capsys.readouterr().out)
     assert mended["mechanism"]["verdict"] == "proven", mended
     assert mended["mechanism"]["p"] <= 0.01

@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 from nodescope.errors import UsageError
-from nodescope.remedy.applied import Applied, parse_applied, read_applied
+from nodescope.recording.memory import recording_of
+from nodescope.records.recorder_tables import EventRow
+from nodescope.remedy.applied import Applied, find_applied, parse_applied, read_applied
 
 
 def journal(*records: tuple[str, int, int]) -> bytes:
@@ -34,6 +36,19 @@ def test_what_was_undone_or_failed_is_not_in_force() -> None:
     assert "undone" in parse_applied(journal(*DONE, ("undone", 2, 40))).undone
     assert "step 2 failed" in parse_applied(journal(*DONE[:3], ("failed", 2, 29))).undone
     assert parse_applied(journal(*DONE, ("undone", 2, 40), *DONE)).undone == ""
+
+
+def test_a_recording_tells_when_it_was_applied() -> None:
+    def step(second: int, outcome: str, plan: str = "abc") -> EventRow:
+        details = json.dumps({"plan": plan, "number": 1, "outcome": outcome})
+        return EventRow(time_ns=second, kind="fix_step", subject="x", message="m", details=details)
+
+    rows = [step(10, "applied"), step(20, "applied"), step(30, "applied", "other")]
+    assert find_applied(recording_of(rows), "abc") == Applied(10, 20)
+    undone = find_applied(recording_of([*rows, step(40, "undone")]), "abc")
+    assert undone is not None
+    assert "undone" in undone.undone
+    assert find_applied(recording_of(rows), "none") is None
 
 
 def test_a_plan_that_was_never_applied_is_refused(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from nodescope.analysis.exact_tests import count_below, student_below
 
 USUAL_OVERDISPERSION = 0.1  # what is assumed of a rate until its own history shows it
 UNKNOWN_OVERDISPERSION = 0.5  # … of a rate whose history nobody recorded
+_FEW_OVERDISPERSION = 0.25  # … of one with a history too short to show it
 _SCALES = (4, 6, 8, 12, 16, 24)  # blocks into which a history is divided
 _PRIOR_BLOCKS = 4  # that the usual overdispersion is worth
 _EULER = 0.5772156649
@@ -93,7 +94,7 @@ def estimate_overdispersion(times_s: Sequence[float], from_s: float, to_s: float
             for blocks in _SCALES
             if len(times_s) >= blocks
         ),
-        default=UNKNOWN_OVERDISPERSION,
+        default=_FEW_OVERDISPERSION,
     )
 
 

@@ -145,11 +145,16 @@ def _archive(args: argparse.Namespace, plan: Plan) -> Path | None:
 def _applied(args: argparse.Namespace, plan: Plan, folder: Path, archive: Path | None) -> Applied:
     from nodescope.cli.moment import parse_time_ns
     from nodescope.recording.recording import Recording
-    from nodescope.remedy.applied import Applied, read_applied
+    from nodescope.remedy.applied import Applied, find_applied, read_applied
+    from nodescope.remedy.journal import SUFFIX
 
+    recording = None if archive is None else Recording.open(archive)
     if args.applied is None:
-        return read_applied(folder, plan.id)
-    extent = None if archive is None else Recording.open(archive).extent
+        recorded = None
+        if recording is not None and not (folder / f"{plan.id}{SUFFIX}").exists():
+            recorded = find_applied(recording, plan.id)
+        return recorded or read_applied(folder, plan.id)
+    extent = None if recording is None else recording.extent
     at_ns = parse_time_ns(args.applied, extent, time.time_ns())
     return Applied(at_ns, at_ns)
 

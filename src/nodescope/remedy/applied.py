@@ -1,4 +1,4 @@
-"""When a plan was applied, and whether it still stands: the times in its journal."""
+"""When a plan was applied, and whether it still stands: by its journal, or as recorded."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nodescope.errors import UsageError
+from nodescope.recording.recording import Recording
+from nodescope.recording.window import Window
+from nodescope.records.event_details import FixStepDetails
 from nodescope.records.json import Json, JsonObject
 from nodescope.remedy.journal import SUFFIX, checked_id
 from nodescope.wall_time import format_moment
@@ -36,6 +39,20 @@ def read_applied(folder: Path, plan: str) -> Applied:
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}", hint="the journal is root's") from error
     return parse_applied(content, str(path))
+
+
+def find_applied(recording: Recording, plan: str) -> Applied | None:
+    """Return when the steps of a plan were taken, as recorded; None if they were not."""
+    extent = recording.extent
+    events = recording.events(Window(extent.from_ns, extent.to_ns), "fix_step")
+    steps = [(each.time_ns, each.get(FixStepDetails)) for each in events]
+    mine = [(time_ns, told.outcome) for time_ns, told in steps if told.plan == plan]
+    done = [time_ns for time_ns, outcome in mine if outcome == "applied"]
+    if not done:
+        return None
+    undone = [time_ns for time_ns, outcome in mine if outcome == "undone" and time_ns > done[-1]]
+    words = f"the plan was undone at {format_moment(undone[0])}" if undone else ""
+    return Applied(done[0], done[-1], words)
 
 
 def parse_applied(content: bytes, path: str = "the journal") -> Applied:
