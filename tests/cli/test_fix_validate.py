@@ -73,8 +73,11 @@ def test_a_stopped_loop_is_proven_and_one_that_comes_back_refuted(
     guest.run("systemctl", "stop", UNIT)
     fixes = guest.root / "var/lib/nodescope/fixes"
     fixes.mkdir(parents=True, exist_ok=True)
-    records = [{"kind": kind, "number": 1, "attempt": 1, "wall_ns": time.time_ns(), "content": {}}
-               for kind in ("intent", "done")]  # fmt: skip
+    now_ns = time.time_ns()
+    records: list[dict[str, object]] = [
+        {"kind": kind, "number": 1, "attempt": 1, "wall_ns": now_ns, "content": {}}
+        for kind in ("intent", "done")
+    ]
     lines = [json.dumps({"sum": "", "record": record}) for record in records]
     (fixes / f"{plan.id}.journal").write_text("\n".join([*lines, ""]))
     # Silence of thirty rounds, however slow this machine is.

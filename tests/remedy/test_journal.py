@@ -14,10 +14,9 @@ from nodescope.remedy.journal import (
     format_record,
     list_journals,
     parse_journal,
-    parse_step,
     read_journal,
-    step_document,
 )
+from nodescope.remedy.plan_documents import parse_step, step_document
 
 STEP = make_step("stop_unit", "a.service", {"timeout_s": "5"})
 

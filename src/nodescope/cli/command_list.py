@@ -26,7 +26,7 @@ GROUPS = {
     },
     "Fix": {
         "fix": "plan a remedy, apply it, undo it to the byte, prove it",
-        "experiment": "compare mitigations across nodes until the evidence suffices",
+        "experiment": "compare a mitigation across nodes, and say when to stop",
     },
     "Exchange": {
         "import": "import captures and logs of other tools",

@@ -21,10 +21,10 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from nodescope.errors import RemedyError
-from nodescope.records.action import Target, TargetName
 from nodescope.records.json import Json, JsonObject
 from nodescope.remedy.files.system_errors import translated
-from nodescope.remedy.plan import PlanStep, StepName
+from nodescope.remedy.plan import PlanStep
+from nodescope.remedy.plan_documents import parse_step, step_document
 from nodescope.sources.places import Places
 from nodescope.sources.systemd.locations import unit_root
 
@@ -300,43 +300,6 @@ def _object(value: Json) -> JsonObject:
     if isinstance(value, Mapping):
         return value
     raise RemedyError("a journal whose lines lack what they must have")
-
-
-def step_document(step: PlanStep) -> dict[str, Json]:
-    """Return what undo needs of a step."""
-    target = {
-        name: value
-        for name in ("kind", "name", "within", "runtime", "file_state")
-        if (value := getattr(step.target, name)) is not None
-    }
-    return {
-        "kind": step.kind,
-        "target": target,
-        "arguments": dict(step.arguments),
-        "changes": list(step.changes),
-        "undo": step.undo,
-    }
-
-
-def parse_step(document: JsonObject) -> PlanStep:
-    """Return the step that `step_document` wrote."""
-    facts, arguments = _object(document.get("target")), _object(document.get("arguments"))
-    kinds = {name: name for name in get_args(StepName)}
-    targets: dict[str, TargetName] = {name: name for name in get_args(TargetName)}
-    names = ("name", "within", "runtime", "file_state")
-    changes = document.get("changes")
-    return PlanStep(
-        kinds[document["kind"]],
-        Target(
-            targets[str(facts["kind"])],
-            **{name: str(facts[name]) for name in names if name in facts},
-        ),
-        "",
-        {key: str(value) for key, value in arguments.items()},
-        tuple(map(str, changes)) if isinstance(changes, list) else (),
-        (),
-        str(document["undo"]),
-    )
 
 
 # -- the file --------------------------------------------------------------------------

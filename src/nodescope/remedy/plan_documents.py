@@ -43,7 +43,7 @@ def plan_document(plan: Plan) -> dict[str, Json]:
         "expires": format_moment(plan.expires_ns),
         "expires_ns": plan.expires_ns,
         "rests_on": [asdict(each) for each in plan.rests_on],
-        "steps": [_step_document(each) for each in plan.steps],
+        "steps": [step_document(each) for each in plan.steps],
         "refused": [
             {"target": _target_document(each.target), "reason": each.reason,
              "override": each.override}
@@ -56,7 +56,8 @@ def plan_document(plan: Plan) -> dict[str, Json]:
     }  # fmt: skip
 
 
-def _step_document(step: PlanStep) -> dict[str, Json]:
+def step_document(step: PlanStep) -> dict[str, Json]:
+    """Return a step as JSON, for a plan and for its journal."""
     return {
         "kind": step.kind,
         "target": _target_document(step.target),
@@ -177,6 +178,11 @@ class _Fields:
 
 def _parse_fact(fields: _Fields) -> Fact:
     return Fact(fields.get("kind", str), fields.get("subject", str), fields.get("value", str))
+
+
+def parse_step(document: JsonObject, where: str = "a step") -> PlanStep:
+    """Return the step that `step_document` wrote; `UsageError` if it is none."""
+    return _parse_step(_Fields(document, where))
 
 
 def _parse_step(fields: _Fields) -> PlanStep:

@@ -28,7 +28,9 @@ def expand_thaw(proposal: Proposal) -> Expansion:
     return Expansion((
         PlanStep(
             "thaw", target, proposal.why, {"what": target.kind},
-            (f"{target.kind} {target.name}: frozen → runs",), command, "freeze it again",
+            (f"{target.kind} {target.name}: frozen → runs",), command,
+            # Whoever froze a file system holds its lock: it cannot be frozen for them.
+            "never" if target.kind == "mount" else "freeze it again",
         ),
     ))  # fmt: skip
 
