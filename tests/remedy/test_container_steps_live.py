@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pytest
-from tests.remedy.guard_table import CONTAINERS, UNITS
 from tests.remedy.guarded_node import GuardedNode
 from tests.waiting import wait_for
 
@@ -70,7 +69,8 @@ def test_a_loop_is_ended_and_brought_back(node: GuardedNode) -> None:
         outcome = operation.undo(step, node.access, captured, after)
         assert outcome.left_alone == ()
     wait_for(lambda: node.inspect("rounds")["RestartCount"] in range(2, 9999), "it loops again")
-    assert _settings(node, "rounds") == before
+    # Between two rounds of a loop it may be seen in either state.
+    assert {**_settings(node, "rounds"), "on": before["on"]} == before
     node.docker.ask("DELETE", "/containers/rounds?force=1")
 
 
@@ -174,18 +174,21 @@ def test_a_plan_stops_the_maker_and_not_what_it_makes(node: GuardedNode) -> None
 
 
 def test_a_plan_never_names_a_needed_one(node: GuardedNode) -> None:
-    """Every row of the table is proposed at once: only those that are allowed are in the plan."""
+    """What a diagnosis might propose in error, beside what it should: each kind of evidence."""
+    units = ("store", "deep", "web", "uplink", "volume", "named", "docker", "kubelet", "dbus",
+             "flight", "ecs", "leaky")  # fmt: skip
+    containers = ("page", "net", "k8s_proxy", "looping")
     proposed = [
-        Proposal(Action("stop_unit", Target("unit", row.name)), "a test") for row in UNITS
+        Proposal(Action("stop_unit", Target("unit", f"{name}.service")), "a test") for name in units
     ] + [
-        Proposal(Action("stop_container", Target("container", row.name, None, "docker")), "a test")
-        for row in CONTAINERS
+        Proposal(Action("stop_container", Target("container", name, None, "docker")), "a test")
+        for name in containers
     ]
     plan = make_plan(Proposals(tuple(proposed)), node.access, Wishes())
-    needed = {row.name for row in (*UNITS, *CONTAINERS) if row.verdict != "allowed"}
-    assert {step.target.name for step in plan.steps} & needed == set()
+    needed = {f"{name}.service" for name in units[:-2]} | set(containers[:-1])
     assert needed <= {each.target.name for each in plan.refused}
-    assert {"ecs.service", "leaky.service", "looping"} <= {s.target.name for s in plan.steps}
+    named = {step.target.name for step in plan.steps}
+    assert named == {"ecs.service", "leaky.service", "looping"}
 
 
 def _refused_by_maker(node: GuardedNode, step: PlanStep) -> str | None:
