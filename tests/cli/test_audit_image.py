@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -102,6 +103,45 @@ def test_a_first_boot_applies_presets(tmp_path: Path, capsys: pytest.CaptureFixt
     assert set(_found(_gate(capsys, image)[1])) == {"agent.service"}
     write(image, "etc/machine-id", "0123456789abcdef0123456789abcdef\n")
     assert _gate(capsys, image)[0] == 0
+
+
+_INSTALL = "[Service]\nExecStart=/bin/x\n[Install]\n"
+_PRESET_UNITS = {
+    "plain.service": f"{_INSTALL}WantedBy=multi-user.target\n",
+    "refused.service": f"{_INSTALL}WantedBy=multi-user.target\n",
+    "glob-a.service": f"{_INSTALL}RequiredBy=multi-user.target\n",
+    "also.service": f"{_INSTALL}Also=brought.socket\nWantedBy=multi-user.target\n",
+    "brought.socket": "[Socket]\nListenStream=1\n[Install]\nWantedBy=sockets.target\n",
+    "brought.service": "[Service]\nExecStart=/bin/x\n",
+    "tty@.service": f"{_INSTALL}DefaultInstance=one\nWantedBy=multi-user.target\n",
+    "many@.service": f"{_INSTALL}WantedBy=multi-user.target\n",
+    "static.service": "[Service]\nExecStart=/bin/x\n",
+}
+_PRESETS = """\
+disable refused.service
+disable brought.socket
+enable many@.service a b
+enable glob-*.service
+disable glob-a.service
+"""
+
+
+@pytest.mark.debian("systemd")
+def test_presets_of_a_first_boot_are_those_of_systemctl(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What `systemctl preset-all` enables is what a first boot is said to start."""
+    image = make_debian(tmp_path / "image", machine_id=None)
+    for name, text in _PRESET_UNITS.items():
+        write(image, f"{UNITS}/{name}", text)
+    write(image, "usr/lib/systemd/system-preset/90-x.preset", _PRESETS)
+    foreseen = set(_found(_gate(capsys, image)[1]))
+    preset = ["systemctl", f"--root={image}", "preset-all", "--preset-mode=enable-only"]
+    subprocess.run(preset, check=True, capture_output=True)
+    write(image, "etc/machine-id", "0123456789abcdef0123456789abcdef\n")
+    assert set(_found(_gate(capsys, image)[1])) == foreseen
+    assert {"plain.service", "glob-a.service", "many@a.service", "tty@one.service"} <= foreseen
+    assert not foreseen & {"refused.service", "static.service"}
 
 
 def test_an_alias_and_a_drop_in_pull_in(image: Path, capsys: pytest.CaptureFixture[str]) -> None:

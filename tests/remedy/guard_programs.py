@@ -1,4 +1,4 @@
-"""Small servers and clients that units of a test run, with the standard library alone.
+"""Small servers and clients that units of a test run, with the standard library and jeepney.
 
 `python guard_programs.py PROGRAM [ARGUMENT…]`
 """
@@ -81,6 +81,43 @@ def serve_files(point: str) -> None:
     time.sleep(3600)
 
 
+def own_name(name: str, packages: str) -> None:
+    """Own a name on the system bus, as soon as the bus allows it."""
+    bus = _open_bus(packages)
+    while bus("RequestName", "su", (name, 0)) != 1:
+        time.sleep(0.2)
+    time.sleep(3600)
+
+
+def watch_name(name: str, packages: str) -> None:
+    """Ask the bus for the signals of a name."""
+    bus = _open_bus(packages)
+    bus("AddMatch", "s", (f"type='signal',sender='{name}'",))
+    time.sleep(3600)
+
+
+def _open_bus(packages: str) -> Callable[[str, str, tuple[object, ...]], object]:
+    """Return a function that calls a method of the bus; None is the answer of a refusal."""
+    sys.path.append(packages)
+    from jeepney import DBusAddress, MessageType, new_method_call
+    from jeepney.io.blocking import open_dbus_connection
+
+    address = DBusAddress("/org/freedesktop/DBus", "org.freedesktop.DBus", "org.freedesktop.DBus")
+    while True:
+        try:
+            connection = open_dbus_connection("SYSTEM")
+            break
+        except OSError:
+            time.sleep(0.2)  # the bus is not up yet
+
+    def call(member: str, signature: str, body: tuple[object, ...]) -> object:
+        answer = connection.send_and_get_reply(new_method_call(address, member, signature, body))
+        refused = answer.header.message_type is MessageType.error
+        return None if refused or not answer.body else answer.body[0]
+
+    return call
+
+
 def make_anew(name: str) -> None:
     """Make, start and remove one container after the other, by docker's API."""
     while True:
@@ -115,7 +152,7 @@ def _accept(server: socket.socket) -> None:
         kept.append(server.accept())
 
 
-def _keep(family: int, address: object) -> None:
+def _keep(family: int, address: str | tuple[str, int]) -> None:
     while True:
         connection = socket.socket(family)
         try:
@@ -131,7 +168,8 @@ PROGRAMS: dict[str, Callable[..., None]] = {
     each.__name__: each
     for each in (
         listen_tcp, listen_unix, serve_activated, talk_to_itself, listen_and_fail,
-        connect_tcp, connect_unix, serve_files, make_anew,
+        connect_tcp, connect_unix, serve_files, make_anew, own_name,
+        watch_name,
     )
 }  # fmt: skip
 

@@ -52,6 +52,7 @@ UNITS = (
         ("job.timer", "starts a job that fails every second", ""),
         ("fan.service", "waits for the network, and does not provide it", ""),
         ("shop.service", "requires another; nobody requires it", ""),
+        ("panel.service", "only listens to others on the bus", ""),
     ),
     *_rows(
         "demanded",
@@ -68,6 +69,9 @@ UNITS = (
          "held-client.service is connected to unix:/run/held.sock"),
         ("uplink.service", "provides `network.target`", "the node's network (network.target)"),
         ("ticker.service", "provides `time-sync.target`", "the synchronisation of the clock"),
+        ("named.service", "another listens for its signals on the bus",
+         "panel.service asked the bus for its signals"),
+        ("silent.service", "has a name on the bus", "org.example.Named.Silent on the bus"),
         ("volume.service", "serves a file system in user space", "file systems: /run/volume"),
         ("logins.service", "somebody's session runs below it", "keeps session session-7.scope"),
         ("systemd-journald.service", "everybody logs to it", "is connected to unix:/run/systemd"),

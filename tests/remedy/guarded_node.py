@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+import jeepney
 from tests.waiting import wait_for
 
 from nodescope.lab.docker_guest import IMAGE, UNITS, DockerGuest
@@ -18,8 +19,15 @@ from nodescope.lab.guest import Guest
 from nodescope.records.json import Json
 from nodescope.remedy.node_access import NodeAccess
 from nodescope.sources.places import Places
+from nodescope.sources.systemd.bus_names import read_bus_names
 
 _PROGRAMS = Path(__file__).with_name("guard_programs.py")
+_PACKAGES = Path(jeepney.__file__).parents[1]
+_NAME = "org.example.Named"
+_POLICY = f"""<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-BUS Bus Configuration 1.0//EN"
+ "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">
+<busconfig><policy user="root"><allow own_prefix="{_NAME}"/></policy></busconfig>
+"""
 _SLEEPS = "/bin/sleep infinity"
 _FAILS = "/bin/sh -c 'exit 3'"
 _AGAIN = "Restart=always\nRestartSec=300ms\n"
@@ -68,6 +76,9 @@ _NEEDED = {
     "logins.service": unit(
         "/bin/sh -c 'systemd-run --scope --unit=session-7 sleep infinity; sleep infinity'"
     ),
+    "named.service": unit(run_program("own_name", _NAME, _PACKAGES)),
+    "silent.service": unit(run_program("own_name", f"{_NAME}.Silent", _PACKAGES)),
+    "panel.service": unit(run_program("watch_name", _NAME, _PACKAGES)),
     "kubelet.service": unit(_FAILS, _AGAIN),
     "cron.service": unit(_SLEEPS),
     "flight.service": unit(
@@ -144,11 +155,13 @@ class GuardedNode:
 def make_guarded_node() -> Iterator[GuardedNode]:
     """Start it, and wait until everybody is where the table expects them."""
     with Ground() as ground:
-        guest = Guest(ground, {**UNITS, **_NEEDED, **_UNWANTED}, [_PROGRAMS.parent])
+        guest = Guest(ground, {**UNITS, **_NEEDED, **_UNWANTED}, [_PROGRAMS.parent, _PACKAGES])
         guest.enter("ip", "link", "set", "lo", "up")
         access = NodeAccess(Places(systemd_bus=guest.bus))
         try:
             node = GuardedNode(guest, DockerGuest(guest), access)
+            (node.root / "etc/dbus-1/system.d/named.conf").write_text(_POLICY)
+            node.systemctl("reload", "dbus.service")
             _start_containers(node)
             _wait(node)
             yield node
@@ -178,7 +191,15 @@ def _wait(node: GuardedNode) -> None:
     wait_for(lambda: "held.service" in _units(node), "a client woke the socket's service")
     mounts = Path(f"/proc/{node.guest.pid}/mountinfo")
     wait_for(lambda: "/run/volume" in mounts.read_text(), "a file system in user space is there")
+    wait_for(lambda: _named(node) >= 2, "two have names on the bus")
     wait_for((node.root / "run/inner.sock").exists, "one talks to itself")
+
+
+def _named(node: GuardedNode) -> int:
+    names = read_bus_names(node.guest.bus)
+    owned = [name for each in names.by_process.values() for name in each]
+    asked = (names.watchers or {}).get(_NAME, ())
+    return sum(name.startswith(_NAME) for name in owned) if asked else 0
 
 
 def _units(node: GuardedNode) -> set[str]:

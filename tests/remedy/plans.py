@@ -9,7 +9,7 @@ from typing import Any
 
 from nodescope.records.action import Target, TargetName
 from nodescope.remedy.apply import ApplyRun
-from nodescope.remedy.journal import Journal, make_fixes_folder
+from nodescope.remedy.journal import PlanJournal, make_fixes_folder
 from nodescope.remedy.node_access import NodeAccess
 from nodescope.remedy.node_lock import locked_node
 from nodescope.remedy.plan import Fact, Plan, PlanStep, StepName
@@ -49,7 +49,7 @@ def apply_plan(
     }
     folder = make_fixes_folder(root or node.unit_root)
     with locked_node(folder):
-        journal = Journal.open(folder, plan.id, around)
+        journal = PlanJournal.open(folder, plan.id, around)
         try:
             ApplyRun(plan, node, journal, **settings).run()
         finally:
@@ -67,7 +67,7 @@ def undo_plan(
     """Undo a plan as the command does."""
     folder = make_fixes_folder(root or node.unit_root)
     with locked_node(folder):
-        journal = Journal.open(folder, plan.id, around)
+        journal = PlanJournal.open(folder, plan.id, around)
         try:
             return undo_journal(journal, node, lambda _news: None, **more)
         finally:

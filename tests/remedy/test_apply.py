@@ -10,11 +10,11 @@ from tests.remedy.fake_steps import FakeOperation
 from tests.remedy.plans import apply_plan, make_plan, make_step, undo_plan
 
 from nodescope.errors import GuardRefused, RemedyBusy, RemedyError, StalePlan
-from nodescope.remedy.apply import Consents, find_obstacles
-from nodescope.remedy.journal import Journal, make_fixes_folder, read_journal
+from nodescope.remedy.apply import Consents, find_obstacles, is_own
+from nodescope.remedy.journal import PlanJournal, StepAttempt, make_fixes_folder, read_journal
 from nodescope.remedy.node_access import NodeAccess
 from nodescope.remedy.node_lock import find_working_pid, locked_node
-from nodescope.remedy.plan import Fact, Plan, Refused
+from nodescope.remedy.plan import Fact, Plan, PlanStep, Refused
 from nodescope.sources.places import Places
 
 
@@ -33,12 +33,16 @@ def _attempts(node: NodeAccess, plan: Plan = PLAN) -> list[tuple[int, int, bool]
 
 def test_a_step_is_guarded_checked_and_captured_before_it_is_taken(node: NodeAccess) -> None:
     fake = FakeOperation()
-    seen: list[str] = []
+    seen: list[str | None] = []
+
+    def guard(step: PlanStep, _node: NodeAccess, _known: frozenset[str]) -> None:
+        seen.append(step.target.name)
+
     apply_plan(
         PLAN,
         node,
         around=lambda moment, kind: fake.calls.append(f"{moment} {kind}"),
-        guard=lambda step, _node, _known: seen.append(f"{step.target.name}") or None,
+        guard=guard,
         operations=lambda _kind: fake,
     )
     one = [
@@ -224,6 +228,19 @@ def test_a_resumed_plan_does_not_rest_on_what_its_own_steps_changed(node: NodeAc
     assert asked == ["node"]
 
 
+def test_facts_of_the_node_are_never_a_step_s_own() -> None:
+    step = make_step("stop_container", "node", {"irq": "7"}, target="container")
+    attempt = StepAttempt(
+        1, 1, step, {"changes": [{"path": "/etc/systemd/system/alias.service"}]}, 1
+    )
+    assert not is_own(Fact("boot", "node", "x"), attempt)
+    assert is_own(Fact("container_id", "docker node", "x"), attempt)
+    assert not is_own(Fact("container_id", "docker nodes", "x"), attempt)
+    assert is_own(Fact("irq_affinity", "7", "x"), attempt)
+    assert is_own(Fact("file", "/etc/systemd/system/alias.service", "x"), attempt)
+    assert not is_own(Fact("file", "/etc/systemd/system/other.service", "x"), attempt)
+
+
 def test_the_guard_is_asked_at_the_moment_of_each_step(node: NodeAccess) -> None:
     fake = FakeOperation()
 
@@ -329,4 +346,4 @@ def test_journals_are_private(node: NodeAccess) -> None:
     assert folder.stat().st_mode & 0o777 == 0o700
     assert (folder / f"{PLAN.id}.journal").stat().st_mode & 0o777 == 0o600
     with pytest.raises(RemedyError, match="not the id of a plan"):
-        Journal.open(folder, "../../etc/passwd")
+        PlanJournal.open(folder, "../../etc/passwd")

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pytest
+from tests.remedy.guard_table import CONTAINERS, UNITS
 from tests.remedy.guarded_node import GuardedNode
 from tests.waiting import wait_for
 
 from nodescope.errors import RemedyError
-from nodescope.records.action import Target
+from nodescope.records.action import Action, Target
 from nodescope.records.json import Json
 from nodescope.remedy.actions.catalogue import find_operation
 from nodescope.remedy.plan import PlanStep, StepName
+from nodescope.remedy.planner import Wishes, make_plan
+from nodescope.remedy.proposals import Proposal, Proposals
 
 pytestmark = [
     pytest.mark.root,
@@ -46,7 +49,7 @@ def _is_on(node: GuardedNode, name: str) -> bool:
 
 def test_a_loop_is_ended_and_brought_back(node: GuardedNode) -> None:
     node.run("rounds", ["sh", "-c", "exit 9"], restart="on-failure")
-    policy = {"RestartPolicy": {"Name": "on-failure", "MaximumRetryCount": 5000}}
+    policy: Json = {"RestartPolicy": {"Name": "on-failure", "MaximumRetryCount": 5000}}
     node.docker.ask("POST", "/containers/rounds/update", policy)
     wait_for(lambda: node.inspect("rounds")["RestartCount"] in range(3, 9999), "it loops")
     before = _settings(node, "rounds")
@@ -157,6 +160,32 @@ def test_one_that_is_made_anew_is_refused_and_its_maker_named(node: GuardedNode)
     assert "made anew" in refused
     assert "stop that unit instead" in refused
     assert "maker.service" in refused
+
+
+def test_a_plan_stops_the_maker_and_not_what_it_makes(node: GuardedNode) -> None:
+    wait_for(lambda: _made(node) >= 4, "the supervisor made its container often enough")
+    target = Target("container", "made-anew", runtime="docker")
+    proposals = Proposals((Proposal(Action("stop_container", target), "it loops"),))
+    plan = make_plan(proposals, node.access, Wishes())
+    named = {(step.kind, step.target.name) for step in plan.steps}
+    assert ("stop_unit", "maker.service") in named
+    assert ("disable_unit", "maker.service") in named
+    assert "made-anew" not in {name for _, name in named}
+
+
+def test_a_plan_never_names_a_needed_one(node: GuardedNode) -> None:
+    """Every row of the table is proposed at once: only those that are allowed are in the plan."""
+    proposed = [
+        Proposal(Action("stop_unit", Target("unit", row.name)), "a test") for row in UNITS
+    ] + [
+        Proposal(Action("stop_container", Target("container", row.name, None, "docker")), "a test")
+        for row in CONTAINERS
+    ]
+    plan = make_plan(Proposals(tuple(proposed)), node.access, Wishes())
+    needed = {row.name for row in (*UNITS, *CONTAINERS) if row.verdict != "allowed"}
+    assert {step.target.name for step in plan.steps} & needed == set()
+    assert needed <= {each.target.name for each in plan.refused}
+    assert {"ecs.service", "leaky.service", "looping"} <= {s.target.name for s in plan.steps}
 
 
 def _refused_by_maker(node: GuardedNode, step: PlanStep) -> str | None:

@@ -13,6 +13,7 @@ import pytest
 from tests.remedy.guard_table import CONTAINERS, KUBELET, UNITS, Row
 
 from nodescope.records.action import Target
+from nodescope.records.json import JsonObject
 from nodescope.remedy.container_surroundings import (
     find_declared,
     find_dependants,
@@ -36,7 +37,9 @@ def _recorded() -> dict[str, Surroundings]:
     found = {}
     for each in document["units"]:
         clients = tuple(Client(**client) for client in each.pop("clients"))
-        facts = {key: tuple(v) if isinstance(v, list) else v for key, v in each.items()}
+        facts: dict[str, Any] = {
+            key: tuple(v) if isinstance(v, list) else v for key, v in each.items()
+        }
         found[each["name"]] = Surroundings(**facts, clients=clients)
     for each in document["containers"]:
         target = Target(**each)
@@ -163,8 +166,8 @@ def test_the_owner_of_a_pod_is_told_by_its_name(pod: str, owner: str | None) -> 
 
 
 def test_volumes_and_namespaces_of_others_make_them_dependants() -> None:
-    store = {"Id": "a" * 64, "Name": "/store"}
-    others = {
+    store: JsonObject = {"Id": "a" * 64, "Name": "/store"}
+    others: dict[str, JsonObject] = {
         "1": {"Id": "1", "Name": "/reader", "HostConfig": {"VolumesFrom": ["store:ro"]}},
         "2": {"Id": "2", "Name": "/tracer", "HostConfig": {"PidMode": "container:" + "a" * 64}},
         "3": {"Id": "3", "Name": "/alone", "HostConfig": {"NetworkMode": "none"}},

@@ -9,8 +9,8 @@ from tests.remedy.plans import make_step
 
 from nodescope.errors import RemedyError
 from nodescope.remedy.journal import (
-    Journal,
     JournalRecord,
+    PlanJournal,
     format_record,
     list_journals,
     parse_journal,
@@ -23,7 +23,7 @@ STEP = make_step("stop_unit", "a.service", {"timeout_s": "5"})
 
 
 def _write(folder: Path) -> Path:
-    journal = Journal.open(folder, "abc")
+    journal = PlanJournal.open(folder, "abc")
     attempt = journal.begin(1, STEP, {"active": "active"})
     journal.note("done", attempt, {"after": {"active": "inactive"}})
     journal.note("undoing", attempt, {})
@@ -50,7 +50,7 @@ def test_a_last_line_that_is_torn_is_ignored_and_then_overwritten(tmp_path: Path
     for end in range(last, len(whole)):
         path.write_bytes(whole[:end])
         assert not read_journal(path)[0].undo_begun
-        journal = Journal.open(tmp_path, "abc")
+        journal = PlanJournal.open(tmp_path, "abc")
         assert path.read_bytes() == whole[:last]
         journal.note("undone", journal.attempts[0], {"restored": [], "left_alone": ["x"]})
         journal.close()
@@ -79,7 +79,7 @@ def test_a_link_in_its_place_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "other").write_text("")
     (tmp_path / "abc.journal").symlink_to(tmp_path / "other")
     with pytest.raises(RemedyError):
-        Journal.open(tmp_path, "abc")
+        PlanJournal.open(tmp_path, "abc")
     with pytest.raises(RemedyError):
         read_journal(tmp_path / "abc.journal")
 

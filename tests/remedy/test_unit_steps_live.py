@@ -87,7 +87,7 @@ _STEPS = {
     "drop-in": (
         make_step(
             "write_drop_in", "wanted.service",
-            {"file": "50-fix.conf", "content": "[Service]\nNice=5\n"},
+            {"file": "50-fix.conf", "content": "[Unit]\nDescription=fixed\n"},
         ),
     ),
     "memory": (
@@ -155,8 +155,8 @@ def _light(guest: Guest, node: NodeAccess) -> dict[str, str]:
     for unit in _NAMES:
         state = read_unit_state(node, unit)
         value = node.manager.read_property(unit, "Service", "MemoryMax")
-        nice = node.manager.read_property(unit, "Service", "Nice")
-        found[unit] = f"{state.load} {state.active} {state.sub} {value} {nice}"
+        called = node.manager.read_property(unit, "Unit", "Description")
+        found[unit] = f"{state.load} {state.active} {state.sub} {value} {called}"
     return found
 
 
@@ -199,13 +199,13 @@ def test_a_run_killed_before_systemd_has_read_the_files_reloads_later(
     plan = make_plan(*_STEPS["drop-in"], made_ns=200)
 
     def apply_until_reload() -> None:
-        unit_file_step.reload_units = lambda _node: die()  # type: ignore[attr-defined]
+        pytest.MonkeyPatch().setattr(unit_file_step, "reload_units", lambda _node: die())
         apply_plan(plan, _other(guest))
 
     assert run_killed(apply_until_reload)
-    assert node.manager.read_property("wanted.service", "Service", "Nice") == 0
+    assert node.manager.read_property("wanted.service", "Unit", "Description") == "in /etc"
     apply_plan(plan, node)
-    assert node.manager.read_property("wanted.service", "Service", "Nice") == 5
+    assert node.manager.read_property("wanted.service", "Unit", "Description") == "fixed"
     undo_plan(plan, node)
     assert differences(before, _light(guest, node)) == {}
 

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from nodescope.judgement.verdict import Audit
     from nodescope.sources.systemd.unit import Unit
 
+_BASE_SYSTEM = "which units belong to the base system"
+
 
 def show_image(args: argparse.Namespace, audit: Audit, units: Mapping[str, Unit]) -> int | None:
     """Print an image's findings, and return the exit code; None if a system runs at that root."""
@@ -45,7 +47,7 @@ def show_image(args: argparse.Namespace, audit: Audit, units: Mapping[str, Unit]
         if survey.graph.default is None:
             missing.append("no default target, so that no boot of this image starts anything")
         if survey.installed.unreadable and not survey.installed.packages:
-            unjudged.append("which units belong to the base system")
+            unjudged.append(_BASE_SYSTEM)
         elif not survey.installed.packages:
             missing.append("no records of dpkg or rpm, so that no unit counts as the base system's")
     gate = judge_image(audit.findings, starts, allow)
@@ -54,14 +56,9 @@ def show_image(args: argparse.Namespace, audit: Audit, units: Mapping[str, Unit]
         audit, findings=gate.findings, not_observed=tuple(missing), unjudged=tuple(unjudged)
     )
     _print(args, gate, judged)
-    if survey_is_blind(judged):
-        return 2
+    if _BASE_SYSTEM in unjudged:
+        return 2  # findings on units of the base system mean nothing
     return {True: 0, False: 1, None: 2}[judged.healthy]
-
-
-def survey_is_blind(audit: Audit) -> bool:
-    """Return whether the base system is unknown, so that the findings mean nothing."""
-    return "which units belong to the base system" in audit.unjudged
 
 
 def _read_allow_list(path: Path | None) -> AllowList:

@@ -26,7 +26,7 @@ GROUPS = {
     },
     "Fix": {
         "fix": "plan a remedy, apply it, undo it to the byte, prove it",
-        "experiment": "compare a mitigation across nodes, and say when the evidence suffices",
+        "experiment": "compare mitigations across nodes until the evidence suffices",
     },
     "Exchange": {
         "import": "import captures and logs of other tools",

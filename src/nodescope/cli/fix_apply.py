@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nodescope.cli import options
-from nodescope.cli.fix_progress import Progress, asks, print_error
+from nodescope.cli.fix_progress import StepProgress, asks, print_error
 from nodescope.errors import GuardRefused, NodescopeError, RemedyBusy, RemedyError, StalePlan
 
 if TYPE_CHECKING:
     from nodescope.remedy.apply import ApplyRun
-    from nodescope.remedy.journal import Journal
+    from nodescope.remedy.journal import PlanJournal
     from nodescope.remedy.node_access import NodeAccess
     from nodescope.remedy.plan import Plan
 
@@ -82,13 +82,13 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _apply(plan: Plan, node: NodeAccess, args: argparse.Namespace) -> int:
-    from nodescope.remedy.journal import Journal, make_fixes_folder
+    from nodescope.remedy.journal import PlanJournal, make_fixes_folder
     from nodescope.remedy.node_lock import locked_node
 
     folder = make_fixes_folder(node.unit_root)
-    progress = Progress(plan.id, len(plan.steps), plan.archive)
+    progress = StepProgress(plan.id, len(plan.steps), plan.archive)
     with locked_node(folder):
-        journal = Journal.open(folder, plan.id)
+        journal = PlanJournal.open(folder, plan.id)
         try:
             _make_run(plan, node, args, journal, progress).run()
             error: NodescopeError | None = None
@@ -113,8 +113,8 @@ def _make_run(
     plan: Plan,
     node: NodeAccess,
     args: argparse.Namespace,
-    journal: Journal,
-    progress: Progress,
+    journal: PlanJournal,
+    progress: StepProgress,
 ) -> ApplyRun:
     from nodescope.remedy.apply import ApplyRun, Consents
     from nodescope.remedy.culprits import find_culprit
@@ -129,7 +129,7 @@ def _make_run(
         changed=lambda plan, node: tuple(changed_facts(plan.rests_on, node)),
         report=progress,
         consents=Consents(frozenset(args.i_know), frozenset(args.consent)),
-        culprit=lambda step, since_ns: find_culprit(step, since_ns, node),
+        culprit=lambda step, since_ns: find_culprit(step, since_ns, node, plan.archive),
     )
 
 

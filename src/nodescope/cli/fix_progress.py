@@ -24,7 +24,7 @@ _SAID = {
 
 
 @dataclass(slots=True)
-class Progress:
+class StepProgress:
     """A listener to the news of steps."""
 
     plan: str

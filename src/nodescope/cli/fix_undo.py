@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nodescope.cli import options
-from nodescope.cli.fix_progress import Progress, asks, print_error
+from nodescope.cli.fix_progress import StepProgress, asks, print_error
 from nodescope.errors import RemedyBusy, RemedyError, UsageError
 
 if TYPE_CHECKING:
     from nodescope.records.json import Json
-    from nodescope.remedy.journal import Attempt
+    from nodescope.remedy.journal import StepAttempt
     from nodescope.remedy.node_access import NodeAccess
     from nodescope.remedy.undo import Undone
 
@@ -95,7 +95,7 @@ def _plan_of(written: str) -> tuple[str, str | None]:
         raise UsageError(f"{written}: no such file, and not the id of a plan") from error
 
 
-def _print_standing(plan: str, standing: list[Attempt]) -> None:
+def _print_standing(plan: str, standing: list[StepAttempt]) -> None:
     if not standing:
         print(f"plan {plan}: nothing of it stands")
         return
@@ -106,16 +106,16 @@ def _print_standing(plan: str, standing: list[Attempt]) -> None:
 
 
 def _undo(plan: str, archive: str | None, node: NodeAccess, args: argparse.Namespace) -> int:
-    from nodescope.remedy.journal import Journal, make_fixes_folder
+    from nodescope.remedy.journal import PlanJournal, make_fixes_folder
     from nodescope.remedy.node_lock import locked_node
     from nodescope.remedy.undo import Undone, undo_journal
 
     folder = make_fixes_folder(node.unit_root)
-    progress = Progress(plan, 0, archive)
+    progress = StepProgress(plan, 0, archive)
     undone = Undone((), (), ())
     error: RemedyError | None = None
     with locked_node(folder):
-        journal = Journal.open(folder, plan)
+        journal = PlanJournal.open(folder, plan)
         try:
             undone = undo_journal(journal, node, progress)
         except RemedyBusy:
@@ -129,7 +129,7 @@ def _undo(plan: str, archive: str | None, node: NodeAccess, args: argparse.Names
 
 
 def _print_undone(
-    undone: Undone, progress: Progress, error: RemedyError | None, args: argparse.Namespace
+    undone: Undone, progress: StepProgress, error: RemedyError | None, args: argparse.Namespace
 ) -> None:
     if args.json:
         document: dict[str, Json] = {
@@ -176,7 +176,7 @@ def run_status(args: argparse.Namespace) -> int:
     return 0
 
 
-def _describe(plan: str, attempts: list[Attempt]) -> str:
+def _describe(plan: str, attempts: list[StepAttempt]) -> str:
     from nodescope.wall_time import format_moment
 
     if not attempts:
@@ -187,7 +187,7 @@ def _describe(plan: str, attempts: list[Attempt]) -> str:
     return f"plan {plan}, begun {begun}: {done} steps stand, {undone} undone"
 
 
-def _state_of(attempt: Attempt) -> str:
+def _state_of(attempt: StepAttempt) -> str:
     from nodescope.wall_time import format_moment
 
     if attempt.undone_ns is not None:
@@ -203,7 +203,7 @@ def _state_of(attempt: Attempt) -> str:
     return "cut short: `fix apply` continues, `fix undo` goes back"
 
 
-def _document(plan: str, attempts: list[Attempt]) -> dict[str, Json]:
+def _document(plan: str, attempts: list[StepAttempt]) -> dict[str, Json]:
     steps: list[Json] = [
         {
             "number": each.number,
@@ -227,7 +227,7 @@ def _document(plan: str, attempts: list[Attempt]) -> dict[str, Json]:
     }
 
 
-def _word(attempt: Attempt) -> str:
+def _word(attempt: StepAttempt) -> str:
     if attempt.undone_ns is not None:
         return "undone"
     if attempt.kept:

@@ -88,7 +88,7 @@ def junit_document(gate: ImageGate, unjudged: Sequence[str]) -> str:
     """Return the findings as a JUnit test suite: a failure each, an error if unjudged."""
     suite = ElementTree.Element(
         "testsuite",
-        name="nodescope audit",
+        name="first boot of the image",
         tests=str(max(len(gate.findings) + len(gate.allowed) + len(unjudged), 1)),
         failures=str(len(gate.findings)),
         errors=str(len(unjudged)),

@@ -42,6 +42,8 @@ class Afterwards:
     undone: str = ""  # why the plan is not in force; empty: it is
     zombies_before: float | None = None  # counted last before the first step
     lost: str = ""  # why nothing more is seen; empty: the observation goes on
+    # Units and containers that ran at every look: nobody waits to start them again.
+    running: frozenset[str] = frozenset()
 
     @property
     def elapsed_s(self) -> float:

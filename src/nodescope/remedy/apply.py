@@ -12,6 +12,8 @@ then the run stops and names who did it, as far as that is known.
 
 from __future__ import annotations
 
+import json
+import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -20,13 +22,14 @@ from nodescope.errors import GuardRefused, NodescopeError, RemedyError, StalePla
 from nodescope.remedy.actions.catalogue import find_operation
 from nodescope.remedy.actions.operation import Operation
 from nodescope.remedy.interrupts import deferred_interrupt
-from nodescope.remedy.journal import Attempt, Journal
+from nodescope.remedy.journal import PlanJournal, StepAttempt
 from nodescope.remedy.node_access import NodeAccess
-from nodescope.remedy.plan import Plan, PlanStep, Refused, StepName
+from nodescope.remedy.plan import Fact, Plan, PlanStep, Refused, StepName
 from nodescope.remedy.step_news import Report, StepNews
 from nodescope.wall_time import format_moment
 
 MOST_ATTEMPTS = 2
+_OF_THE_NODE = frozenset({"boot", "host", "machine"})  # no step changes these
 
 # Return why the node cannot spare what the step changes; None if it can. Names for which a
 # person said `--i-know` are passed; asked before every step.
@@ -51,7 +54,7 @@ class ApplyRun:
 
     plan: Plan
     node: NodeAccess
-    journal: Journal
+    journal: PlanJournal
     guard: Guard
     changed: Changed
     report: Report
@@ -75,10 +78,9 @@ class ApplyRun:
                 (f"it expired at {format_moment(self.plan.expires_ns)}",),
                 hint="make the plan again; `fix undo` takes back what was applied of it",
             )
-        begun = {each.step.target.name for each in self.journal.attempts if each.stands}
-        own = [name for name in begun if name]
+        begun = [each for each in self.journal.attempts if each.stands]
         facts = tuple(
-            each for each in self.plan.rests_on if not any(name in each.subject for name in own)
+            each for each in self.plan.rests_on if not any(is_own(each, one) for one in begun)
         )
         if changed := self.changed(replace(self.plan, rests_on=facts), self.node):
             raise StalePlan(changed, hint="make the plan again: `nodescope fix plan --json`")
@@ -102,7 +104,7 @@ class ApplyRun:
             self._finish(attempt, step, operation)
         return True
 
-    def _refuse_third(self, number: int, step: PlanStep, past: Attempt) -> None:
+    def _refuse_third(self, number: int, step: PlanStep, past: StepAttempt) -> None:
         if self.journal.completed(number) < MOST_ATTEMPTS:
             return
         who = self.culprit(step, past.ended_ns or past.begun_ns)
@@ -113,8 +115,8 @@ class ApplyRun:
         )
 
     def _begin(
-        self, number: int, step: PlanStep, operation: Operation, past: Attempt | None
-    ) -> Attempt:
+        self, number: int, step: PlanStep, operation: Operation, past: StepAttempt | None
+    ) -> StepAttempt:
         """Return the attempt to finish: one that a crash or failure left halfway, or a new one."""
         if past is not None and past.after is None:
             standing = operation.stands(step, self.node, past.before)
@@ -130,7 +132,7 @@ class ApplyRun:
             raise RemedyError(f"{_called(step)}: {reason}")
         return self.journal.begin(number, step, operation.capture(step, self.node))
 
-    def _finish(self, attempt: Attempt, step: PlanStep, operation: Operation) -> None:
+    def _finish(self, attempt: StepAttempt, step: PlanStep, operation: Operation) -> None:
         try:
             after = operation.apply(step, self.node, attempt.before)
             if step.reversible and operation.stands(step, self.node, attempt.before) != "after":
@@ -147,6 +149,17 @@ class ApplyRun:
 
 def _called(step: PlanStep) -> str:
     return f"{step.kind} {step.target.name or 'the node'}"
+
+
+def is_own(fact: Fact, attempt: StepAttempt) -> bool:
+    """Decide whether a fact is about what an attempt changed: it may differ by now."""
+    if fact.kind in _OF_THE_NODE:
+        return False
+    step, subject = attempt.step, fact.subject
+    name = step.target.name
+    if name and (subject == name or {name, f"{name}.d"} & set(re.split(r"[ /]", subject))):
+        return True
+    return subject in step.arguments.values() or json.dumps(subject) in json.dumps(attempt.before)
 
 
 def find_obstacles(

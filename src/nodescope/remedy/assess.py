@@ -123,7 +123,10 @@ def _judge_mechanism(before: Sequence[Baseline], after: Afterwards) -> Mechanism
 
 
 def _rests(baseline: Baseline, after: Afterwards) -> bool:
-    """Decide whether nobody waits to start it again: all that was stopped is at rest by now."""
+    """Decide whether nobody waits to start it again: it is at rest, or ran all the time."""
+    # What is killed or restarted is named, or its cgroup is named after it.
+    if baseline.subject.rpartition("/")[2] in after.running:
+        return True
     if baseline.measure in ("unit_restarts", "container_restarts"):
         return any(each.name == baseline.subject for each in after.sources)
     return bool(after.sources)

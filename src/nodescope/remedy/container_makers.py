@@ -34,19 +34,22 @@ _MAX_COMMAND = 64 << 10
 
 
 @dataclass(frozen=True, slots=True)
-class Maker:
+class ContainerMaker:
     """What makes a container anew; without a target it is not known."""
 
     target: Target | None
     why: str
 
 
-def find_maker(inspected: JsonObject, engine: Engine, node: NodeAccess) -> Maker | None:
-    """Return what makes a container anew; None if it is not made anew."""
+def find_maker(inspected: JsonObject, engine: Engine, node: NodeAccess) -> ContainerMaker | None:
+    """Return what makes a container anew; None if it is not made anew.
+
+    Of one that is not there at the moment, `inspected` has the name alone.
+    """
     name = container_name(inspected)
     unit = text(labels_of(inspected), _PODMAN_UNIT)
     if unit is not None:
-        return Maker(Target("unit", unit), f"{unit} makes it: stop that unit instead")
+        return ContainerMaker(Target("unit", unit), f"{unit} makes it: stop that unit instead")
     times = _count_ids(name, engine, node)
     if times < 2:
         return None
@@ -58,9 +61,11 @@ def find_maker(inspected: JsonObject, engine: Engine, node: NodeAccess) -> Maker
     except SourceError:
         found = None
     if found is None:
-        return Maker(None, f"{anew}, and it is not known by whom: stop what makes it")
+        return ContainerMaker(None, f"{anew}, and it is not known by whom: stop what makes it")
     target, how = found
-    return Maker(target, f"{anew} by {target.name} ({how}): stop that {target.kind} instead")
+    return ContainerMaker(
+        target, f"{anew} by {target.name} ({how}): stop that {target.kind} instead"
+    )
 
 
 def _count_ids(name: str, engine: Engine, node: NodeAccess) -> int:

@@ -10,6 +10,7 @@ import os
 import re
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 
 from nodescope.errors import SourceAbsent
 from nodescope.judgement.container_loops import loops_by_counter
@@ -24,6 +25,7 @@ from nodescope.sources.containers.docker import container_of
 from nodescope.sources.processes.process_table import parse_cgroup_paths, read_process_table
 from nodescope.wire.json_fields import inner, text
 
+_HIDDEN = "its processes (in another namespace, or hidden)"
 _POD = "io.kubernetes.pod"
 # Who else declares containers, by the labels they put on them.
 _DECLARED = (
@@ -51,7 +53,16 @@ def read_container_surroundings(target: Target, node: NodeAccess) -> Surrounding
     inspected = engine.inspect(name)
     if inspected is None:
         raise SourceAbsent(engine.path, f"{engine.runtime} has no container {name}")
-    return _read(name, inspected, node)
+    found = _read(name, inspected, node)
+    if found.unseen and _started(inspected) != _started(engine.inspect(name) or {}):
+        # It loops, and ended between the two looks: that is not hidden, but gone.
+        return replace(found, unseen=tuple(each for each in found.unseen if each != _HIDDEN))
+    return found
+
+
+def _started(inspected: JsonObject) -> tuple[str | None, str | None]:
+    state = inner(inspected, "State")
+    return text(state, "StartedAt"), text(state, "FinishedAt")
 
 
 def _read(name: str, inspected: JsonObject, node: NodeAccess) -> Surroundings:
@@ -65,7 +76,7 @@ def _read(name: str, inspected: JsonObject, node: NodeAccess) -> Surroundings:
     use = SocketReading(proc, table, {os.getpid()}, names).use_of(members)
     unseen = list(use.unseen)
     if container.running and not members:
-        unseen.append("its processes (in another namespace, or hidden)")
+        unseen.append(_HIDDEN)
     return Surroundings(
         name=name,
         kind="container",

@@ -3,7 +3,8 @@
 Evidence in this order: a unit that triggers it or pulled it in; a line of the journal about
 it, of anybody but systemd and itself (sudo, Ansible, Puppet, Chef and others log what they
 do); a client that systemd names; a package that was set up then; units that started just
-before. Without any, nobody is named.
+before. A recording adds units that started and ended meanwhile, and programs that it sampled
+then. Without any evidence nobody is named.
 """
 
 from __future__ import annotations
@@ -15,13 +16,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from nodescope.errors import NodescopeError, SourceError
+from nodescope.errors import ArchiveError, NodescopeError, SourceError
 from nodescope.quantities import SECOND_NS
 from nodescope.remedy.node_access import NodeAccess
 from nodescope.remedy.plan import PlanStep
 from nodescope.remedy.unit_links import find_enabling_links
 from nodescope.sources.systemd.journal import Journal, JournalMessage
-from nodescope.wall_time import format_moment
+from nodescope.wall_time import format_moment, match_iso
 
 UNKNOWN = "not known"
 _MOST_LINES = 300  # of each program
@@ -30,6 +31,11 @@ _AFTER_NS = 2 * SECOND_NS
 _TAIL_BYTES = 64 << 10
 _CLIENT = re.compile(r"requested from client PID (\d+) \('([^']*)'\)(?: \(unit ([^)]+)\))?")
 _DPKG = re.compile(r"^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) (?:configure|trigproc) (\S+)", re.MULTILINE)
+# Programs that change nodes: configuration managers, and what installs packages.
+_CHANGES_NODES = re.compile(
+    r"puppet|chef-client|cinc-client|ansible|salt-|cf-agent|dpkg|apt(-get)?$|deb-systemd|rpm$|dnf"
+    r"|yum|zypper|snapd|cloud-init|packagekitd|unattended-upgr|systemctl$"
+)
 _PULLING = ("TriggeredBy", "RequiredBy", "RequisiteOf", "BoundBy", "WantedBy", "UpheldBy")
 
 
@@ -53,17 +59,20 @@ class Surmise:
     pulled_in_by: Sequence[str] = ()
     lines: Sequence[LoggedLine] = ()
     packages: Sequence[str] = ()
+    programs: Sequence[str] = ()  # that change nodes, sampled just then
     started_before: Sequence[str] = ()
     owner: str = ""  # of the link that enables it again
 
 
-def find_culprit(step: PlanStep, since_ns: int, node: NodeAccess) -> str:
+def find_culprit(
+    step: PlanStep, since_ns: int, node: NodeAccess, archive: str | None = None
+) -> str:
     """Return who turned a step's unit on again since a wall time, in words."""
     name = step.target.name
     if step.target.kind != "unit" or not name:
         return UNKNOWN
     try:
-        return name_culprit(_read_surmise(name, since_ns, node))
+        return name_culprit(_read_surmise(name, since_ns, node, archive))
     except NodescopeError:
         return UNKNOWN
 
@@ -85,6 +94,8 @@ def name_culprit(facts: Surmise) -> str:
         return f"{comm} (pid {pid}{f', of {unit}' if unit else ''}), which asked systemd then"
     if facts.packages:
         return f"the set-up of package {', '.join(facts.packages)} (dpkg's log)"
+    if facts.programs:
+        return f"perhaps {', '.join(facts.programs)}, recorded as running just then"
     if facts.started_before:
         units = ", ".join(facts.started_before)
         return f"{UNKNOWN}; started just before it: {units}"
@@ -118,13 +129,15 @@ def _called(line: LoggedLine) -> str:
 # -- reading ---------------------------------------------------------------------------
 
 
-def _read_surmise(unit: str, since_ns: int, node: NodeAccess) -> Surmise:
+def _read_surmise(unit: str, since_ns: int, node: NodeAccess, archive: str | None) -> Surmise:
     read = node.manager.read_property
     started_ns = int(read(unit, "Unit", "InactiveExitTimestamp")) * 1000
     owner = ""
     if started_ns <= since_ns:  # it did not start: it was enabled
         started_ns, owner = _newest_link(unit, node)
     on_ns = started_ns if started_ns > since_ns else time.time_ns()
+    recorded, programs = _read_recorded(archive, unit, max(since_ns, on_ns - _BEFORE_NS), on_ns)
+    started = _find_started(unit, max(since_ns, on_ns - _BEFORE_NS), on_ns, node)
     return Surmise(
         unit,
         since_ns,
@@ -132,7 +145,8 @@ def _read_surmise(unit: str, since_ns: int, node: NodeAccess) -> Surmise:
         tuple(_find_pulling(unit, since_ns, on_ns, node)),
         _read_lines(node),
         tuple(_find_packages(node.unit_root, max(since_ns, on_ns - _BEFORE_NS), on_ns)),
-        tuple(_find_started(unit, max(since_ns, on_ns - _BEFORE_NS), on_ns, node)),
+        programs,
+        tuple(dict.fromkeys((*started, *recorded))),
         owner,
     )
 
@@ -177,6 +191,30 @@ def _line(message: JournalMessage) -> LoggedLine:
     return LoggedLine(message.wall_us * 1000, by, unit, fields.get("MESSAGE", ""))
 
 
+def _read_recorded(
+    archive: str | None, unit: str, from_ns: int, to_ns: int
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the units that a recording saw start in a time, and the programs it sampled."""
+    if archive is None:
+        return (), ()
+    from nodescope.recording.recording import Recording
+    from nodescope.recording.window import Window
+
+    window = Window(from_ns, to_ns + _AFTER_NS)
+    try:
+        recording = Recording.open(archive)
+        started = recording.events(window, "unit_started")
+        comms = {
+            part.comms[code]
+            for part in recording.samples(window)
+            for code in set(part.profile_comm[part.profile].tolist())
+        }
+    except ArchiveError:
+        return (), ()
+    units = dict.fromkeys(each.subject for each in started if each.subject != unit)
+    return tuple(units), tuple(sorted(each for each in comms if _CHANGES_NODES.match(each)))
+
+
 def _find_packages(root: Path, from_ns: int, to_ns: int) -> Iterable[str]:
     """Yield the packages that dpkg set up in a time; its log has local times."""
     try:
@@ -186,8 +224,8 @@ def _find_packages(root: Path, from_ns: int, to_ns: int) -> Iterable[str]:
     except OSError:
         return
     for when, package in dict.fromkeys(_DPKG.findall(text)):
-        at_ns = int(time.mktime(time.strptime(when, "%Y-%m-%d %H:%M:%S"))) * SECOND_NS
-        if from_ns - SECOND_NS <= at_ns <= to_ns + SECOND_NS:
+        found = match_iso(when)
+        if found is not None and from_ns - SECOND_NS <= found[0] <= to_ns + SECOND_NS:
             yield package
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import replace
 from pathlib import Path
 
 from nodescope.errors import RemedyError, SourceAbsent, SourceError
@@ -100,7 +99,7 @@ def _message(content: bytes) -> str | None:
 def open_engine(node: NodeAccess, runtime: str | None) -> Engine:
     """Return the engine of a runtime; `SourceAbsent` if it cannot be asked to change anything."""
     # The engine beside that systemd: not this machine's own, if another one was pointed at.
-    places = replace(node.places, root=node.unit_root)
+    places = node.engine_places
     if runtime in (None, "docker"):
         return Engine("docker", find_docker_socket(places))
     if runtime == "podman":

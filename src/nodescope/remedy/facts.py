@@ -26,8 +26,8 @@ from nodescope.remedy.plan import Fact, PlanStep
 from nodescope.remedy.steps.kernel_values import read_value
 from nodescope.remedy.unit_file_facts import list_unit_files, read_file_digest
 from nodescope.sources.cgroups.paths_by_id import find_default_hierarchy
+from nodescope.sources.kernel_files import read_text
 from nodescope.sources.memory_cgroups.hierarchy import find_memory_hierarchy
-from nodescope.sources.node.identity import read_node
 from nodescope.sources.systemd.control_groups import find_prefix
 from nodescope.sources.systemd.unit import Unit
 
@@ -109,7 +109,11 @@ def _subjects(step: PlanStep, node: NodeAccess) -> Iterator[tuple[str, str]]:
 
 def read_boot(node: NodeAccess) -> str:
     """Return the id of the running boot; of a systemd in a namespace, the machine's."""
-    return str(read_node(node.places.proc, node.places.sys)["boot_id"] or ABSENT)
+    path = node.places.proc / "sys/kernel/random/boot_id"
+    boot = read_text(path)
+    if boot is None:
+        raise SourceError(path, "no id of the boot: a plan could not be bound to it")
+    return boot
 
 
 def read_host(node: NodeAccess) -> str:
@@ -117,7 +121,7 @@ def read_host(node: NodeAccess) -> str:
     if node.places.root == Path("/") and node.unit_root != Path("/"):
         # Another system's processes are seen in ours: its name is in its own files alone.
         return _first_line(node.unit_root / "etc/hostname")
-    return str(read_node(node.places.proc, node.places.sys)["name"] or ABSENT)
+    return _first_line(node.places.proc / "sys/kernel/hostname")
 
 
 def _machine(_: str, node: NodeAccess) -> str:

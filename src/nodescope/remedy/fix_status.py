@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from nodescope.records.json import JsonObject
-from nodescope.remedy.journal import Attempt, fixes_folder, list_journals, read_journal
+from nodescope.remedy.journal import StepAttempt, fixes_folder, list_journals, read_journal
 from nodescope.remedy.node_access import NodeAccess
 from nodescope.remedy.plan_words import describe_step_kind
 
@@ -47,14 +47,14 @@ def read_fixes(node: NodeAccess) -> list[FixStatus]:
     return sorted(found, key=lambda fix: -max((s.time_ns for s in fix.steps), default=0))
 
 
-def _status(attempt: Attempt) -> StepStatus:
+def _status(attempt: StepAttempt) -> StepStatus:
     time_ns = attempt.undone_ns or attempt.ended_ns or attempt.begun_ns
     return StepStatus(
         attempt.number, describe_step_kind(attempt.step), state_of(attempt), time_ns, attempt.error
     )
 
 
-def state_of(attempt: Attempt) -> StepState:
+def state_of(attempt: StepAttempt) -> StepState:
     """Return how far an attempt is."""
     if attempt.undone_ns is not None:
         return "undone"

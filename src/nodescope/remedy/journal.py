@@ -51,7 +51,7 @@ class JournalRecord:
 
 
 @dataclass(slots=True)
-class Attempt:
+class StepAttempt:
     """One attempt at one step, as the journal tells it."""
 
     number: int
@@ -74,19 +74,19 @@ class Attempt:
 
 
 @dataclass(slots=True)
-class Journal:
+class PlanJournal:
     """The journal of one plan, open for appending."""
 
     path: Path
     around: AroundWrite = lambda _moment, _kind: None
-    attempts: list[Attempt] = field(default_factory=list, init=False)
+    attempts: list[StepAttempt] = field(default_factory=list, init=False)
     _descriptor: int = field(default=-1, init=False)
     _last: str = field(default=_FIRST, init=False)
 
     @classmethod
     def open(
         cls, folder: Path, plan: str, around: AroundWrite = lambda _moment, _kind: None
-    ) -> Journal:
+    ) -> PlanJournal:
         """Open the journal of a plan and drop a torn last line; the caller has the node's lock."""
         journal = cls(folder / f"{checked_id(plan)}{SUFFIX}", around)
         with translated(str(journal.path)):
@@ -110,7 +110,7 @@ class Journal:
             os.close(self._descriptor)
             self._descriptor = -1
 
-    def latest(self, number: int) -> Attempt | None:
+    def latest(self, number: int) -> StepAttempt | None:
         """Return the last attempt at a step that still stands."""
         found = [each for each in self.attempts if each.number == number and each.stands]
         return found[-1] if found else None
@@ -121,17 +121,17 @@ class Journal:
 
     # -- writing ---------------------------------------------------------------------
 
-    def begin(self, number: int, step: PlanStep, before: JsonObject) -> Attempt:
+    def begin(self, number: int, step: PlanStep, before: JsonObject) -> StepAttempt:
         """Store that a step is about to be taken, with the state to go back to."""
         count = sum(each.number == number for each in self.attempts) + 1
         content = {"step": step_document(step), "before": before}
         return self._add(JournalRecord("intent", number, count, time.time_ns(), content))
 
-    def note(self, kind: RecordName, attempt: Attempt, content: JsonObject) -> None:
+    def note(self, kind: RecordName, attempt: StepAttempt, content: JsonObject) -> None:
         """Store what became of an attempt."""
         self._add(JournalRecord(kind, attempt.number, attempt.attempt, time.time_ns(), content))
 
-    def _add(self, record: JournalRecord) -> Attempt:
+    def _add(self, record: JournalRecord) -> StepAttempt:
         line, checksum = format_record(record, self._last)
         self.around("before", record.kind)
         with translated(str(self.path)):
@@ -153,7 +153,7 @@ class Journal:
         )
 
 
-def read_journal(path: Path) -> list[Attempt]:
+def read_journal(path: Path) -> list[StepAttempt]:
     """Read a journal without changing it; a line that is being written is left out."""
     with translated(str(path)):
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -261,20 +261,20 @@ def _checksum(last: str, text: str) -> str:
     return hashlib.sha256(f"{last}{text}".encode()).hexdigest()[:16]
 
 
-def fold_records(records: list[JournalRecord]) -> list[Attempt]:
+def fold_records(records: list[JournalRecord]) -> list[StepAttempt]:
     """Return the attempts that records tell of, in the order they were begun."""
-    attempts: list[Attempt] = []
+    attempts: list[StepAttempt] = []
     for record in records:
         _fold(attempts, record)
     return attempts
 
 
-def _fold(attempts: list[Attempt], record: JournalRecord) -> None:
+def _fold(attempts: list[StepAttempt], record: JournalRecord) -> None:
     content = record.content
     if record.kind == "intent":
         step = parse_step(_object(content.get("step")))
         before = _object(content.get("before"))
-        attempts.append(Attempt(record.number, record.attempt, step, before, record.wall_ns))
+        attempts.append(StepAttempt(record.number, record.attempt, step, before, record.wall_ns))
         return
     for attempt in reversed(attempts):
         if (attempt.number, attempt.attempt) == (record.number, record.attempt):

@@ -84,6 +84,7 @@ class LiveWatch:
         self._zombies: Counting | None = None
         self._kills: dict[str, int] = {}
         self._sources: list[SourceState] = []
+        self._ran: dict[str, bool] = {}  # at every look so far
         self._now_ns = applied.at_ns
         self._rebooted = False
 
@@ -117,6 +118,7 @@ class LiveWatch:
             self._rebooted,
             self._applied.undone,
             zombies[0].count if zombies else None,
+            running=frozenset(name for name, always in self._ran.items() if always),
         )
 
     def close(self) -> None:
@@ -159,7 +161,12 @@ class LiveWatch:
                 tally.lose(f"systemd no longer knows {tally.before.subject}")
             else:
                 tally.see(now_s, count_starts(self._units.get(unit.name), unit))
+            runs = unit is not None and (unit.active, unit.sub) == ("active", "running")
+            self._note_running(tally.before.subject, runs=runs)
         self._units = units
+
+    def _note_running(self, name: str, *, runs: bool) -> None:
+        self._ran[name] = runs and self._ran.get(name, True)
 
     # -- containers --------------------------------------------------------------------
 
@@ -168,7 +175,7 @@ class LiveWatch:
         mine = [each for each in self._tallies if each.before.measure == "container_restarts"]
         if not targets and not mine:
             return
-        self._runtimes = self._runtimes or Runtimes(self._node.places)
+        self._runtimes = self._runtimes or Runtimes(self._node.engine_places)
         try:
             polled = self._runtimes.poll(now_ns)
         except SourceError as error:
@@ -189,6 +196,9 @@ class LiveWatch:
             else:
                 name = tally.before.subject
                 tally.see(now_s, sum(is_container(each, name) for each in starts))
+                known = self._runtimes.containers.values()
+                mine_now = [each for each in known if is_container(each.subject, name)]
+                self._note_running(name, runs=any(each.running for each in mine_now))
         for name in targets:
             known = self._runtimes.containers.values()
             states = [each.state for each in known if is_container(each.subject, name)]

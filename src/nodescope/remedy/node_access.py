@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from nodescope.errors import RemedyError
@@ -39,6 +39,11 @@ class NodeAccess:
                 hint="`--root DIR` names the root of that system",
             )
         return root
+
+    @property
+    def engine_places(self) -> Places:
+        """Return where its container engines listen: below the root that its systemd sees."""
+        return replace(self.places, root=self.unit_root)
 
     def close(self) -> None:
         """Close what was opened."""

@@ -9,7 +9,7 @@ from nodescope.errors import NodescopeError, RemedyError
 from nodescope.remedy.actions.catalogue import find_operation
 from nodescope.remedy.actions.operation import Operation
 from nodescope.remedy.interrupts import deferred_interrupt
-from nodescope.remedy.journal import Attempt, Journal
+from nodescope.remedy.journal import PlanJournal, StepAttempt
 from nodescope.remedy.node_access import NodeAccess
 from nodescope.remedy.plan import StepName
 from nodescope.remedy.step_news import Report, StepNews
@@ -25,7 +25,7 @@ class Undone:
 
 
 def undo_journal(
-    journal: Journal,
+    journal: PlanJournal,
     node: NodeAccess,
     report: Report,
     operations: Callable[[StepName], Operation] = find_operation,
@@ -54,7 +54,11 @@ def undo_journal(
 
 
 def _undo_one(
-    attempt: Attempt, journal: Journal, node: NodeAccess, report: Report, operation: Operation
+    attempt: StepAttempt,
+    journal: PlanJournal,
+    node: NodeAccess,
+    report: Report,
+    operation: Operation,
 ) -> Undone:
     step = attempt.step
     report(StepNews(attempt.number, step, "starting", "undo"))

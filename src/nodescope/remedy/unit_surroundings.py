@@ -67,7 +67,7 @@ def _read_once(name: str, node: NodeAccess) -> Surroundings:
     # What a socket, timer or path starts is what would be missed.
     started = _read_started(node, unit)
     stopped = find_stopped_with(unit, manager.read_units, now_us)
-    look = Look.at(node)
+    look = NodeLook.at(node)
     members, unseen = look.members_of([unit, *started])
     use = look.sockets.use_of(members, _listening_names(node, unit))
     names, watchers = look.names_of(members)
@@ -95,7 +95,7 @@ def _read_once(name: str, node: NodeAccess) -> Surroundings:
 
 
 @dataclass(slots=True)
-class Look:
+class NodeLook:
     """One look at all processes of the node and at its bus."""
 
     proc: Path
@@ -107,7 +107,7 @@ class Look:
     unseen: tuple[str, ...] = ()
 
     @classmethod
-    def at(cls, node: NodeAccess) -> Look:
+    def at(cls, node: NodeAccess) -> NodeLook:
         """Look at the node of a live systemd."""
         proc = find_proc(node)
         table = read_process_table(proc)

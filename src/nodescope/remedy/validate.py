@@ -137,6 +137,7 @@ def merge(recorded: Afterwards | None, live: Afterwards | None, applied: Applied
         measures=tuple(measures),
         sources=live.sources or recorded.sources,
         rebooted=recorded.rebooted or live.rebooted,
+        running=live.running,
         zombies_before=(
             live.zombies_before if recorded.zombies_before is None else recorded.zombies_before
         ),

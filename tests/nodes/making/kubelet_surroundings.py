@@ -19,7 +19,7 @@ from nodescope.records.action import Target
 from nodescope.remedy.node_access import NodeAccess
 from nodescope.remedy.socket_use import SocketReading
 from nodescope.remedy.surroundings import Surroundings
-from nodescope.remedy.unit_surroundings import Look
+from nodescope.remedy.unit_surroundings import NodeLook
 from nodescope.sources.containers.pods import Pods
 from nodescope.sources.places import Places
 from nodescope.sources.processes.process_table import ProcessSeen, read_process_table
@@ -51,7 +51,7 @@ def record(pid: str, out: Path) -> None:
     """Write the surroundings of the node's programs, and the targets that its pods are."""
     node = NodeAccess(Places(root=_PROC / pid / "root"))
     table = read_process_table(_PROC)
-    look = Look(_PROC, table, SocketReading(_PROC, table, {os.getpid()}, {}), None, None, {})
+    look = NodeLook(_PROC, table, SocketReading(_PROC, table, {os.getpid()}, {}), None, None, {})
     processes = _of_node(pid)
     units = []
     for name, programs in _UNITS.items():

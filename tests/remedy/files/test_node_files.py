@@ -11,6 +11,7 @@ from tests.remedy.killed import die, run_killed
 from tests.remedy.node_state import differences, read_tree
 
 from nodescope.errors import RemedyError
+from nodescope.records.json import Json
 from nodescope.remedy.files.file_changes import (
     capture_changes,
     make_changes,
@@ -223,6 +224,7 @@ def test_a_state_reads_back_and_rubbish_is_refused(root: Path) -> None:
     state = NodeFiles(root).read(f"{_HOME}/b.conf")
     assert parse_state(state.to_json()) == state
     assert not replace(state, content=b"").resembles(state)
+    rubbish: Json
     for rubbish in (None, [], {}, {"kind": "socket"}, {**state.to_json(), "mode": "x"}):
         with pytest.raises(RemedyError):
             parse_state(rubbish)

@@ -92,7 +92,7 @@ class WrittenValue:
 def write_kernel_file(path: Path, text: str) -> None:
     """Write to a file of the kernel that exists, in one call."""
     with translated(str(path)):
-        descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+        descriptor = os.open(path, os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC)
         try:
             os.write(descriptor, text.encode())
         finally:

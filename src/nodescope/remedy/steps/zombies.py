@@ -15,10 +15,12 @@ from pathlib import PurePosixPath
 
 from nodescope.errors import SourceError
 from nodescope.judgement.zombie_report import Report, assess
+from nodescope.quantities import format_bytes
 from nodescope.records.action import Target
 from nodescope.remedy.node_access import NodeAccess
 from nodescope.remedy.plan import PlanStep, Predicted
 from nodescope.remedy.steps.expansion import Expansion
+from nodescope.sources.kernel_files import read_file
 from nodescope.sources.memory_cgroups.hierarchy import MemoryHierarchy, find_memory_hierarchy
 from nodescope.sources.memory_cgroups.parents import Parent
 from nodescope.sources.memory_cgroups.pins import PinningFile, PinSearch, find_pinning_files
@@ -29,6 +31,8 @@ _LEAST = 20  # zombies of a parent: fewer are on every node
 _WORTH = 0.1  # of all zombies: reclaiming where few are would cost others more than it frees
 _FEW = 0.05  # of the files: a folder with fewer is not what leaks
 _PINS = 0.05  # of the bytes that a parent's zombies hold: a smaller kind does not pin them
+_MOST_RECLAIMED = 256 << 20  # of memory below a parent: so much is gone through in a moment
+_TIMES_HELD = 4
 _SURE = 0.05  # a handful lingers, and estimates of a parent are that good
 
 
@@ -43,15 +47,22 @@ def expand_free_zombies(node: NodeAccess) -> Expansion:
     main = [each for each in look.parents if (each.dying or 0) >= worth]
     if not main:
         return Expansion(cannot=(f"no parent has many of the {dying:,} zombies: nothing to free",))
-    reclaimed = [each for each in main if _is_pinned_by(each, "file") and _can_reclaim(each, look)]
+    cached = [each for each in main if _is_pinned_by(each, "file")]
+    busy = {each.path: why for each in cached if (why := _why_not_reclaim(each, look))}
+    reclaimed = [each for each in cached if each.path not in busy and _can_reclaim(each, look)]
     in_memory = [each for each in main if _is_pinned_by(each, "shmem")]
     steps = [_reclaim(each, look) for each in reclaimed]
     deletions = _deletions(hierarchy, in_memory, {each.path: each.dying or 0 for each in main})
-    elsewhere = [each for each in main if _is_pinned_by(each, "file") and each not in reclaimed]
+    elsewhere = [each for each in cached if each not in reclaimed and each.path not in busy]
     if elsewhere:
         steps.append(_drop_caches(elsewhere))
     untouched = [each for each in main if not each.held]
-    cannot = [*deletions.cannot, *_describe_untouched(untouched), _describe_reboot(assess(look))]
+    cannot = [
+        *deletions.cannot,
+        *busy.values(),
+        *_describe_untouched(untouched),
+        _describe_reboot(assess(look)),
+    ]
     ordered = (*(step for step in steps if step.kind == "reclaim_cgroup"), *deletions.steps,
                *(step for step in steps if step.kind != "reclaim_cgroup"))  # fmt: skip
     return Expansion(ordered, cannot=tuple(cannot))
@@ -64,6 +75,22 @@ def _is_pinned_by(parent: Parent, kind: str) -> bool:
 
 def _can_reclaim(parent: Parent, look: Look) -> bool:
     return look.reclaim_file is not None and parent.path != "/"
+
+
+def _why_not_reclaim(parent: Parent, look: Look) -> str:
+    """Return why reclaim below a parent would cost the living more than it frees; else nothing."""
+    name = "memory.current" if look.hierarchy.is_v2 else "memory.usage_in_bytes"
+    try:
+        used = int(read_file(f"{look.hierarchy.directory(parent.path)}/{name}"))
+    except (SourceError, ValueError):
+        return ""
+    held = sum(parent.held.values())
+    if used <= _MOST_RECLAIMED or used <= _TIMES_HELD * held:
+        return ""
+    return (
+        f"zombies below {parent.path} are left: they hold {format_bytes(held)} there, and reclaim "
+        f"would go through {format_bytes(used)} that others use, for seconds to minutes"
+    )
 
 
 def _predict(count: int, because: str, *, certain: bool) -> Predicted:
