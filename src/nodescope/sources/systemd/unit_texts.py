@@ -13,13 +13,14 @@ from nodescope.sources.systemd import happenings
 
 _UNIT = r"(?P<UNIT>[^\s:]{1,250}\.(?:service|mount|socket|scope|swap|slice))"
 _NAMED = rf"{_UNIT}(?: - .*)?"
+_CODE = r"code=(?P<EXIT_CODE>\w+), status=(?P<EXIT_STATUS>\d{1,3})"
+_WAITED = r"(?:hold-?off time over|RestartSec=\S{1,40} expired)"
 # An entry's message id and its fields, by the words.
 _WORDS: tuple[tuple[re.Pattern[str], Mapping[str, str]], ...] = tuple(
     (re.compile(rf"(?:{pattern})\Z", re.ASCII | re.DOTALL), {"MESSAGE_ID": identity, **more})
     for pattern, identity, more in (
         (
-            rf"{_UNIT}: [Mm]ain process exited, code=(?P<EXIT_CODE>\w+), "
-            r"status=(?P<EXIT_STATUS>\d{1,3})(?:/.*)?",
+            rf"{_UNIT}: [Mm]ain process exited, {_CODE}(?:/.*)?",
             happenings.EXIT,
             {},
         ),
@@ -32,8 +33,7 @@ _WORDS: tuple[tuple[re.Pattern[str], Mapping[str, str]], ...] = tuple(
             {},
         ),
         (
-            rf"{_UNIT}:? (?:Service )?(?:holdoff time|hold-off time|RestartSec=\S{{1,40}}) "
-            r"(?:over|expired), scheduling restart\.",
+            rf"{_UNIT}:? (?:Service )?{_WAITED}, scheduling restart\.",
             happenings.RESTART,
             {},
         ),
