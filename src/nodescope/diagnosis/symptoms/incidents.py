@@ -9,6 +9,7 @@ from nodescope.diagnosis.case import Case
 from nodescope.diagnosis.finding import Symptom
 from nodescope.diagnosis.symptoms.lags import JOB_EARLY_NS, explains
 from nodescope.diagnosis.symptoms.relations import are_two_troubles, may_be_one
+from nodescope.diagnosis.symptoms.standstill import join_standstills
 from nodescope.diagnosis.symptoms.subjects import describe_kill
 from nodescope.judgement.core_occupants import ALL_BUT_HOUSEKEEPING
 from nodescope.judgement.pegged_cores import PeggedCore
@@ -77,6 +78,7 @@ def find_symptoms(case: Case, window: Window) -> list[Symptom]:
     """All of a window, in the order of time."""
     wanted = [kind for kind in SYMPTOM_RANKS if kind != PEGGED_CORE]
     found = [_from_event(event) for event in case.events_of(*wanted, within=window)]
+    found = join_standstills(found)
     found += [held for each in case.pegged_cores(window) if (held := _from_held(case, each))]
     return sorted(found, key=lambda symptom: symptom.time_ns)
 
