@@ -32,6 +32,7 @@ from nodescope.records.event_details import OomKillDetails
 from nodescope.records.trouble_details import CgroupLimitDetails
 from nodescope.records.view import View, around
 from nodescope.records.witness_tables import LimitRow
+from nodescope.sources.cgroups.owner_by_path import find_owner
 
 MEMORY_LIMIT, MEMORY_OF_NODE, TASK_LIMIT = "memory_limit", "memory_of_the_node", "task_limit"
 KILLED_BY_OOMD = "killed_by_oomd"
@@ -89,18 +90,22 @@ def follow_cgroup(case: Case, story: Story, symptom: Symptom) -> Ending | None:
                 "another owner of that cgroup then",
             )
         )  # fmt: skip
-    else:
+    limited = root  # whose limit it is, which another may have filled
+    if root.kind == "cgroup":
         root = _add_inside(case, story, symptom, reached) or root
     mechanism = TASK_LIMIT if reached.what == "tasks" else MEMORY_LIMIT
     if symptom.get(OomKillDetails).constraint == _BY_OOMD:
         look = _steps(root, reached, symptom)[:1]
         return Ending(root, KILLED_BY_OOMD, _MEANINGS[KILLED_BY_OOMD], look)
-    return Ending(root, mechanism, _MEANINGS[mechanism], _steps(root, reached, symptom))
+    return Ending(root, mechanism, _MEANINGS[mechanism], _steps(root, reached, symptom, limited))
 
 
 def _short(reached: _Reached, symptom: Symptom) -> str:
     if symptom.get(OomKillDetails).constraint == _BY_OOMD:
         return "killed by systemd-oomd"
+    above = find_owner(reached.path)
+    if above is not None and above.kind == "slice":
+        return f"the {reached.what} limit of {above.unit}"
     return f"its {reached.what} limit"
 
 
@@ -283,8 +288,14 @@ def _show(reached: _Reached, symptom: Symptom) -> View:
 
 
 def _steps(
-    root: Root, reached: _Reached, symptom: Symptom, *, of_node: bool = False
+    root: Root,
+    reached: _Reached,
+    symptom: Symptom,
+    limited: Root | None = None,
+    *,
+    of_node: bool = False,
 ) -> tuple[Action, ...]:
+    """Return what to do about who reached a limit; `limited` is whose limit it is."""
     if root.kind not in _OWNERS:
         return ()
     target = Target(_OWNERS[root.kind], root.name)
@@ -296,4 +307,6 @@ def _steps(
     if of_node:
         return look, Action("add_memory", Target("node"))
     note = "which only delays it while it grows" if leaks else "if it needs as much by right"
-    return look, Action("raise_limit", target, value=thing, note=note)
+    whose = root if limited is None else limited
+    limit = Target(_OWNERS[whose.kind], whose.name)
+    return look, Action("raise_limit", limit, value=thing, note=note)
