@@ -30,7 +30,7 @@ CAUSES: dict[str, frozenset[str]] = {
     **dict.fromkeys(_DISK, _BUS | _DISK),
     **dict.fromkeys(_FILES, _BUS | _DISK | _FILES),
     "nfs_stalled": _NIC | {"rdma_link_down"},
-    "fuse_stalled": _NIC | _MEMORY | {"nfs_stalled", "hung_task"},
+    "fuse_stalled": _NIC | {"nfs_stalled", "hung_task"},
     **dict.fromkeys(_GPU, _BUS | _GPU),
     "rdma_link_down": _BUS,
     **dict.fromkeys(_NIC, _BUS | {"nic_health"}),
