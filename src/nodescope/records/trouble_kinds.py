@@ -116,7 +116,7 @@ TROUBLE_KINDS = (
     EventKind("eviction", "kubelet evicts pods, for want of a resource",
               ServiceReportDetails, serious=True, rank=33, way="service"),
     EventKind("service_limit", "a service logs that it has no open files, watches or tasks left",
-              ServiceReportDetails, serious=True, rank=56, way="service"),
+              ServiceReportDetails, serious=True, rank=59, way="service"),
     EventKind("runtime_failing", "a container runtime could not do what it was asked",
               ServiceReportDetails),
     EventKind("probe_failing", "a probe of a container fails", ServiceReportDetails),

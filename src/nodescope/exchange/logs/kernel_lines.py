@@ -50,7 +50,7 @@ _KMSG = re.compile(
     re.DOTALL | re.ASCII,
 )
 _MONOTONIC = re.compile(r"(?:[\w.-]{1,253} )?kernel: ", re.ASCII)
-_TALOS = re.compile(r"[\w.:-]{1,253}: ([a-z]+\d?): [a-z]+: \[(\S{20,40})\]: ?", re.ASCII)
+_TALOS = re.compile(r"[\w.:-]{1,253}: +([a-z]+\d?): +[a-z]+: \[(\S{20,40})\]: ?", re.ASCII)
 _GUEST = re.compile(r"\| [\w-]{1,40}\| [A-Z]\d{3}: Guest: ?", re.ASCII)
 
 
