@@ -46,10 +46,10 @@ def judge(truth: Truth, found: Diagnosis) -> ScenarioVerdict:
     elif found.findings:
         may_find = bool(truth.facts.get("may_find"))
         right = right and may_find and all(is_true(truth, chain) for chain in chains)
-    return ScenarioVerdict(right, sure, _describe(found))
+    return ScenarioVerdict(right, sure, describe(found))
 
 
-def _describe(found: Diagnosis) -> str:
+def describe(found: Diagnosis) -> str:
     """Return what a diagnosis said: its roots, its symptoms without one, its conditions."""
     said = [
         f"{each.chains[0].root.kind} {each.chains[0].root.name} by {each.chains[0].mechanism}"
