@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from nodescope.diagnosis.case import Case
 from nodescope.diagnosis.ending import Ending
 from nodescope.diagnosis.finding import Link, Root, Symptom
+from nodescope.diagnosis.links.seen_before import describe_seen
 from nodescope.diagnosis.links.waiters import add_waiting, steps_of_wait
 from nodescope.diagnosis.story import Story
 from nodescope.diagnosis.symptoms.subjects import device_of, task_of
@@ -169,8 +170,9 @@ def _add_earlier(case: Case, story: Story, symptom: Symptom) -> Event | None:
         if device is not None and symptom.kind in _FILE_SYSTEM and case.observed("kernel_log"):
             story.lacks(
                 "an error of the device",
-                f"none of {disk_of(device)} was reported in the "
-                f"{format_duration(BEFORE_NS)} before: the file system itself may be damaged",
+                f"none of {disk_of(device)} was reported "
+                f"{describe_seen(case, 'kernel_log', symptom.time_ns, BEFORE_NS)}: the file system "
+                "itself may be damaged",
                 "check the file system when it is not mounted",
             )
         return None

@@ -12,7 +12,12 @@ from collections.abc import Sequence
 from nodescope.diagnosis.case import LOOKBACK_NS, Case
 from nodescope.diagnosis.ending import Ending
 from nodescope.diagnosis.finding import Link, Root, Symptom
-from nodescope.diagnosis.links.growth import read_growth, read_largest
+from nodescope.diagnosis.links.growth import (
+    describe_growth,
+    read_growth,
+    read_largest,
+    write_count,
+)
 from nodescope.diagnosis.links.mount_writer import NOBODYS, add_writer
 from nodescope.diagnosis.links.whose_cgroup import owner_of_cgroup
 from nodescope.diagnosis.story import Story
@@ -126,15 +131,12 @@ def _add_growth(story: Story, symptom: Symptom, rows: Sequence[LimitRow]) -> Non
     of = f" of {most:,}" if most else ""
     story.links.append(
         Link(
-            "limit", subject, f"{growth.last[1]:,}{of} are used; {growth.describe(_plain)}", 4.0,
+            "limit", subject,
+            f"{growth.last[1]:,}{of} are used{describe_growth(growth, write_count)}", 4.0,
             View("table", around(symptom.time_ns, 900), table="limits", where=(("name", name),)),
             "room in it at that time",
         )
     )  # fmt: skip
-
-
-def _plain(number: float) -> str:
-    return f"{number:,.0f}"
 
 
 def _most_tasks(case: Case, story: Story, symptom: Symptom) -> Root | None:
@@ -142,12 +144,10 @@ def _most_tasks(case: Case, story: Story, symptom: Symptom) -> Root | None:
     if largest is None or largest.share < LEAST_SHARE:
         return None
     root = owner_of_cgroup(case, largest.path, symptom.time_ns)
-    which = "of the new tasks" if largest.grew else "of all tasks"
+    said = largest.describe(case, symptom.time_ns, "tasks", write_count)
     story.links.append(
         Link(
-            "owner", root.name,
-            f"{largest.share:.0%} {which} are in {largest.path}, of {root.kind} {root.name}",
-            1.0 + 3.0 * largest.share,
+            "owner", root.name, f"{said}; it is of {root.kind} {root.name}", largest.strength,
             View("table", around(symptom.time_ns, 600), table="cgroups",
                  where=(("cgroup", largest.path),)),
             "tasks that other cgroups have",
