@@ -78,7 +78,7 @@ def _without_core(
 def _end_chain(story: Story, ending: Ending) -> Chain:
     return Chain(
         tuple(story.links), ending.root, ending.mechanism, meaning=ending.meaning,
-        steps=ending.steps,
+        steps=ending.steps, reporter=ending.reporter,
     )  # fmt: skip
 
 
@@ -195,7 +195,8 @@ def _task_link(case: Case, story: Story, found: Comparison | None) -> bool:
     story.links.append(
         Link(
             "task", comm,
-            f"{comm} had {share:.0%} of core {held.cpu}'s samples in those seconds{against}",
+            f"{case.name_processes(held.window, held.cpu, comm)} had {share:.0%} of core "
+            f"{held.cpu}'s samples in those seconds{against}",
             strength,
             view_top(held, "comm"),
             f"{comm} as busy in the kernel at other times without harm",

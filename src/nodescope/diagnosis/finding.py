@@ -20,6 +20,9 @@ from nodescope.records.event import details_as
 from nodescope.records.view import View
 
 SURE = 6.0  # nats: nothing of this is surer than 400 to 1
+# Of a chain that ends at a place: what is at fault may be in it or behind it, an even bet.
+IN_PLACE = 0.5
+_PLACES = ("core", "file system")  # where something happened, and never who did it
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +97,12 @@ class Chain:
     check: tuple[View, ...] = ()  # that look for it elsewhere
     steps: tuple[Action, ...] = ()  # what to do about the root, before `fixes`
     share: float = 1.0  # less where others that exclude it are as likely
+    reporter: bool = False  # the root is known only as what reported it
+
+    @property
+    def is_place(self) -> bool:
+        """Return whether the root is where it happened, and not known to be the cause."""
+        return self.reporter or self.root.kind in _PLACES
 
     @property
     def explains(self) -> bool:
@@ -107,9 +116,13 @@ class Chain:
 
     @property
     def confidence(self) -> float:
-        """How often chains so well supported were true; never surer than the weakest link."""
+        """Return how often chains so well supported named the cause, as the lab has shown.
+
+        It is never surer than the weakest link, nor, where only the place is known, than even.
+        """
         weakest = self.weakest.probability if self.links else 1.0
-        return self.share * min(calibrated(self.support), weakest)
+        sure = self.share * min(calibrated(self.support), weakest)
+        return IN_PLACE * sure if self.is_place else sure
 
     @property
     def weakest(self) -> Link:

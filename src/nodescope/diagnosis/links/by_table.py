@@ -19,6 +19,7 @@ from nodescope.diagnosis.links.growth import (
     write_count,
 )
 from nodescope.diagnosis.links.mount_writer import NOBODYS, add_writer
+from nodescope.diagnosis.links.open_files import add_open_files, describe_unknown_writer
 from nodescope.diagnosis.links.whose_cgroup import owner_of_cgroup
 from nodescope.diagnosis.story import Story
 from nodescope.quantities import MINUTE_NS, SECOND_NS, format_duration
@@ -34,12 +35,20 @@ LEAST_SHARE = 0.5
 NEARLY = 0.8  # of a limit: with less used it was not reached
 _READ_WHOLE = ("files_exhausted",)  # the node has one such limit, and its reading is that one
 # By kind: the limit's name in `limits`, and functions of the kernel that use it up.
-_LIMITS = {
+LIMIT_OF = {
     "conntrack_full": "conntrack", "files_exhausted": "files", "pid_exhausted": "threads",
     "tcp_memory": "tcp_memory", "fs_full": "disk", "ports_exhausted": "ports",
 }  # fmt: skip
 _FILLED_BY = {
-    "conntrack_full": ("__nf_conntrack_alloc", "init_conntrack", "nf_conntrack_in"),
+    # The table's own functions, and those that open a connection, an entry for each.
+    "conntrack_full": (
+        "__nf_conntrack_alloc",
+        "init_conntrack",
+        "nf_conntrack_in",
+        "__nf_conntrack_confirm",
+        "tcp_v4_connect",
+        "tcp_v6_connect",
+    ),
     "files_exhausted": ("alloc_empty_file", "do_filp_open", "path_openat", "__sys_socket"),
     "pid_exhausted": ("copy_process", "kernel_clone", "_do_fork"),
     "ports_exhausted": ("__inet_hash_connect", "inet_hash_connect"),
@@ -57,7 +66,7 @@ def follow_table(case: Case, story: Story, symptom: Symptom) -> Ending | None:
         return None
     _add_growth(story, symptom, rows)
     if symptom.kind == "fs_full":
-        root = add_writer(case, story, symptom, rows)
+        root = add_open_files(case, story, symptom, rows) or add_writer(case, story, symptom, rows)
     else:
         root = _most_tasks(case, story, symptom) if symptom.kind == "pid_exhausted" else None
         root = root or _fills(case, story, symptom)
@@ -85,7 +94,7 @@ def _end_at_mount(symptom: Symptom) -> Ending:
 
 def _unknown(case: Case, symptom: Symptom) -> str:
     if symptom.kind == "fs_full":
-        return "who fills it was not recorded: open files are not, nor who writes to which mount"
+        return describe_unknown_writer(case, symptom)
     if symptom.kind == "pid_exhausted" and not case.observed("cgroups"):
         return "tasks by cgroup were not recorded: nobody knows who has most"
     if not case.recorded("samples"):
@@ -96,7 +105,7 @@ def _unknown(case: Case, symptom: Symptom) -> str:
 def _read_limit(case: Case, symptom: Symptom) -> list[LimitRow]:
     """Return the readings of the limit in the hour before a report."""
     told = symptom.get(FullTableDetails)
-    name = told.limit or _LIMITS.get(symptom.kind, "")
+    name = told.limit or LIMIT_OF.get(symptom.kind, "")
     before = Window(symptom.time_ns - LOOKBACK_NS, symptom.time_ns + SECOND_NS)
     return [
         row

@@ -121,8 +121,11 @@ def _thread(
         strength = 4.5
     else:
         how, strength = "; how it is scheduled was not recorded", 1.5
+    who = case.name_processes(kept.window, kept.cpu, comm)
+    if owner is not None:
+        who = f"{comm} ({owner.pid})"
     story.links.append(
-        Link("task", comm, f"{comm} {share} in those seconds{how}", strength,
+        Link("task", comm, f"{who} {share} in those seconds{how}", strength,
              view_top(held, "comm"), f"{comm} as busy at other times without harm")
     )  # fmt: skip
     if owner is not None and owner.cgroup:
