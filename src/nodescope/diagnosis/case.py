@@ -16,6 +16,7 @@ import numpy as np
 from nodescope.analysis.cores import CoreShares, derive_shares
 from nodescope.archive.function_paths import find_callers
 from nodescope.arrays import Bool
+from nodescope.diagnosis.finding import Absence
 from nodescope.judgement.core_occupants import (
     Occupants,
     count_cgroups,
@@ -114,6 +115,10 @@ class Case:
     def state(self, kind: type[RowType], at_ns: int) -> list[RowType]:
         """Return the last row of each subject at a moment."""
         return self.recording.state(kind, at_ns)
+
+    def absence(self, table: str, window: Window) -> Absence:
+        """Return the claim that something was not there, with how much of the time was seen."""
+        return Absence(table, window, self.recording.coverage(table, window).observed_ns)
 
     # -- cores -------------------------------------------------------------
 

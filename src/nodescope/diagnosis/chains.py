@@ -11,7 +11,7 @@ import math
 from dataclasses import replace
 
 from nodescope.analysis.compare import Change, Comparison
-from nodescope.diagnosis.case import Case
+from nodescope.diagnosis.case import LOOKBACK_NS, Case
 from nodescope.diagnosis.ending import Ending
 from nodescope.diagnosis.evidence_views import view_cores, view_flame, view_top
 from nodescope.diagnosis.finding import Chain, Link, Root, RuledOut, Symptom, exclude_each_other
@@ -299,10 +299,14 @@ def _with_state(case: Case, story: Story) -> list[Chain]:
 
 def _without_zombies(case: Case, story: Story, dying: int) -> list[Chain]:
     """Rule zombies out where there are few: the mechanism is then what it is without them."""
+    held = story.held
+    assert held is not None
+    before = Window(held.from_ns - LOOKBACK_NS, held.to_ns)
     story.ruled_out.append(
         RuledOut(
             ZOMBIES,
             f"{dying} memory cgroups were dying; ruled out because walking so few costs nothing",
+            absent=case.absence("memory_cgroups", before),
         )
     )
     assert story.mechanism is not None

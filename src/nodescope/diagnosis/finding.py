@@ -14,6 +14,7 @@ from pathlib import Path
 
 from nodescope.diagnosis.rules.calibration import calibrated
 from nodescope.judgement.condition import Condition
+from nodescope.recording.window import Window
 from nodescope.records.action import Action
 from nodescope.records.details import DeclaredDetails, Details
 from nodescope.records.event import details_as
@@ -23,6 +24,15 @@ SURE = 6.0  # nats: nothing of this is surer than 400 to 1
 # Of a chain that ends at a place: what is at fault may be in it or behind it, an even bet.
 IN_PLACE = 0.5
 _PLACES = ("core", "file system")  # where something happened, and never who did it
+
+
+@dataclass(frozen=True, slots=True)
+class Absence:
+    """A claim that something was not there: of which table, when, and how much of that was seen."""
+
+    table: str
+    window: Window
+    observed_ns: int  # of the window; nothing is claimed of the rest
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +63,9 @@ class Link:
     show: View
     refute: str = ""  # what would speak against it
     short: str = ""  # its part of the way in one line; the subject where that says enough
+    aside: bool = False  # says more of the root or of who suffers: the chain holds without it
     frame: str = ""  # the function with most samples, for a flame graph to highlight
+    absent: Absence | None = None  # what the statement says was not there
 
     @property
     def probability(self) -> float:
@@ -112,7 +124,7 @@ class Chain:
     @property
     def support(self) -> float:
         """Return the summed evidence, as if each link were independent of the others."""
-        return math.prod(link.probability for link in self.links)
+        return math.prod(link.probability for link in self.links if not link.aside)
 
     @property
     def confidence(self) -> float:
@@ -126,7 +138,8 @@ class Chain:
 
     @property
     def weakest(self) -> Link:
-        return min(self.links, key=lambda link: link.strength)
+        """Return the link that the chain would break at first."""
+        return min(self.links, key=lambda link: (link.aside, link.strength))
 
 
 def exclude_each_other(chains: Sequence[Chain]) -> list[Chain]:
@@ -142,6 +155,7 @@ class RuledOut:
     name: str
     statement: str
     show: View | None = None  # `suspects` gives it
+    absent: Absence | None = None  # what the statement says was not there
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +166,7 @@ class Missing:
     consequence: str
     advice: str = ""  # in words
     show: View | None = None  # where to look
+    absent: Absence | None = None  # what the statement says was not there
 
 
 @dataclass(slots=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from nodescope.diagnosis.case import Case
 from nodescope.diagnosis.ending import Ending
 from nodescope.diagnosis.finding import Link, Root, Symptom
-from nodescope.diagnosis.links.seen_before import describe_seen
+from nodescope.diagnosis.links.seen_before import describe_look, look_before
 from nodescope.diagnosis.links.waiters import add_waiting, steps_of_wait
 from nodescope.diagnosis.story import Story
 from nodescope.diagnosis.symptoms.subjects import device_of, task_of
@@ -171,13 +171,13 @@ def _add_earlier(case: Case, story: Story, symptom: Symptom) -> Event | None:
     ]
     if not mine:
         if device is not None and symptom.kind in _FILE_SYSTEM and case.observed("kernel_log"):
+            seen = look_before(case, "kernel_log", symptom.time_ns, BEFORE_NS)
             story.lacks(
                 "an error of the device",
-                f"none of {disk_of(device)} was reported "
-                f"{describe_seen(case, 'kernel_log', symptom.time_ns, BEFORE_NS)}: the file system "
+                f"none of {disk_of(device)} was reported {describe_look(seen)}: the file system "
                 "itself may be damaged",
-                "check the file system when it is not mounted",
-            )
+                "check the file system when it is not mounted", absent=seen,
+            )  # fmt: skip
         return None
     first = next((each for each in mine if device or device_of(_as_symptom(each))), mine[0])
     alike = sum(event.kind == first.kind for event in mine)

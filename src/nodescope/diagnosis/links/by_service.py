@@ -7,7 +7,7 @@ from nodescope.diagnosis.ending import Ending
 from nodescope.diagnosis.finding import Link, Symptom
 from nodescope.diagnosis.links.by_cgroup import follow_memory_of_node
 from nodescope.diagnosis.links.by_task import add_owner
-from nodescope.diagnosis.links.seen_before import describe_seen
+from nodescope.diagnosis.links.seen_before import describe_look, look_before
 from nodescope.diagnosis.rules.wait import classify_wait
 from nodescope.diagnosis.story import Story
 from nodescope.quantities import MINUTE_NS, SECOND_NS
@@ -57,10 +57,12 @@ def _blocked(case: Case, story: Story, symptom: Symptom) -> Ending | None:
         )  # fmt: skip
         root = add_owner(case, story, row.time_ns, row.comm, row.tid)
         return Ending(root, wait.name, wait.meaning)
-    if case.recording.coverage("blocked_tasks", before):
-        seen = describe_seen(case, "blocked_tasks", symptom.time_ns, BEFORE_NS)
-        said = f"no task of it was seen blocked {seen}"
-    else:
+    seen = look_before(case, "blocked_tasks", symptom.time_ns, BEFORE_NS)
+    said = f"no task of it was seen blocked {describe_look(seen)}"
+    if not seen.observed_ns:
         said = "blocked tasks were not recorded: what it waited for is not known"
-    story.lacks(f"what {unit} waited for", said, "look at its log, the disk and the API server")
+    story.lacks(
+        f"what {unit} waited for", said, "look at its log, the disk and the API server",
+        absent=seen if seen.observed_ns else None,
+    )  # fmt: skip
     return None

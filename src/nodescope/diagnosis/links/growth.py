@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import Literal
 
 from nodescope.diagnosis.case import LOOKBACK_NS, Case
-from nodescope.diagnosis.links.seen_before import describe_seen
+from nodescope.diagnosis.links.seen_before import describe_look, look_before
 from nodescope.quantities import MINUTE_NS, SECOND_NS, format_bytes, format_duration
 from nodescope.recording.window import Window
 from nodescope.records.node_tables import CgroupRow
@@ -167,7 +167,7 @@ class Largest:
         """Return its share and how it grew, in words; `of` is what was counted."""
         share = f"{self.share:.0%} of the {of} that all cgroups have together, more than any other"
         if self.grew:
-            seen = describe_seen(case, "cgroups", at_ns, LARGEST_NS)
+            seen = describe_look(look_before(case, "cgroups", at_ns, LARGEST_NS))
             share = f"{self.share:.0%} of the growth in {of} of all cgroups {seen}"
         return f"{self.path} has {share}{describe_growth(read_growth(self.readings), written)}"
 

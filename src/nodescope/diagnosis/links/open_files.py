@@ -106,4 +106,4 @@ def describe_unknown_writer(case: Case, symptom: Symptom) -> str:
     """Return why nobody is named who fills a file system."""
     if _read_looks(case, symptom):
         return "none of the files that were seen open for writing there grew as it did"
-    return "who fills it was not recorded: no file there was seen open for writing"
+    return "who fills it was not recorded"

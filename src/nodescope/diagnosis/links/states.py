@@ -143,13 +143,14 @@ def rule_out_rises(case: Case, span: Window, share_of: dict[str, float]) -> list
     `share_of` says how much of the pegged core's kernel samples is of each.
     """
     found: dict[str, RuledOut] = {}
+    sampled = case.absence("samples", span)
     for rise in read_rises(case, span):
         label = suspect_of_counter(rise.name)
         if label is None or label in found or not (rise.near or rise.before):
             continue
         share = share_of.get(label, 0.0)
         if share < NO_SHARE:
-            found[label] = RuledOut(label, _why_not(label, rise, share))
+            found[label] = RuledOut(label, _why_not(label, rise, share), absent=sampled)
     return list(found.values())
 
 
