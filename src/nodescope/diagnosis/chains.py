@@ -25,6 +25,7 @@ from nodescope.diagnosis.links.reported import add_core, add_report, lack_core, 
 from nodescope.diagnosis.links.states import FEW_ZOMBIES, pressure_link, zombie_link
 from nodescope.diagnosis.links.traced import add_traced_task
 from nodescope.diagnosis.proposals import is_blamed, propose
+from nodescope.diagnosis.rules.calibration import log_odds
 from nodescope.diagnosis.rules.mechanism import mechanism_named
 from nodescope.diagnosis.rules.suspects import ZOMBIES
 from nodescope.diagnosis.story import Story
@@ -185,7 +186,8 @@ def _task_link(case: Case, story: Story, found: Comparison | None) -> bool:
     story.comm = comm
     change = change_of(found, comm) if found is not None else None
     against = "" if story.compared else "; not compared with the time before, as the first are"
-    strength = 2.0 + 2.0 * share
+    # A core that others shared is less surely the doing of who had most of it.
+    strength = min(2.0 + 2.0 * share, 1.0 + log_odds(share))
     if found is not None and change is not None:
         against = f"; {describe_change(found, change)}"
         if rose(change):
