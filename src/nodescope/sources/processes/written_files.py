@@ -20,7 +20,7 @@ from pathlib import Path
 from nodescope.sources.cgroups.of_process import read_cgroup_of
 from nodescope.sources.node.mount_table import parse_mountinfo
 
-_MOST_BYTES = 1 << 20
+_MOST_BYTES = 64 << 10
 _DELETED = " (deleted)"
 _BLOCK = 512  # `st_blocks` counts these, whatever the file system
 
@@ -59,8 +59,7 @@ def read_written_files(
     for pid in _list_processes(proc):
         if cpu_clock() - began_ns > most_ns:
             return WrittenFiles(_sort(found), complete=False)
-        process = proc / str(pid)
-        numbers = _find_mounts(process, device, mounts)
+        numbers = _find_mounts(f"{proc}/{pid}", device, mounts)
         if numbers:
             for file in _read_files(proc, pid, numbers):
                 found.setdefault((file.pid, file.inode), file)
@@ -76,12 +75,12 @@ def _sort(found: dict[tuple[int, int], WrittenFile]) -> tuple[WrittenFile, ...]:
     return tuple(sorted(found.values(), key=lambda each: (-each.size_bytes, each.pid)))
 
 
-def _find_mounts(process: Path, device: str, known: dict[str, frozenset[int]]) -> frozenset[int]:
+def _find_mounts(process: str, device: str, known: dict[str, frozenset[int]]) -> frozenset[int]:
     """Return the numbers that mounts of a file system have for a process; none if it has ended."""
     try:
-        namespace = os.readlink(process / "ns/mnt")
+        namespace = os.readlink(f"{process}/ns/mnt")
         if namespace not in known:
-            mounts = parse_mountinfo((process / "mountinfo").read_bytes())
+            mounts = parse_mountinfo(Path(f"{process}/mountinfo").read_bytes())
             known[namespace] = frozenset(each.number for each in mounts if each.device == device)
     except OSError:
         return frozenset()
@@ -89,32 +88,39 @@ def _find_mounts(process: Path, device: str, known: dict[str, frozenset[int]]) -
 
 
 def _read_files(proc: Path, pid: int, mounts: frozenset[int]) -> list[WrittenFile]:
-    folder = proc / str(pid) / "fd"
+    process = f"{proc}/{pid}"
     try:
-        names = os.listdir(folder)
+        names = os.listdir(f"{process}/fd")
     except OSError:
         return []  # it has ended, or hides them
     found = []
     for name in names:
-        link = folder / name
+        link = f"{process}/fd/{name}"
         try:
             target = os.readlink(link)
-            if not target.startswith("/") or not os.lstat(link).st_mode & stat.S_IWUSR:
+            if target[:1] != "/" or not os.lstat(link).st_mode & stat.S_IWUSR:
                 continue
-            if parse_mount_number(_read(proc / str(pid) / "fdinfo" / name)) not in mounts:
+            if parse_mount_number(_read(f"{process}/fdinfo/{name}")) not in mounts:
                 continue
             file = os.stat(link)
-            comm = _read(proc / str(pid) / "comm").decode("utf-8", "replace").strip()
         except OSError:
             continue  # closed meanwhile
         if stat.S_ISREG(file.st_mode):
-            found.append(
-                WrittenFile(
-                    pid, comm, read_cgroup_of(proc, pid), target.removesuffix(_DELETED),
-                    file.st_ino, file.st_blocks * _BLOCK, target.endswith(_DELETED),
-                )
-            )  # fmt: skip
-    return found
+            found.append((target, file))
+    if not found:
+        return []
+    try:
+        comm = _read(f"{process}/comm").decode("utf-8", "replace").strip()
+    except OSError:
+        return []  # it has ended
+    cgroup = read_cgroup_of(proc, pid)
+    return [
+        WrittenFile(
+            pid, comm, cgroup, target.removesuffix(_DELETED), file.st_ino,
+            file.st_blocks * _BLOCK, target.endswith(_DELETED),
+        )
+        for target, file in found
+    ]  # fmt: skip
 
 
 def parse_mount_number(content: bytes) -> int | None:
@@ -126,6 +132,7 @@ def parse_mount_number(content: bytes) -> int | None:
     return None
 
 
-def _read(path: Path) -> bytes:
-    with open(path, "rb") as file:
+def _read(path: str) -> bytes:
+    """Read a file of one piece: the kernel gives it whole at once."""
+    with open(path, "rb", buffering=0) as file:
         return file.read(_MOST_BYTES)
