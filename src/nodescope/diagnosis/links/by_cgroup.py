@@ -7,7 +7,7 @@ memory, the cgroup that grew most, or has most, is looked at.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
@@ -17,11 +17,13 @@ from nodescope.diagnosis.ending import Ending
 from nodescope.diagnosis.finding import Link, Root, Symptom
 from nodescope.diagnosis.links.growth import (
     GrowthBefore,
+    describe_growth,
     read_growth,
     read_largest,
     read_memory,
     read_memory_limit,
     read_tasks,
+    write_count,
 )
 from nodescope.diagnosis.links.whose_cgroup import owner_of_cgroup, plain_path, recorded_path
 from nodescope.diagnosis.story import Story
@@ -116,7 +118,7 @@ def _memory(case: Case, symptom: Symptom, path: str) -> _Reached:
     told = symptom.get(OomKillDetails)
     growth = read_growth(read_memory(case, path, symptom.time_ns))
     if told.constraint == _BY_OOMD:
-        said = f"systemd-oomd killed all of {path}{_grew(growth, format_bytes)}"
+        said = f"systemd-oomd killed all of {path}{describe_growth(growth)}"
         return _Reached("memory", path, said, growth)
     limit = told.limit_bytes or read_memory_limit(case, path, symptom.time_ns)
     size = f", {format_bytes(limit)}," if limit is not None else " (its size was not recorded)"
@@ -124,8 +126,7 @@ def _memory(case: Case, symptom: Symptom, path: str) -> _Reached:
     if told.usage_bytes is not None and limit is not None and told.usage_bytes < limit:
         said = f"{path} used {format_bytes(told.usage_bytes)} of its {format_bytes(limit)}"
     victim = _victim(told, _whose_victim(case, told, path, symptom.time_ns))
-    grew = _grew(growth, format_bytes)
-    return _Reached("memory", path, f"{said}{victim}{grew}", growth)
+    return _Reached("memory", path, f"{said}{victim}{describe_growth(growth)}", growth)
 
 
 def _whose_victim(case: Case, told: OomKillDetails, limited: str, at_ns: int) -> str:
@@ -169,16 +170,6 @@ def _victim(told: OomKillDetails, whose: str = "") -> str:
     return "; " + ", ".join(parts) if parts else ""
 
 
-def _grew(growth: GrowthBefore | None, written: Callable[[float], str]) -> str:
-    if growth is not None:
-        return f"; {growth.describe(written)}"
-    return "; how it grew was not recorded"
-
-
-def _plain(number: float) -> str:
-    return f"{number:,.0f}"
-
-
 # -- tasks -----------------------------------------------------------------------
 
 
@@ -188,7 +179,7 @@ def _tasks(case: Case, symptom: Symptom, path: str) -> _Reached:
     size = f", {limit:,}," if limit is not None else " (its size was not recorded)"
     said = f"{path} has as many tasks as it may{size} and forks fail there"
     growth = read_growth(read_tasks(case, path, symptom.time_ns))
-    return _Reached("tasks", path, f"{said}{_grew(growth, _plain)}", growth)
+    return _Reached("tasks", path, f"{said}{describe_growth(growth, write_count)}", growth)
 
 
 def _recorded_limit(case: Case, path: str, at_ns: int) -> int | None:
@@ -201,33 +192,36 @@ def _recorded_limit(case: Case, path: str, at_ns: int) -> int | None:
 
 def _follow_node(case: Case, story: Story, symptom: Symptom) -> Ending | None:
     """The whole node was short: the cgroup that grew most, or else has most."""
-    largest = read_largest(case, symptom.time_ns, lambda row: row.memory_bytes)
     told = symptom.get(OomKillDetails)
+    ending = follow_memory_of_node(
+        case, story, symptom, f"the node was short of memory{_victim(told)}; "
+    )
+    if ending is None and told.task_memcg and plain_path(told.task_memcg) != "/":
+        return _follow_victim(case, story, symptom, told)
+    return ending
+
+
+def follow_memory_of_node(case: Case, story: Story, symptom: Symptom, before: str) -> Ending | None:
+    """Add the cgroup that has the node's memory, after the words `before`; None if not recorded."""
+    at_ns = symptom.time_ns
+    largest = read_largest(case, at_ns, lambda row: row.memory_bytes)
     if largest is None:
-        if told.task_memcg and plain_path(told.task_memcg) != "/":
-            return _follow_victim(case, story, symptom, told)
         story.lacks(
             "memory of cgroups", "who had the node's memory was not recorded",
             "record with the observer `cgroups`", View("doctor"),
         )  # fmt: skip
         return None
-    root = owner_of_cgroup(case, largest.path, symptom.time_ns)
-    growth = read_growth(largest.readings)
-    share = f"{largest.share:.0%} of the growth of all cgroups in the ten minutes before"
-    if not largest.grew:
-        share = f"most of all cgroups, {largest.share:.0%} of what they have together"
-    words = f"; {growth.describe()}" if growth is not None else ""
+    root = owner_of_cgroup(case, largest.path, at_ns)
     story.links.append(
         Link(
             "limit", largest.path,
-            f"the node was short of memory{_victim(told)}; {largest.path} has {share}{words}",
-            1.0 + 3.0 * largest.share,
-            View("table", around(symptom.time_ns, 900), table="cgroups",
+            f"{before}{largest.describe(case, at_ns, 'memory')}", largest.strength,
+            View("table", around(at_ns, 900), table="cgroups",
                  where=(("cgroup", largest.path),)),
             "another cgroup that grew as much",
         )
     )  # fmt: skip
-    reached = _Reached("memory", largest.path, "", growth)
+    reached = _Reached("memory", largest.path, "", read_growth(largest.readings))
     steps = _steps(root, reached, symptom, of_node=True)
     return Ending(root, MEMORY_OF_NODE, _MEANINGS[MEMORY_OF_NODE], steps)
 

@@ -131,7 +131,7 @@ def _to_device(case: Case, story: Story, symptom: Symptom, wait: Wait) -> Ending
         )
     )  # fmt: skip
     ending = follow_device(case, story, trouble)
-    return Ending(ending.root, wait.name, wait.meaning, ending.steps)
+    return Ending(ending.root, wait.name, wait.meaning, ending.steps, ending.reporter)
 
 
 def _to_journal(story: Story, symptom: Symptom, wait: Wait) -> Ending | None:
