@@ -12,7 +12,7 @@ from nodescope.judgement.condition import Condition
 from nodescope.judgement.lapses import describe_lapse
 from nodescope.judgement.limit_conditions import find_limit_conditions
 from nodescope.judgement.pressure_conditions import find_pressure_conditions
-from nodescope.judgement.recorded_audit import RecordedAudit, audit_recording
+from nodescope.judgement.recorded_audit import lacks_unit_states
 from nodescope.judgement.reported_conditions import find_reported_conditions
 from nodescope.judgement.service_conditions import find_service_conditions
 from nodescope.judgement.zombie_conditions import find_zombie_conditions
@@ -52,8 +52,7 @@ def unobserved(recording: Recording, window: Window) -> list[str]:
     at_ns = min(window.to_ns, recording.extent.to_ns) - 1
     lapsed = (describe_lapse(recording, table, words, at_ns) for table, words in _WITNESSES.items())
     unseen = [each for each in lapsed if each is not None]
-    known = audit_recording(recording, at_ns)
     units = _WITNESSES["units"]
-    if isinstance(known, RecordedAudit) and known.audit.unjudged and units not in unseen:
-        unseen.insert(0, units)  # their files were read, and their states were not
+    if not any(each.startswith(units) for each in unseen) and lacks_unit_states(recording, at_ns):
+        unseen.insert(0, units)
     return unseen

@@ -90,6 +90,13 @@ def audit_recording(recording: Recording, at_ns: int) -> RecordedAudit | NotObse
     return RecordedAudit(at_ns, audit, units, known)
 
 
+def lacks_unit_states(recording: Recording, at_ns: int) -> bool:
+    """Decide whether units were listed at a moment and nothing reported what they did."""
+    units = recording.state(UnitRow, at_ns)
+    lately = Window(at_ns - ENDS_WITHIN_NS, at_ns + 1)
+    return bool(units) and not _has_states(units, recording.events(lately, *_HAPPENED))
+
+
 def _named_by(events: Iterable[Event]) -> list[UnitRow]:
     """Return the units that events name: a journal that was imported has no rows of them."""
     first = {event.subject: event.time_ns for event in reversed(list(events))}
