@@ -88,6 +88,7 @@ DIAGNOSIS = record({
         "symptom": record({"kind": STRING, "time_ms": NUMBER, "statement": STRING}),
         "chains": listing(record({
             "confidence": NUMBER, "root": record({"kind": STRING, "name": STRING}),
+            "place": BOOLEAN,
             "links": listing(record({
                 "kind": STRING, "statement": STRING, "strength": NUMBER, "show": STRING,
                 "look": record(
