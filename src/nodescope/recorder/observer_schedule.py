@@ -147,14 +147,14 @@ class Observing:
             account.begin_segment = True
 
     def work(self, now_ns: int, soon_ns: int, budget_ratio: float) -> None:
-        """Ask whoever is due by `soon_ns`, and take the answers that came."""
+        """Take the answers that came, and ask whoever is due by `soon_ns`."""
+        self._collect()  # first: whose answer was not taken counts as busy, and would wake us again
         for account in self._accounts:
             if account.busy or account.due_ns > soon_ns:
                 continue
             late = max(0, soon_ns - account.due_ns)
             account.due_ns += (late // account.interval_ns + 1) * account.interval_ns
             self._put(account, now_ns)
-        self._collect()
         self._note_silent(now_ns)
         if now_ns - self._costs_ns >= _COSTS_NS:
             self._say_costs(now_ns, budget_ratio)
