@@ -136,6 +136,11 @@ class Observing:
         """When the next one is due; None if there is none."""
         return min((each.due_ns for each in self._accounts if not each.busy), default=None)
 
+    @property
+    def answered(self) -> bool:
+        """Return whether an answer of a thread waits to be taken."""
+        return not self._answers.empty()
+
     def align(self, grid_ns: int) -> None:
         """Put what is due from now on onto the grid of the core readings."""
         for account in self._accounts:
@@ -180,7 +185,7 @@ class Observing:
                 self._log.event(now_ns, "source_degraded", account.name, message)
 
     def _collect(self) -> None:
-        while not self._answers.empty():
+        while self.answered:
             answer = self._answers.get()
             answer.account.busy = False
             self._take(answer)
