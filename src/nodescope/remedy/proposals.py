@@ -44,7 +44,7 @@ def read_proposals(document: JsonObject) -> Proposals:
     if not _is_list(findings) or not _is_list(conditions):
         raise UsageError(
             "this is not a diagnosis: it has no findings and conditions",
-            hint="make one by `nodescope diagnose --json > diagnosis.json`",
+            hint="make one by `diagnose --json`, with the same --archive",
         )
     taken: list[Proposal] = []
     left: list[str] = []
