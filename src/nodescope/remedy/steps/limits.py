@@ -65,6 +65,9 @@ def _raise_unit(target: Target, proposal: Proposal, node: NodeAccess) -> Expansi
     prop = _PROPERTIES.get(thing)
     if prop is None:
         return Expansion(cannot=(f"no property of {name} limits {thing}",))
+    if name not in node.manager.read_units([name]):
+        # A unit that does not exist has systemd's default limits all the same.
+        return refuse(target, f"the systemd that was asked does not know {name}")
     now = read_unit_limit(node.manager, name, prop)
     if now is None:
         return Expansion(cannot=(f"{name} has no {prop} of its own: a cgroup above limits it",))
