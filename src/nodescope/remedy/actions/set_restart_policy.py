@@ -89,7 +89,8 @@ class _SetRestartPolicy:
         engine, identifier = engine_of(step, node), str(before["id"])
         with as_remedy_errors():
             engine.update(identifier, _update(_captured(before)))
-            if before.get("loops") is True and not is_on(now):
+            # Read again: a run that ended before the policy was back is not started by it.
+            if before.get("loops") is True and not is_on(inspect(step, node, identifier)):
                 engine.start(identifier)
         restored = describe_policy(inspect(step, node, identifier))
         return UndoOutcome((f"restart policy of container {name} is {restored}",))
