@@ -8,7 +8,7 @@ from nodescope.cli import options
 from nodescope.errors import UsageError
 
 # Each has `add_subcommands(commands)`, one or more subcommands of `fix`.
-_PARTS: tuple[str, ...] = ()
+_PARTS: tuple[str, ...] = ("fix_plan", "fix_apply", "fix_undo", "fix_validate")
 
 
 def add_parser(commands: options.Commands) -> None:

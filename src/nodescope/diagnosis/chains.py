@@ -17,7 +17,7 @@ from nodescope.diagnosis.evidence_views import view_cores, view_flame, view_top
 from nodescope.diagnosis.finding import Chain, Link, Root, RuledOut, Symptom, exclude_each_other
 from nodescope.diagnosis.links.baseline import change_of, compare_before, describe_change, rose
 from nodescope.diagnosis.links.by_task import add_owner
-from nodescope.diagnosis.links.kept import follow_kept
+from nodescope.diagnosis.links.kept import end_at_standstill, follow_kept
 from nodescope.diagnosis.links.kernel_work import add_mechanism
 from nodescope.diagnosis.links.origins import find_origins
 from nodescope.diagnosis.links.owners import find_owner
@@ -31,6 +31,7 @@ from nodescope.diagnosis.rules.suspects import ZOMBIES
 from nodescope.diagnosis.story import Story
 from nodescope.diagnosis.symptoms.incidents import Incident
 from nodescope.diagnosis.symptoms.moments import Standing
+from nodescope.diagnosis.symptoms.standstill import MACHINE
 from nodescope.diagnosis.ways import choose_lead, follow_way, is_of_core
 from nodescope.judgement.core_occupants import MOST_OF_IT
 from nodescope.judgement.pegged_cores import PeggedCore
@@ -47,6 +48,8 @@ def build(case: Case, incident: Incident, *, with_baseline: bool) -> tuple[list[
     """The chains of an incident, the likeliest first."""
     story = Story(compared=with_baseline)
     report = add_report(story, incident)
+    if incident.first.subject == MACHINE:
+        return [_end_chain(story, end_at_standstill(story, incident.first))], story
     if (lead := choose_lead(case, incident)) is not None:
         ending = follow_way(case, story, incident, lead)
         if ending is not None:

@@ -63,6 +63,8 @@ def _explains(condition: Condition, chain: Chain) -> bool:
 
 def _is_root(condition: Condition, chain: Chain) -> bool:
     owner, root = condition.owner, chain.root
+    if owner.kind == root.kind == "pod":  # the pod, or one container of it
+        return f"{owner.name} ".startswith(f"{root.name} ")
     return (owner.kind, owner.name) == (root.kind, root.name) and owner.kind != "node"
 
 

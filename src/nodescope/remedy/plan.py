@@ -97,8 +97,9 @@ class Baseline:
     """What `fix validate` compares with: the trouble as it was before the plan.
 
     `measure` names one of `validate`'s measures (`unit_restarts`, `container_restarts`,
-    `cgroups_made`, `zombies`, `oom_kills`, `pegged_s`, `resets`, `job_failures`), `role`
-    whether it belongs to the mechanism or to the outcome.
+    `cgroups_made`, `zombies`, `oom_kills`, `pegged_s`, `walk_s`, `resets`, `job_failures`),
+    `role` whether it belongs to the mechanism or to the outcome. `count` is how many there were
+    in `exposure_s` of time that was observed; of a level it is the last reading.
     """
 
     measure: str
@@ -107,6 +108,13 @@ class Baseline:
     count: float
     exposure_s: float
     slope_per_s: float | None = None  # of a level, such as zombies
+    # How it varied; None: not known, which makes a proof take longer.
+    overdispersion: float | None = None  # of its rate, beyond chance
+    longest_gap_s: float | None = None  # from one to the next
+    backoff_s: float | None = None  # by how much whoever restarts it may wait longer than so far
+    slope_sd_per_s: float | None = None  # of a level's slope, from block to block …
+    block_s: float | None = None  # … of this length
+    blocks: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,10 +135,14 @@ class Plan:
 
     @property
     def id(self) -> str:
-        """Return its name: a digest of the node, the facts and the steps."""
-        parts = [self.node, self.boot, str(self.made_ns), facts_digest(self.rests_on)]
-        parts += [f"{step.kind} {step.target.kind} {step.target.name}" for step in self.steps]
-        return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:12]
+        """Return its name: a digest of the node, the facts and what the steps would do."""
+        steps = [
+            [each.kind, each.target.kind, each.target.name, sorted(each.arguments.items()),
+             each.consent, each.undo]
+            for each in self.steps
+        ]  # fmt: skip
+        whole = [self.node, self.boot, self.made_ns, self.expires_ns, facts_digest(self.rests_on)]
+        return hashlib.sha256(json.dumps([*whole, steps]).encode()).hexdigest()[:12]
 
 
 def facts_digest(facts: Iterable[Fact]) -> str:

@@ -110,6 +110,20 @@ DIAGNOSIS = record({
     })),
     "missing": records(["what", "consequence", "hint"]),
 })  # fmt: skip
+FIX_PLAN = record(
+    {"plan": nullable({"type": "object"}), "why": nullable(STRING), "command": STRING},
+    {"shown": listing(record({"title": STRING, "expect": listing(STRING)}))},
+)
+FIXES = record({
+    "fixes": listing(record({
+        "plan": STRING, "verdict": nullable({"type": "object"}),
+        "steps": listing(record({
+            "number": INTEGER, "title": STRING, "state": STRING, "time_ms": NUMBER,
+            "error": nullable(STRING),
+        })),
+    })),
+    "why": nullable(STRING),
+})  # fmt: skip
 COMPARE = record({
     "rows": records(["kind", "name", "window", "baseline", "ratio", "p", "q", "status", "flagged"]),
     "baseline": record({"from_ms": NUMBER, "to_ms": NUMBER, "recorded_ms": NUMBER}),

@@ -58,7 +58,7 @@ function Body({ finding }: { finding: Finding }) {
   return (
     <div class="body">
       {!explains(best) && <Ends finding={finding} />}
-      {best && <ChainView chain={best} word={wordOf(best)} />}
+      {best && <ChainView chain={best} word={wordOf(best)} fixable={explains(best)} />}
       {finding.hidden && <p class="hidden-note">{visible(finding.hidden)}</p>}
       <Times finding={finding} />
       {others.map((chain) => (

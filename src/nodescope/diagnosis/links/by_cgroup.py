@@ -25,23 +25,29 @@ from nodescope.diagnosis.links.growth import (
     read_tasks,
     write_count,
 )
-from nodescope.diagnosis.links.whose_cgroup import owner_of_cgroup, plain_path
+from nodescope.diagnosis.links.whose_cgroup import owner_of_cgroup, plain_path, recorded_path
 from nodescope.diagnosis.story import Story
 from nodescope.diagnosis.symptoms.subjects import cgroup_of
-from nodescope.quantities import format_bytes, format_duration
+from nodescope.quantities import SECOND_NS, format_bytes, format_duration
 from nodescope.records.action import Action, Target, TargetName
 from nodescope.records.event_details import OomKillDetails
 from nodescope.records.trouble_details import CgroupLimitDetails
 from nodescope.records.view import View, around
 from nodescope.records.witness_tables import LimitRow
+from nodescope.sources.cgroups.owner_by_path import find_owner
 
 MEMORY_LIMIT, MEMORY_OF_NODE, TASK_LIMIT = "memory_limit", "memory_of_the_node", "task_limit"
+KILLED_BY_OOMD = "killed_by_oomd"
 _MEANINGS = {
     MEMORY_LIMIT: "The cgroup used as much memory as it may. The node need not be short of any.",
     MEMORY_OF_NODE: "The node itself was short of memory.",
+    KILLED_BY_OOMD: "systemd-oomd kills a group when memory pressure or swap use above it passes "
+    "a threshold. The kernel had not run out of memory yet.",
     TASK_LIMIT: "The cgroup had as many tasks as it may: `fork` fails with EAGAIN.",
 }
+_BY_OOMD = "systemd-oomd"
 _REMADE = ("container", "pod")  # have another cgroup each time
+_MOST_OF_IT = 0.5  # of what a slice has, in one unit or container: it filled the slice
 _MOST_PATHS = 20  # of cgroups that are looked up by name
 _OWNERS: dict[str, TargetName] = {
     "unit": "unit", "container": "container", "pod": "pod", "cgroup": "cgroup",
@@ -63,7 +69,7 @@ def follow_cgroup(case: Case, story: Story, symptom: Symptom) -> Ending | None:
     path = cgroup_of(symptom)
     if path is None:
         return _follow_node(case, story, symptom)
-    plain = plain_path(path)
+    plain = recorded_path(case, path, symptom.time_ns)
     reached = (
         _tasks(case, symptom, plain)
         if symptom.kind == "pids_limit"
@@ -75,7 +81,7 @@ def follow_cgroup(case: Case, story: Story, symptom: Symptom) -> Ending | None:
         Link(
             "limit", plain, f"{reached.said}{often}", 4.5,
             _show(reached, symptom), "usage that stayed below the limit",
-            short=f"its {reached.what} limit",
+            short=_short(reached, symptom),
         )
     )  # fmt: skip
     if root.kind != "cgroup":
@@ -86,8 +92,23 @@ def follow_cgroup(case: Case, story: Story, symptom: Symptom) -> Ending | None:
                 "another owner of that cgroup then",
             )
         )  # fmt: skip
+    limited = root  # whose limit it is, which another may have filled
+    if root.kind == "cgroup":
+        root = _add_inside(case, story, symptom, reached) or root
     mechanism = TASK_LIMIT if reached.what == "tasks" else MEMORY_LIMIT
-    return Ending(root, mechanism, _MEANINGS[mechanism], _steps(root, reached, symptom))
+    if symptom.get(OomKillDetails).constraint == _BY_OOMD:
+        look = _steps(root, reached, symptom)[:1]
+        return Ending(root, KILLED_BY_OOMD, _MEANINGS[KILLED_BY_OOMD], look)
+    return Ending(root, mechanism, _MEANINGS[mechanism], _steps(root, reached, symptom, limited))
+
+
+def _short(reached: _Reached, symptom: Symptom) -> str:
+    if symptom.get(OomKillDetails).constraint == _BY_OOMD:
+        return "killed by systemd-oomd"
+    above = find_owner(reached.path)
+    if above is not None and above.kind == "slice":
+        return f"the {reached.what} limit of {above.unit}"
+    return f"its {reached.what} limit"
 
 
 # -- memory ----------------------------------------------------------------------
@@ -95,24 +116,57 @@ def follow_cgroup(case: Case, story: Story, symptom: Symptom) -> Ending | None:
 
 def _memory(case: Case, symptom: Symptom, path: str) -> _Reached:
     told = symptom.get(OomKillDetails)
+    growth = read_growth(read_memory(case, path, symptom.time_ns))
+    if told.constraint == _BY_OOMD:
+        said = f"systemd-oomd killed all of {path}{describe_growth(growth)}"
+        return _Reached("memory", path, said, growth)
     limit = told.limit_bytes or read_memory_limit(case, path, symptom.time_ns)
     size = f", {format_bytes(limit)}," if limit is not None else " (its size was not recorded)"
     said = f"the memory limit of {path}{size} was reached"
     if told.usage_bytes is not None and limit is not None and told.usage_bytes < limit:
         said = f"{path} used {format_bytes(told.usage_bytes)} of its {format_bytes(limit)}"
-    victim = _victim(told)
-    growth = read_growth(read_memory(case, path, symptom.time_ns))
+    victim = _victim(told, _whose_victim(case, told, path, symptom.time_ns))
     return _Reached("memory", path, f"{said}{victim}{describe_growth(growth)}", growth)
 
 
-def _victim(told: OomKillDetails) -> str:
+def _whose_victim(case: Case, told: OomKillDetails, limited: str, at_ns: int) -> str:
+    """Return in words whose the killed task was, where the limit is of a group above its own."""
+    path = told.task_memcg and recorded_path(case, told.task_memcg, at_ns)
+    if not path or path == limited or not path.startswith(f"{limited.rstrip('/')}/"):
+        return ""
+    return f" of {owner_of_cgroup(case, path, at_ns).title}"
+
+
+def _add_inside(case: Case, story: Story, symptom: Symptom, reached: _Reached) -> Root | None:
+    """Add who has most of what a slice may have; None if nobody has half of it, or none is seen."""
+    value = (lambda row: row.memory_bytes) if reached.what == "memory" else (lambda row: row.tasks)
+    largest = read_largest(case, symptom.time_ns - SECOND_NS, value, under=reached.path)
+    if largest is None or largest.share < _MOST_OF_IT:
+        return None
+    root = owner_of_cgroup(case, largest.path, symptom.time_ns)
+    if root.kind == "cgroup":
+        return None
+    share = f"{largest.share:.0%} of the growth" if largest.grew else f"{largest.share:.0%}"
+    story.links.append(
+        Link(
+            "owner", root.name,
+            f"of what is in {reached.path}, {root.title} has {share}", 1.0 + 3.0 * largest.share,
+            View("table", around(symptom.time_ns, 900), table="cgroups",
+                 where=(("cgroup", largest.path),)),
+            "another one in it that has as much",
+        )
+    )  # fmt: skip
+    return root
+
+
+def _victim(told: OomKillDetails, whose: str = "") -> str:
     parts = []
     if told.asked_by:
         parts.append(f"{told.asked_by} asked for more")
     if told.comm:
         of = f" with {format_bytes(told.anonymous_bytes)}" if told.anonymous_bytes else ""
         every = ", and every other task of the group" if told.whole_group else ""
-        parts.append(f"{told.comm}{of} was killed{every}")
+        parts.append(f"{told.comm}{whose}{of} was killed{every}")
     return "; " + ", ".join(parts) if parts else ""
 
 
@@ -228,8 +282,14 @@ def _show(reached: _Reached, symptom: Symptom) -> View:
 
 
 def _steps(
-    root: Root, reached: _Reached, symptom: Symptom, *, of_node: bool = False
+    root: Root,
+    reached: _Reached,
+    symptom: Symptom,
+    limited: Root | None = None,
+    *,
+    of_node: bool = False,
 ) -> tuple[Action, ...]:
+    """Return what to do about who reached a limit; `limited` is whose limit it is."""
     if root.kind not in _OWNERS:
         return ()
     target = Target(_OWNERS[root.kind], root.name)
@@ -241,4 +301,6 @@ def _steps(
     if of_node:
         return look, Action("add_memory", Target("node"))
     note = "which only delays it while it grows" if leaks else "if it needs as much by right"
-    return look, Action("raise_limit", target, value=thing, note=note)
+    whose = root if limited is None else limited
+    limit = Target(_OWNERS[whose.kind], whose.name)
+    return look, Action("raise_limit", limit, value=thing, note=note)

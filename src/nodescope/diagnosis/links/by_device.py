@@ -34,6 +34,7 @@ _STORAGE = (
 _BEFORE = (*_STORAGE, "pcie_error", "pcie_corrected", "hw_error", "edac_ce", "edac_ue", "mce",
            "mce_corrected", "gpu_ecc", "gpu_memory_retired", "gpu_nvlink", "gpu_hung",
            "nvswitch_error")  # fmt: skip
+_GPUS = ("gpu_hung", "gpu_lost", "gpu_ecc", "gpu_nvlink", "gpu_action", "nvswitch_error")
 _OF_MEMORY = ("memory_poisoned",)
 _BEFORE_POISON = ("edac_ce", "edac_ue", "mce", "mce_corrected", "hw_error")
 _FILE_SYSTEM = ("fs_error", "fs_readonly")
@@ -70,6 +71,7 @@ _RULES = {
     "nvswitch_error": _Meaning("link_error", "A switch between devices had an error."),
     "gpu_action": _Meaning("reset_wanted", "The driver itself says what has to be done."),
     "rdma_link_down": _Meaning("lost_link", "A port lost its link: cable, switch or port."),
+    "nic_health": _Meaning("hung_device", "The device or its firmware does not work as it should."),
     "pcie_error": _Meaning("bus_error", "The bus had an error that was not corrected.", True),
     "memory_poisoned": _Meaning("memory_error", "Memory of the node is damaged.", True, True),
 }
@@ -143,10 +145,13 @@ def _root_kind(kind: str, symptom: Symptom) -> str:
     return "mount" if kind in ("fuse_stalled", "nfs_stalled") else "device"
 
 
-def earlier_trouble(case: Case, symptom: Symptom, before_ns: int) -> Symptom | None:
-    """Return the first trouble of storage in some time before a report; of one device alone."""
+def earlier_trouble(
+    case: Case, symptom: Symptom, before_ns: int, *, of_gpu: bool = False
+) -> Symptom | None:
+    """Return the first trouble of storage or of a GPU before a report; of one device alone."""
     before = Window(symptom.time_ns - before_ns, symptom.time_ns + SECOND_NS)
-    found = [_as_symptom(each) for each in case.events_of(*_STORAGE, within=before)]
+    kinds = _GPUS if of_gpu else _STORAGE
+    found = [_as_symptom(each) for each in case.events_of(*kinds, within=before)]
     devices = {disk_of(device_of(each) or each.subject) for each in found}
     return found[0] if len(devices) == 1 else None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nodescope.diagnosis.case import Case
 from nodescope.diagnosis.ending import Ending
-from nodescope.diagnosis.finding import Link, Symptom
+from nodescope.diagnosis.finding import Link, Root, Symptom
 from nodescope.diagnosis.links.by_cgroup import follow_memory_of_node
 from nodescope.diagnosis.links.by_task import add_owner
 from nodescope.diagnosis.links.seen_before import describe_look, look_before
@@ -12,6 +12,7 @@ from nodescope.diagnosis.rules.wait import classify_wait
 from nodescope.diagnosis.story import Story
 from nodescope.quantities import MINUTE_NS, SECOND_NS
 from nodescope.recording.window import Window
+from nodescope.records.action import Action, Target
 from nodescope.records.trouble_details import ServiceReportDetails
 from nodescope.records.view import View, around
 from nodescope.records.witness_tables import BlockedTaskRow
@@ -22,6 +23,8 @@ BEFORE_NS = 5 * MINUTE_NS
 def follow_service(case: Case, story: Story, symptom: Symptom) -> Ending | None:
     """Add what a service is short of, or waits for; None if nothing recorded shows it."""
     told = symptom.get(ServiceReportDetails)
+    if symptom.kind == "service_limit":
+        return _refused(story, symptom, told)
     if symptom.kind == "eviction" and (told.resource or "").startswith("memory"):
         return follow_memory_of_node(case, story, symptom, "")
     if symptom.kind == "eviction":
@@ -31,6 +34,29 @@ def follow_service(case: Case, story: Story, symptom: Symptom) -> Ending | None:
         )  # fmt: skip
         return None
     return _blocked(case, story, symptom)
+
+
+def _refused(story: Story, symptom: Symptom, told: ServiceReportDetails) -> Ending:
+    """End at the service that logs that the kernel refused it something."""
+    root = Root("unit", told.unit) if told.unit else Root("process", symptom.subject)
+    resource = told.resource or "a resource"
+    story.links.append(
+        Link(
+            "limit", resource,
+            f"{root.name} logs that it got none of its {resource} any more; how many it had, and "
+            "its limit, were not recorded", 3.0, View("events", around(symptom.time_ns, 600)),
+            f"{resource} well below the limit then", short=f"its limit of {resource}",
+        )
+    )  # fmt: skip
+    target = Target("unit" if told.unit else "process", root.name)
+    note = f"does the number of its {resource} grow? then find the leak"
+    steps = [Action("look", target, note=note)]
+    if root.kind == "unit":
+        steps.append(
+            Action("raise_limit", target, value=resource, note="if it needs as many by right")
+        )
+    meaning = "The kernel refuses what goes over a limit of the process, its user or its cgroup."
+    return Ending(root, "service_limit", meaning, tuple(steps))
 
 
 def _blocked(case: Case, story: Story, symptom: Symptom) -> Ending | None:

@@ -127,14 +127,17 @@ def _rows(case: Case, path: str, at_ns: int) -> list[CgroupRow]:
 
 
 def read_largest(
-    case: Case, at_ns: int, value: Callable[[CgroupRow], int | None]
+    case: Case, at_ns: int, value: Callable[[CgroupRow], int | None], under: str = ""
 ) -> Largest | None:
-    """Return the cgroup that grew most in the minutes before, or has most of something."""
+    """Return the cgroup that grew most in the minutes before, or has most of something.
+
+    `under` is the path of a cgroup: only what lies below it is looked at.
+    """
     before = Window(at_ns - LARGEST_NS, at_ns + SECOND_NS)
     readings: dict[str, list[Reading]] = {}
     for row in case.rows(CgroupRow, before):
         read = value(row)
-        if read is not None and row.cgroup not in ("", "/"):
+        if read is not None and row.cgroup.strip("/") and row.cgroup.startswith(f"{under}/"):
             readings.setdefault(row.cgroup, []).append((row.time_ns, read))
     own = {path: listed for path, listed in readings.items() if not _is_outer(path, readings)}
     if not own:

@@ -93,6 +93,23 @@ def _gives_way(kept: PeggedCore, owner: CoreOwnerRow) -> RuledOut:
     )
 
 
+def end_at_standstill(story: Story, symptom: Symptom) -> Ending:
+    """End at the host: every core reported the same, and none of their tasks can do that."""
+    show = View("events", around(symptom.time_ns, 60))
+    story.links.append(
+        Link(
+            "state", "a standstill",
+            "the cores stood still together, idle ones or the clock as well: a task keeps one "
+            "core from running, and not all of them at once", 2.0, show,
+            "one of the cores at work in that time",
+        )
+    )  # fmt: skip
+    look = Action("look", Target("node"), note="was it paused, migrated, or its host overloaded?",
+                  view=show)  # fmt: skip
+    meaning = "The machine below did not run any core for a while; the node cannot see why."
+    return Ending(Root("host", "the hypervisor"), "paused", meaning, (look,))
+
+
 def _host(kept: PeggedCore) -> Ending:
     look = Action(
         "look", Target("node"), note="the host gave the core to somebody else",
