@@ -27,6 +27,7 @@ BENCHMARKS = {
     "views": "Import, look, compare, export: time travel (its bars 1 to 6)",
     "node_cost": "The recorder with every observer on (issue 4, bar 6)",
     "lab": "Incidents made for real, and who is blamed (issue 5, bar 1)",
+    "calibration": "From support to confidence, by the committed recordings (issue 14)",
     "degradation": "Recordings with a part removed: absence is not evidence (issue 14, bar 3)",
     "story": "The synthetic story of a 96-core node (issue 5, bar 2)",
     "image_gate": "The gate of images, Debian and rpm (issue 15, bar 7)",

@@ -13,9 +13,9 @@ is run five times (NODESCOPE_BENCH_LAB_SLOW_RUNS), the others twenty (NODESCOPE_
 The number of a run is its seed: names, limits and times are others in each. A run in which the
 machine did not let the lab have its core (the kernel's account of the lab's own process says how
 much) is not counted, but told, and made again.
-All chains that name a cause, also those not ranked first, calibrate
-confidence (`nodescope.diagnosis.rules.calibration`): the fit is shown with what it stands on.
-A chain that ends at a place (a core, a device that reported the trouble) names no cause.
+All chains that name a cause, also those not ranked first, are fitted by how often they were true:
+the fit is shown beside the one in use (`benchmarks/calibration.py`). A chain that ends at a place
+(a core, a device that reported the trouble) names no cause.
 Recordings are made by `lab_runs.py` and stay, with NODESCOPE_BENCH_LAB_KEEP=FOLDER, where it
 says: a run that is interrupted goes on from there, and one made earlier is diagnosed by
 the code of now.

@@ -38,8 +38,8 @@ def test_the_better_supported_stays_the_surer() -> None:
     assert calibrated(0.6, offset, slope) < calibrated(0.9, offset, slope) - 0.03
 
 
-def test_what_is_in_use_is_what_the_lab_measured() -> None:
-    fitted = read_state()["lab"]["figures"]["calibration"]
+def test_what_is_in_use_is_what_was_fitted() -> None:
+    fitted = read_state()["calibration"]["figures"]
     assert pytest.approx((fitted["offset"], fitted["slope"]), abs=0.01) == (OFFSET, SLOPE)
 
 

@@ -1,18 +1,18 @@
 """From how well a chain is supported to how sure it is, as the lab has shown.
 
 The links of a chain are seen in one incident: they are not independent, so their product
-says too little of a long chain. `python -m benchmarks lab` runs every scenario for real and
-notes the support of each chain that names a cause, true or not; a line through the log-odds
-(`lab.calibrate`) turns support into confidence. `tools/judge-lab` fits it anew to recordings
-that were kept. What the fit stands on is in docs/diagnosis.md under *Confidence*.
+says too little of a long chain. `python -m benchmarks calibration` diagnoses the committed
+recordings of the lab and notes the support of each chain that names a cause, true or not; a line
+through the log-odds (`lab.calibrate`) turns support into confidence. `tools/judge-lab` fits it
+to other recordings. What the fit stands on is in docs/diagnosis.md, *How sure is "sure"*.
 """
 
 from __future__ import annotations
 
 import math
 
-# From tests/diagnosis/bundles and the first run of each scenario of 2026-11-17.
-OFFSET, SLOPE = 1.357, 0.692
+# From the last run of `python -m benchmarks calibration`.
+OFFSET, SLOPE = 1.201, 0.723
 
 
 def calibrated(support: float, offset: float = OFFSET, slope: float = SLOPE) -> float:
