@@ -171,6 +171,7 @@ class Recorder:
 
     def _finish(self) -> None:
         self._notifier.stopping("sealing the open segment")
+        footprint.trim()  # every observer is asked once more, and the last flush is the largest
         now = self._clock.monotonic_ns()
         self._log.event(now, "recorder_stopped", "recorder", "stopped")
         self._intake.drain(now, keep=self._paused_ns is None, last=True)
