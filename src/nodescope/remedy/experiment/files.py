@@ -59,7 +59,7 @@ def read_design(path: Path) -> ExperimentDesign:
     if not isinstance(document, Mapping) or not isinstance(assigned, list):
         raise UsageError(
             f"{path} is not the plan of an experiment",
-            hint="make one by `nodescope experiment plan --json > plan.json`",
+            hint="`nodescope experiment plan --nodes nodes.csv --arm the-fix --json` makes one",
         )
     arms = document.get("arms")
     rows = [each for each in assigned if isinstance(each, Mapping)]
