@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.systemd_guest import Guest, skip_without_namespaces
@@ -73,12 +74,9 @@ def test_a_stopped_loop_is_proven_and_one_that_comes_back_refuted(
     guest.run("systemctl", "stop", UNIT)
     fixes = guest.root / "var/lib/nodescope/fixes"
     fixes.mkdir(parents=True, exist_ok=True)
-    now_ns = time.time_ns()
-    records: list[dict[str, object]] = [
-        {"kind": kind, "number": 1, "attempt": 1, "wall_ns": now_ns, "content": {}}
-        for kind in ("intent", "done")
-    ]
-    lines = [json.dumps({"sum": "", "record": record}) for record in records]
+    record: dict[str, Any] = {"number": 1, "attempt": 1, "wall_ns": time.time_ns(), "content": {}}
+    records = [record | {"kind": kind} for kind in ("intent", "done")]
+    lines = [json.dumps({"sum": "", "record": each}) for each in records]
     (fixes / f"{plan.id}.journal").write_text("\n".join([*lines, ""]))
     # Silence of thirty rounds, however slow this machine is.
     seconds = round(30 * watched_s / count) + 2

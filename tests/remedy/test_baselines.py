@@ -130,6 +130,18 @@ def test_containers_and_their_cgroups() -> None:
     assert found["cgroups_made"].subject == "/docker"
 
 
+def test_a_child_that_goes_on_failing_is_not_silence() -> None:
+    told = {"child": "agent", "failed_ends": 40, "watched_s": 800.0}
+    goes_on = [event("unit_child_failing", UNIT, second, **told) for second in range(900, 4100, 60)]
+    rows: list[Row] = [unit(0, "active", "running"), *goes_on, unit(4200, "active", "running")]
+    recording = recording_of(rows)
+    before = read_target_baselines(recording, [Target("unit", UNIT)], at(HOUR))
+    assert by_measure(before)["child_failures"].count == 40
+    plan = Plan("n", "", at(HOUR), at(HOUR), (), ())  # the unit runs on: its limit was raised
+    after = read_afterwards(recording, plan, before, Applied(at(HOUR), at(HOUR)), at(4200))
+    assert assess(plan, before, after).mechanism.verdict == "refuted"
+
+
 def test_kills_and_resets_and_jobs() -> None:
     memcg = f"/system.slice/{UNIT}"
     rows: list[Row] = [

@@ -127,7 +127,7 @@ def _rests(baseline: Baseline, after: Afterwards) -> bool:
     # What is killed or restarted is named, or its cgroup is named after it.
     if baseline.subject.rpartition("/")[2] in after.running:
         return True
-    if baseline.measure in ("unit_restarts", "container_restarts"):
+    if baseline.measure in ("unit_restarts", "child_failures", "container_restarts"):
         return any(each.name == baseline.subject for each in after.sources)
     return bool(after.sources)
 

@@ -151,7 +151,7 @@ def _inside(recording: Recording, unit: str, reach: Window) -> Iterator[Baseline
     ends = [(failed, watched) for failed, watched in known if failed and watched]
     if ends:
         failed, watched = ends[-1]
-        yield Baseline("unit_restarts", unit, "mechanism", float(failed), watched)
+        yield Baseline("child_failures", unit, "mechanism", float(failed), watched)
 
 
 def _cgroup_of_unit(recording: Recording, unit: str, reach: Window) -> str | None:

@@ -163,6 +163,11 @@ class LiveWatch:
                 tally.see(now_s, count_starts(self._units.get(unit.name), unit))
             runs = unit is not None and (unit.active, unit.sub) == ("active", "running")
             self._note_running(tally.before.subject, runs=runs)
+        at_rest = {each.name for each in self._sources if each.at_rest}
+        for tally in self._tallies:
+            # Nothing fails inside a unit at rest; into a running one only a recorder looks.
+            if tally.before.measure == "child_failures" and tally.before.subject in at_rest:
+                tally.see(now_s)
         self._units = units
 
     def _note_running(self, name: str, *, runs: bool) -> None:

@@ -69,6 +69,12 @@ def _read_unit_starts(recording: Recording, unit: str, window: Window, seen: Cov
     return _of_events(started if len(started) >= len(again) else again, seen)
 
 
+def _read_child_failures(recording: Recording, unit: str, window: Window, seen: Coverage) -> Series:
+    """Read the reports of a child that fails inside a running unit: none is silence."""
+    events = recording.events(window, "unit_hidden_loop", "unit_child_failing")
+    return _of_events((each for each in events if each.subject == unit), seen)
+
+
 def _read_container_starts(
     recording: Recording, name: str, window: Window, seen: Coverage
 ) -> Series:
@@ -149,6 +155,7 @@ def _of_events(events: Iterable[Event], seen: Coverage) -> Series:
 _Reader = Callable[[Recording, str, Window, Coverage], Series]
 _READERS: Mapping[str, _Reader] = {
     "unit_restarts": _read_unit_starts,
+    "child_failures": _read_child_failures,
     "container_restarts": _read_container_starts,
     "oom_kills": _read_oom_kills,
     "cgroups_made": _read_cgroups_made,
@@ -161,6 +168,7 @@ _READERS: Mapping[str, _Reader] = {
 # The table that tells whether anybody looked.
 _TABLES = {
     "unit_restarts": "units",
+    "child_failures": "units",
     "container_restarts": "containers",
     "oom_kills": "kernel_log",
     "cgroups_made": "cgroup_churn",

@@ -28,7 +28,7 @@ from nodescope.remedy.plan import Baseline
 Answer = Literal["proven", "refuted", "unknown"]
 
 MECHANISM_P = 0.01
-DIRECT = ("unit_restarts", "container_restarts", "oom_kills", "cgroups_made")
+DIRECT = ("unit_restarts", "child_failures", "container_restarts", "oom_kills", "cgroups_made")
 # Others make cgroups there, too: a few do not refute, as long as far fewer are made.
 _MAY_STAY = ("cgroups_made", "pegged_s")
 _STILL = 0.5  # of the rate or slope before: so much or more is no remedy
@@ -36,7 +36,12 @@ _FLAT = 0.25  # of the slope before: less is none
 _FEWEST = 5  # events that refute
 # The longest wait of whoever restarts it, where its policy is not known: kubelet 5 min,
 # docker 1 min, systemd mostly a constant that the gaps show.
-_LONGEST_BACKOFF_S = {"unit_restarts": 60.0, "container_restarts": 300.0, "cgroups_made": 300.0}
+_LONGEST_BACKOFF_S = {
+    "unit_restarts": 60.0,
+    "child_failures": 300.0,
+    "container_restarts": 300.0,
+    "cgroups_made": 300.0,
+}
 _LEVEL_LEAST_S = 600.0  # a level that was watched for less may turn by itself
 _FALL, _FEW = 0.3, 20
 
@@ -208,6 +213,7 @@ def _judge_cost(before: Baseline, after: Aftermath) -> MeasureVerdict:
 
 _TITLES = {
     "unit_restarts": "restarts of {}",
+    "child_failures": "failed children inside {}",
     "container_restarts": "starts of container {}",
     "cgroups_made": "cgroups made in {}",
     "zombies": "zombies",

@@ -96,10 +96,10 @@ class Refused:
 class Baseline:
     """What `fix validate` compares with: the trouble as it was before the plan.
 
-    `measure` names one of `validate`'s measures (`unit_restarts`, `container_restarts`,
-    `cgroups_made`, `zombies`, `oom_kills`, `pegged_s`, `walk_s`, `resets`, `job_failures`),
-    `role` whether it belongs to the mechanism or to the outcome. `count` is how many there were
-    in `exposure_s` of time that was observed; of a level it is the last reading.
+    `measure` names one of `validate`'s measures (`unit_restarts`, `child_failures`,
+    `container_restarts`, `cgroups_made`, `zombies`, `oom_kills`, `pegged_s`, `walk_s`, `resets`,
+    `job_failures`), `role` whether it belongs to the mechanism or to the outcome. `count` is how
+    many there were in `exposure_s` of time that was observed; of a level it is the last reading.
     """
 
     measure: str
