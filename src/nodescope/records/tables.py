@@ -167,7 +167,7 @@ def _wide_paths(name: str, meaning: str, *roots: Column) -> Table:
                 "int64",
                 ColumnKind.KEY,
                 "hash of the root and the functions, the same in every segment and on every node; "
-                "null in earlier formats",
+                "null in bundles and in earlier formats, where readers make it",
                 nullable=True,
             ),
         ),
@@ -227,7 +227,12 @@ FUNCTIONS = Table(
         ),
         Column("own", "int32", ColumnKind.COUNT, "samples in the function itself"),
         Column(
-            "id", "int64", ColumnKind.KEY, "hash of it, the same in every segment and on every node"
+            "id",
+            "int64",
+            ColumnKind.KEY,
+            "hash of it, the same in every segment and on every node; null in bundles, where "
+            "readers make it",
+            nullable=True,
         ),
     ),
 )
