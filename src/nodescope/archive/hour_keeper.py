@@ -13,7 +13,7 @@ from pathlib import Path
 from nodescope.archive.description_file import read_description
 from nodescope.archive.files import remove_directory, sweep
 from nodescope.archive.hours import FEWEST, Hour, hour_of, read_hours, write_hour
-from nodescope.archive.layout import HOURS_DIRECTORY, SEALED_DIRECTORY
+from nodescope.archive.layout import HOURS_DIRECTORY, SEALED_DIRECTORY, list_segment_names
 from nodescope.archive.memory import give_memory_back
 from nodescope.archive.retention import Sealed
 from nodescope.errors import ArchiveError, CorruptSegment, NewerFormat
@@ -39,8 +39,12 @@ class HourKeeper:
             return
         sweep(folder)
         self._hours = read_hours(self._root)
+        known = {hour.directory.name for hour in self._hours}
+        for name in list_segment_names(folder):
+            if name not in known:  # an hour that cannot be read is in the way of a new one
+                remove_directory(folder / name)
         for hour in self._hours[:]:
-            if not hour.is_whole or not sealed.issuperset(hour.members):
+            if not hour.is_whole or not set(hour.members) <= sealed:
                 self._remove(hour)
             else:
                 self._passed.update(hour.members)
