@@ -29,9 +29,11 @@ BENCHMARKS = {
     "lab": "Incidents made for real, and who is blamed (issue 5, bar 1)",
     "degradation": "Recordings with a part removed: absence is not evidence (issue 14, bar 3)",
     "story": "The synthetic story of a 96-core node (issue 5, bar 2)",
+    "image_gate": "The gate of images, Debian and rpm (issue 15, bar 7)",
     "kernel_log": "A flood in the kernel's log (bar 4 of issue 4)",
     "page": "The server of the page, 12 hours of 96 cores (issue 6, bar 2)",
     "page_browser": "The page in the browser, 12 hours of 96 cores (issue 6, bar 2)",
+    "proof": "Verdicts on remedies, on simulated nodes (issue 15, bar 5)",
     "zombies": "Removed memory cgroups that are still held (bar 1 of issue 4)",
 }
 

@@ -5,15 +5,17 @@ A run is right if, where there is an incident, the first chain of the first find
 true owner with the true mechanism, and has the true symptom; if each true condition is listed
 with its owner; and where there is nothing, if there is no finding, or (decoys that do hold a
 core) one that names the program itself. The units that are well beside a fault must not be
-named. A healthy twin and a quiet recording have neither incident nor condition. Beside that,
-and strictly: no run of a decoy names zombies, a unit or a container as the cause. `--quick`
-runs each once, all at small strength; what takes half a minute or more is run five times
-(NODESCOPE_BENCH_LAB_SLOW_RUNS), the others twenty (NODESCOPE_BENCH_LAB_RUNS). The number of a
-run is its seed: names, limits and times are others in each. A run in which the machine did
-not let the lab have its core (the kernel's account of the lab's own process says how much)
-is not counted, but told, and made again.
-All chains that were told, also those not ranked first, calibrate
+named. An incident of a cgroup that is not the lab's own (its limit was reached: other work on
+the machine) is told and not judged. A healthy twin and a quiet recording have neither incident
+nor condition. Beside that, and strictly: no run of a decoy names zombies, a unit or a container
+as the cause. `--quick` runs each once, all at small strength; what takes half a minute or more
+is run five times (NODESCOPE_BENCH_LAB_SLOW_RUNS), the others twenty (NODESCOPE_BENCH_LAB_RUNS).
+The number of a run is its seed: names, limits and times are others in each. A run in which the
+machine did not let the lab have its core (the kernel's account of the lab's own process says how
+much) is not counted, but told, and made again.
+All chains that name a cause, also those not ranked first, calibrate
 confidence (`nodescope.diagnosis.rules.calibration`): the fit is shown with what it stands on.
+A chain that ends at a place (a core, a device that reported the trouble) names no cause.
 Recordings are made by `lab_runs.py` and stay, with NODESCOPE_BENCH_LAB_KEEP=FOLDER, where it
 says: a run that is interrupted goes on from there, and one made earlier is diagnosed by
 the code of now.
@@ -44,7 +46,7 @@ from nodescope.diagnosis.rules.calibration import OFFSET, SLOPE, calibrated
 from nodescope.lab.calibrate import fit
 from nodescope.lab.catalogue import SCENARIOS
 from nodescope.lab.ground import clean
-from nodescope.lab.score import blames_another, is_true, judge, solve
+from nodescope.lab.score import blames_another, judge, list_causes, solve
 
 RUNS = int(os.environ.get("NODESCOPE_BENCH_LAB_RUNS", "20"))
 SLOW_RUNS = int(os.environ.get("NODESCOPE_BENCH_LAB_SLOW_RUNS", "5"))
@@ -59,7 +61,7 @@ class Outcome:
     right: bool
     said: str
     blames_another: bool
-    chains: list[tuple[float, bool]]  # support, and whether it is true; the first first
+    chains: list[tuple[float, bool]]  # those that name a cause: support, and whether it is true
     attempts: int
 
 
@@ -126,9 +128,7 @@ def _judge(recording: Recording) -> Outcome:
     verdict = judge(truth, found)
     outcome = Outcome(
         truth.scenario, truth.healthy, verdict.right, verdict.said, blames_another(found),
-        [(chain.support, is_true(truth, chain))
-         for each in found.findings for chain in each.chains],
-        recording.attempts,
+        list_causes(truth, found), recording.attempts,
     )  # fmt: skip
     word = "right" if verdict.right else "WRONG"
     twin = " (healthy)" if truth.healthy else ""

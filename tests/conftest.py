@@ -25,6 +25,7 @@ _PROGRAMS = {
     "golang-go": "go",
     "iproute2": "ip",
     "linux-perf": "perf",
+    "rpm": "rpmbuild",
     "rustc": "rustc",
     "sysstat": "mpstat",
     "systemd": "systemd-analyze",

@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 _FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 # Shown as they were printed by a machine with such units and cgroups: no recording has them.
-_LIVE = {"zombies", "audit"}
+_LIVE = {"zombies", "audit", "check"}
 
 
 def _check(path: Path) -> subprocess.CompletedProcess[str]:
@@ -58,7 +58,7 @@ def _written() -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize(("page", "command"), _written())
 def test_a_command_in_the_docs_parses(page: str, command: str) -> None:
-    text = re.split(r"\s{2,}| #| \| ", command)[0]
+    text = re.split(r"\s{2,}| #| \| | > ", command)[0]
     words = shlex.split(text.replace("[window] [filters]", "").replace("FORMAT", "folded"))[1:]
     assert words[0] in COMMANDS
     if "--help" not in words:

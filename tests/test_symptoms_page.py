@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from tests.sources.kernel_log.messages.formats import FORMATS
 from tests.sources.systemd.test_service_reports import _REPORTS
+from tests.test_rules_of_others import LINES as OTHERS
 
 from nodescope.lab.catalogue import SCENARIOS
 from nodescope.records.event_kinds import EVENT_KINDS
@@ -21,6 +22,7 @@ _OTHERS, _KINDS = (
     for part in _PAGE.split("## Problems that others detect")[1].split("## Every kind")
 )  # fmt: skip
 _LINES = {known.kind for known in FORMATS} | {kind for _, _, kind, _ in _REPORTS}
+_LINES |= {kind for *_, kind in OTHERS}
 _COUNTED = "\n".join(
     path.read_text() for folder in ("observers", "watches")
     for path in Path("tests/recorder", folder).glob("*.py")

@@ -8,12 +8,16 @@
     │   ├── SourceAbsent            not on this kernel or machine
     │   ├── SourceDenied            there, but not for us
     │   └── MalformedSource(line)   read, but not what its format promises
-    └── ArchiveError(path, reason)  a recording could not be read or written
-        ├── ArchiveBusy             another recorder holds it
-        ├── ArchiveFull             no room left on the device
-        ├── NothingRecorded         a place for a recording that holds none yet
-        ├── NewerFormat             written by a later Nodescope
-        └── CorruptSegment(offset)  damaged at rest
+    ├── ArchiveError(path, reason)  a recording could not be read or written
+    │   ├── ArchiveBusy             another recorder holds it
+    │   ├── ArchiveFull             no room left on the device
+    │   ├── NothingRecorded         a place for a recording that holds none yet
+    │   ├── NewerFormat             written by a later Nodescope
+    │   └── CorruptSegment(offset)  damaged at rest
+    └── RemedyError                 a step of a plan that was not taken, or did not succeed
+        ├── StalePlan(changed)      the node is no longer the one that the plan was made for
+        ├── GuardRefused            the node needs what the step would change
+        └── RemedyBusy              another `fix` works on this node
 
 Parsers raise; the recorder alone turns a `SourceError` into a `gap` record;
 the command line alone turns any of them into a message with a hint.
@@ -98,6 +102,26 @@ class CorruptSegment(ArchiveError):
         where = "" if offset is None else f" at byte {offset}"
         super().__init__(path, f"{reason}{where}", hint=hint)
         self.offset = offset
+
+
+class RemedyError(NodescopeError):
+    """A step that was not taken, or did not succeed."""
+
+
+class StalePlan(RemedyError):
+    """The facts that a plan rests on changed; `changed` lists them, old and new."""
+
+    def __init__(self, changed: tuple[str, ...], *, hint: str | None = None) -> None:
+        super().__init__("the plan no longer fits this node: " + "; ".join(changed), hint=hint)
+        self.changed = changed
+
+
+class GuardRefused(RemedyError):
+    """The node cannot live without what the step would change."""
+
+
+class RemedyBusy(RemedyError):
+    """Another process applies or undoes a plan on this node."""
 
 
 def source_error(path: str | Path, error: OSError) -> SourceError:

@@ -53,7 +53,7 @@ def test_python_names_what_there_is(segment: Path) -> None:
     for table, column in re.findall(r'tables\["(\w+)"\]\["(\w+)"\]', PYTHON):
         assert column in tables[table].column_names
     columns = [tables[name].column_names for name in ("samples", "threads", "profile")]
-    used = set(re.findall(r'samples\["(\w+)"\]', PYTHON)) - {"time"}  # which it makes
+    used = set(re.findall(r'samples\["(\w+)"\]', PYTHON)) - {"time", "tick"}  # which it makes
     assert used - {"pid"} <= {name for names in columns for name in names}
     # Joining needs no suffixes, and merging has no columns in common but those it is on.
     samples, threads, profile = map(set, columns)
@@ -68,25 +68,33 @@ def test_python_names_what_there_is(segment: Path) -> None:
 
 def test_samples_refer_as_the_example_follows_them(segment: Path) -> None:
     tables = {name: read(segment, name) for name in ("samples", "threads", "profile")}
-    thread: list[int] = []
-    seen = 0
-    for row, back in enumerate(tables["samples"].column("back").to_pylist()):
-        thread.append(thread[row - back] if back else seen)
-        seen += back == 0
     threads = tables["threads"].to_pydict()
+    ticks = list(accumulate(tables["samples"].column("later").to_pylist()))
+    backs = tables["samples"].column("back").to_pylist()
+    often = {number: row for row, number in enumerate(threads["often"])}
+    in_time = sorted(range(len(ticks)), key=ticks.__getitem__)
+    found: list[int] = []
+    seen = 0
+    for back in (backs[row] for row in in_time):
+        found.append(seen if back == 0 else found[-back] if back <= 63 else often[back - 63])
+        seen += back == 0
+    thread = [row for _, row in sorted(zip(in_time, found, strict=True))]
     comms = tables["profile"].column("comm").to_pylist()
     different = list(dict.fromkeys(comms))
     pids = list(accumulate((step // 2) ^ -(step % 2) for step in threads["step"]))
     ranked = {}
     for row, comm in enumerate(comms):
         ranked[comm, comms[:row].count(comm)] = row
-    ranks = tables["samples"].column("rank").to_pylist()
+    by_comm = sorted(range(len(thread)), key=lambda row: threads["comm"][thread[row]])
+    stored = tables["samples"].column("rank").to_pylist()
+    ranks = [rank for _, rank in sorted(zip(by_comm, stored, strict=True))]
     of_comm = [
         (different[threads["comm"][row]], rank) for row, rank in zip(thread, ranks, strict=True)
     ]
     (sealed,) = Archive.open(segment.parents[1]).segments()
     samples = sealed.read("samples")
     assert [ranked[each] for each in of_comm] == samples.column("profile").to_pylist()
+    assert ticks == samples.column("tick").to_pylist()
     assert [pids[row] for row in thread] == samples.column("pid").to_pylist()
     for name in ("thread", "cgroup"):
         assert [threads[name][row] for row in thread] == samples.column(name).to_pylist()

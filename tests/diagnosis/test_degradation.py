@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -21,7 +23,8 @@ from tests.diagnosis.test_ways import (
 from tests.diagnosis.told import at, event, lines, memory, record
 
 from nodescope.diagnosis.diagnose import diagnose
-from nodescope.diagnosis.finding import Diagnosis
+from nodescope.diagnosis.finding import Diagnosis, Root
+from nodescope.judgement.condition import Condition, ConditionOwner
 from nodescope.lab.degradation import degrade, find_violations
 from nodescope.lab.synthetic import Shape, write_story
 from nodescope.recording.memory import hold_in_memory
@@ -29,6 +32,7 @@ from nodescope.recording.recording import Recording
 from nodescope.recording.window import Window
 from nodescope.records.node_tables import CgroupNameRow, CgroupRow
 from nodescope.records.table import Row
+from nodescope.records.view import View
 from nodescope.records.witness_tables import CallTraceRow, LimitRow
 
 HERE = Path(__file__).parent
@@ -95,6 +99,42 @@ def test_every_way_with_less_to_go_by_says_no_more(name: str) -> None:
         less = degrade(whole, seed)
         found = list(find_violations(before, diagnosed(less.recording, whole), less))
         assert found == [], less.said
+
+
+def test_a_claim_of_absence_rests_on_what_was_observed() -> None:
+    """Core time is removed, and the claim about it stays as it was."""
+    whole = record(lines(*RESET), [QUEUE, *cores(1, 0, 0)])
+    before = diagnosed(whole, whole)
+    (claim,) = [each for each in before.missing if each.absent is not None]
+    assert claim.absent is not None
+    assert claim.absent.table == "cores"
+    less = next(each for seed in range(100) if "table cores" in (each := degrade(whole, seed)).said)
+    assert f"not observed: {claim.consequence}" in list(find_violations(before, before, less))
+    assert list(find_violations(before, diagnosed(less.recording, whole), less)) == []
+
+
+@pytest.mark.parametrize("change", ["root", "condition", "confidence", "incident"])
+def test_whatever_is_stronger_is_noticed(change: str) -> None:
+    whole = told()["memory"]
+    known = diagnosed(whole, whole)
+    more = deepcopy(known)
+    finding = more.findings[0]
+    (chain, *_) = finding.chains
+    if change == "root":
+        weak = replace(chain.links[-1], strength=0.1)
+        finding.chains.append(replace(chain, links=(weak,), root=Root("unit", "other.service")))
+    elif change == "condition":
+        look = View("audit")
+        more.conditions.append(Condition(
+            kind="unit_loop", owner=ConditionOwner("unit", "x"), severity="warning", since_ns=None,
+            statement="x loops", trend="", steps=(), show=look,
+        ))  # fmt: skip
+    elif change == "confidence":
+        known.findings[0].chains[0] = replace(chain, share=0.9)
+    else:
+        finding.symptom = replace(finding.symptom, subject="another")
+    assert list(find_violations(known, more, degrade(whole, 0)))
+    assert not list(find_violations(known, known, degrade(whole, 0)))
 
 
 def test_a_stronger_statement_is_noticed() -> None:

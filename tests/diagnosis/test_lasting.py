@@ -71,6 +71,13 @@ def test_a_loop_explains_the_incident_whose_chain_blames_it() -> None:
     assert zombies.reference == "explains incident 1"
 
 
+@pytest.mark.parametrize("name", ["disk-full", "conntrack-full"])
+def test_what_is_full_is_put_together_with_the_incident_of_its_getting_full(name: str) -> None:
+    found = solve(next(each for each in BUNDLES if each.stem == name))
+    (full,) = (each for each in found.conditions if each.kind.endswith("_nearly_full"))
+    assert full.reference == "see also incident 1"
+
+
 # -- made by hand --------------------------------------------------------------------------
 
 

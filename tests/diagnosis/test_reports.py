@@ -179,7 +179,22 @@ def test_several_findings_are_summed_up_first() -> None:
     assert lines[:2] == [
         "2 findings:", "  1. eth0: Trigger reset is on; cause: not shown by this recording",
     ]  # fmt: skip
-    assert lines[2].startswith("  2. core 3 was in the kernel for 6 s; cause: core 3 (confidence ")
+    assert lines[2].startswith(
+        "  2. core 3 was in the kernel for 6 s; where: core 3 (only the place"
+    )
+
+
+def test_who_only_reported_the_trouble_is_no_cause() -> None:
+    link = Link("event", "sda", "sda failed a request", 5.0, View("events"), "nothing")
+    chain = Chain((link,), Root("device", "sda"), "failed_requests", reporter=True)
+    found = made(Finding(Symptom("disk_io_error", AT, "sda", "sda failed a request"), [chain]))
+    text, page = render_text(found), render_markdown(found)
+    assert "where: reported by device sda (only the place is known; confidence that the" in text
+    assert "**Where: reported by device sda** (only the place is known" in page
+    assert "cause: device" not in text
+    (told,) = diagnosis_document(found)["findings"][0]["chains"]
+    assert told["place"] is True
+    assert told["confidence"] <= 0.5
 
 
 def test_silence_is_worth_what_was_recorded() -> None:

@@ -32,8 +32,8 @@ POD = "/kubepods/burstable/pod1/c1"
 NODE = "node"
 
 
-def conditions(*rows: Row, until: int = NOW) -> list[Condition]:
-    begun = (HeartbeatRow(time_ns=0, wall_ns=0), HeartbeatRow(time_ns=NOW, wall_ns=NOW))
+def conditions(*rows: Row, until: int = NOW, since: int = 0) -> list[Condition]:
+    begun = (HeartbeatRow(time_ns=since, wall_ns=since), HeartbeatRow(time_ns=NOW, wall_ns=NOW))
     return find_conditions(recording_of([*begun, *rows]), Window(0, until + 1))
 
 
@@ -140,8 +140,14 @@ def test_a_unit_that_loops_has_begun_with_its_first_restart() -> None:
     assert (found.kind, found.owner) == ("unit_loop", ConditionOwner("unit", "web.service"))
     assert found.since_ns == minutes_ago(0.98)
     assert found.statement.startswith("web.service loops: restarted 10 times, every 6 s; ")
-    assert found.trend == "10 restarts in 10 min"
+    assert found.trend == "10 restarts in 10m"
     assert [step.kind for step in found.steps] == ["look", "stop_unit"]
+
+
+def test_a_loop_is_counted_in_the_time_that_was_recorded() -> None:
+    rows = (unit(active="activating", sub="auto-restart"), *restarts(1, 10))
+    (found,) = conditions(*rows, since=minutes_ago(1.5))
+    assert found.trend == "10 restarts in 1m 30s"
 
 
 def test_a_loop_that_was_there_before_the_recording_has_no_beginning() -> None:

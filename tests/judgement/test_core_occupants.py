@@ -2,7 +2,12 @@ from __future__ import annotations
 
 from collections import Counter
 
-from nodescope.judgement.core_occupants import ALL_BUT_HOUSEKEEPING, MOST_OF_IT, Occupants
+from nodescope.judgement.core_occupants import (
+    ALL_BUT_HOUSEKEEPING,
+    MOST_OF_IT,
+    Occupants,
+    describe_processes,
+)
 
 
 def test_who_has_most_is_named_with_the_share() -> None:
@@ -25,3 +30,11 @@ def test_samples_are_counted_as_they_come() -> None:
     threads.add([77, 5], [3, 1])
     threads.add([77], [4])
     assert threads.find_main() == (77, 7, 0.875)
+
+
+def test_a_process_is_named_only_if_it_was_one() -> None:
+    one = Occupants(Counter({812: 95, 900: 5}))
+    assert describe_processes("kubelet", one) == "kubelet (812)"
+    many = Occupants(Counter({812: 50, 900: 30, 901: 20}))
+    assert describe_processes("sh", many) == "3 processes named sh"
+    assert describe_processes("sh", Occupants()) == "sh"

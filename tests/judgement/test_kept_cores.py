@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodescope.judgement.kept_cores import MODES, KeptCore, find_kept_cores
-from nodescope.judgement.pegged_cores import PEGGED_NS, find_pegged_cores
+from nodescope.judgement.kept_cores import MODES, find_kept_cores
+from nodescope.judgement.pegged_cores import PEGGED_NS, PeggedCore, find_pegged_cores
 from nodescope.quantities import SECOND_NS
 from nodescope.recording.memory import recording_of
 from nodescope.recording.recording import Recording
@@ -31,7 +31,7 @@ def recorded(cores: list[list[Second]]) -> Recording:
 
 def find(
     cores: list[list[Second]], least_ns: int = PEGGED_NS, window: Window = ALL
-) -> list[KeptCore]:
+) -> list[PeggedCore]:
     return find_kept_cores(recorded(cores).core_readings(window), window, least_ns)
 
 

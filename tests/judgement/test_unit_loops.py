@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from tests.sources.systemd import journal_files
 
-from nodescope.judgement.unit_loops import UnitLoops, find_unit_loop
+from nodescope.judgement.unit_loops import UnitLoops, find_unit_loop, loops_now
 from nodescope.sources.systemd import happenings
 from nodescope.sources.systemd.happenings import CHOSEN, UnitHappening, parse_message
 from nodescope.sources.systemd.journal import Journal
+from nodescope.sources.systemd.unit import Unit
 
 _S = 1_000_000
 
@@ -78,3 +80,14 @@ def test_a_real_journal_tells_which_units_loop(tmp_path: Path) -> None:
     journal.close()
     loops = _loops(UnitLoops(), [each for each in told if each is not None])
     assert {each.unit for each in loops} == {"limit.service", "crash.service"}
+
+
+def test_a_loop_is_told_by_its_counter_at_every_moment_of_it() -> None:
+    now_us = 3_600_000_000
+    waits = Unit("x.service", active="activating", sub="auto-restart", restarts=5)
+    runs = Unit("x.service", active="active", restarts=5, main_started_us=now_us - 400_000_000)
+    assert loops_now(waits, now_us)
+    assert loops_now(runs, now_us)
+    # It has been well for longer than any round of a loop lasts, or was started by hand.
+    assert not loops_now(runs, now_us + 400_000_000)
+    assert not loops_now(replace(waits, restarts=0), now_us)

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from nodescope.judgement.unit_insides import cgroups_to_watch, is_settled
+from nodescope.judgement.unit_use import find_stopped_with
 from nodescope.judgement.units import audit_units
 from nodescope.judgement.verdict import Audit, AuditFinding, sort_findings
 from nodescope.pictures.audit import findings_document, render_audit, render_findings
@@ -359,3 +361,21 @@ def test_findings_are_shown_the_worst_first() -> None:
     assert "4 starts since boot, 4 failures, 0 successes" in text
     assert [each["verdict"] for each in findings_document(findings)] == ["looping", "unused"]
     assert "nothing" in render_audit(Audit([]))
+
+
+def test_what_stops_with_a_unit_is_found_through_others() -> None:
+    units = {
+        "a.target": Unit("a.target", active="active", stops_with=("b.service", "x.service")),
+        "b.service": Unit("b.service", active="active", stops_with=("c.service",)),
+        "c.service": Unit("c.service", active="failed", stops_with=("d.service",)),
+        "d.service": Unit("d.service", active="active", stops_with=("b.service",)),
+        "e.service": Unit("e.service", active="active", restarts=9, main_started_us=_NOW - _S),
+    }
+
+    def read(names: Iterable[str]) -> dict[str, Unit]:
+        return {name: units[name] for name in names if name in units}
+
+    unit = replace(_RUNNING, stops_with=("a.target", "e.service", "gone.service"))
+    # A target groups, a failed unit and one that loops are not in use; a circle ends.
+    assert find_stopped_with(unit, read, _NOW) == ("b.service", "d.service")
+    assert find_stopped_with(_RUNNING, read, _NOW) == ()

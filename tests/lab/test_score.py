@@ -7,7 +7,8 @@ import pytest
 from nodescope.diagnosis.finding import Chain, Diagnosis, Finding, Link, Root, Symptom
 from nodescope.judgement.condition import Condition, ConditionOwner
 from nodescope.lab.scenario import LastingTruth, Truth
-from nodescope.lab.score import blames_another, judge
+from nodescope.lab.score import blames_another, judge, list_causes
+from nodescope.records.event_details import OomKillDetails
 from nodescope.records.view import View
 
 LOOP = LastingTruth(("unit_loop",), "unit", "a.service")
@@ -131,3 +132,27 @@ def test_what_was_said_has_all_of_it() -> None:
     assert said == (
         "unit a.service by None; hung_task without a cause; condition unit_loop of a.service"
     )
+
+
+def killed_in(cgroup: str, root: str) -> Finding:
+    told = OomKillDetails(memcg=cgroup)
+    symptom = Symptom("oom_kill", 0, "x", "x was killed", details=told)
+    return Finding(symptom, [Chain((LINK,), Root("unit", root))])
+
+
+def test_an_incident_outside_the_lab_is_told_and_not_judged() -> None:
+    decoy = Truth("page-faults", healthy=False, finding=False)
+    others = Diagnosis(0, 1, [killed_in("/kubepods/pod1", "kubelet.service")])
+    verdict = judge(decoy, others)
+    assert verdict.right
+    assert "not the lab's: unit kubelet.service" in verdict.said
+    assert not blames_another(others)
+    assert not list_causes(decoy, others)
+    inside = Diagnosis(0, 1, [killed_in("/nodescope-lab-7/a.service", "a.service")])
+    assert not judge(decoy, inside).right
+    assert list_causes(decoy, inside) == [(LINK.probability, False)]
+
+
+def test_a_place_calibrates_nothing() -> None:
+    found = Diagnosis(0, 1, [Finding(SYMPTOM, [Chain((LINK,), Root("core", "cpu1"))])])
+    assert list_causes(KILLED, found) == []

@@ -106,6 +106,18 @@ def test_each_is_asked_in_its_own_time() -> None:
     assert (quick.closed, slow.closed) == (1, 1)
 
 
+def test_one_that_answered_meanwhile_is_asked_in_the_same_round_as_all_others() -> None:
+    patient = HandObserver(1, patient=True)
+    bench = Bench(patient=patient)
+    for round_ in range(3):
+        now = bench.clock.now_ns
+        bench.observing.work(now, now, BUDGET)
+        wait_for(lambda: bench.observing.answered, "it answered")
+        assert patient.asked == list(range(round_ + 1))
+        bench.clock.now_ns += SECOND_NS
+    bench.close()
+
+
 def test_without_observers_nothing_is_due() -> None:
     assert Bench().observing.due_ns is None
 

@@ -43,6 +43,7 @@ ACTIONS = [
     Action("abort_connection", Target("mount", "/mnt/data")),
     Action("thaw", Target("mount")),
     Action("free_space", Target("mount", "/var")),
+    Action("cap_unit", Target("unit", "scan.service"), "50"),
 ]
 
 

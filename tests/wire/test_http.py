@@ -166,3 +166,22 @@ def test_chunks_split_at_every_byte() -> None:
     taken = b"".join(body.feed(content[at : at + 1]) for at in range(len(content)))
     assert taken == b"abc" + b"d" * 20
     assert body.done
+
+
+def test_a_request_that_changes_something_carries_its_content(tmp_path: Path) -> None:
+    asked: list[bytes] = []
+
+    def talk(connection: socket.socket) -> None:
+        asked.append(connection.recv(65536))
+        connection.sendall(http_answer(b"done", 201))
+
+    with listening(tmp_path / "s", talk):
+        connection = HttpConnection(tmp_path / "s", LONG_S)
+        try:
+            assert connection.post("/update", b'{"a":1}', 100) == (201, b"done")
+        finally:
+            connection.close()
+    (request,) = asked
+    assert request.startswith(b"POST /update HTTP/1.1\r\n")
+    assert b"Content-Type: application/json\r\nContent-Length: 7\r\n\r\n" in request
+    assert request.endswith(b'{"a":1}')

@@ -60,7 +60,8 @@ from nodescope.quantities import SECOND_NS
 # 2: events carry a core and details; what the node knows about itself.
 # 3: an open segment appends stacks whole; more roll-ups of a segment with many samples.
 # 4: samples of a small segment by thread.
-FORMAT = 4
+# 5: these in the order of time, and ranks by comm.
+FORMAT = 5
 
 ARCHIVE_FILE = "archive.json"
 LOCK_FILE = "lock"

@@ -7,8 +7,9 @@ stays for the next one, and readers may look at it meanwhile.
 
 from __future__ import annotations
 
+import json
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from nodescope.archive.files import (
@@ -20,10 +21,16 @@ from nodescope.archive.files import (
 )
 from nodescope.archive.layout import MARKS_DIRECTORY, read_archive_info
 from nodescope.errors import ArchiveError
+from nodescope.records.details import fields_of, parse_details
 from nodescope.records.event import Event
-from nodescope.records.event_details import JobDetails, MarkDetails
+from nodescope.records.event_details import FixStepDetails, JobDetails, MarkDetails
+from nodescope.records.json import Json, JsonObject
 
-KINDS: dict[str, type[MarkDetails]] = {"mark": MarkDetails, "job_failed": JobDetails}
+KINDS: dict[str, type[MarkDetails]] = {
+    "mark": MarkDetails,
+    "job_failed": JobDetails,
+    "fix_step": FixStepDetails,
+}
 MOST_CHARACTERS = 4096
 
 
@@ -39,12 +46,21 @@ class Mark:
     wall_ns: int
     monotonic_ns: int | None = None
     boot_id: str | None = None
+    details: JsonObject = field(default_factory=dict)  # further ones that its kind declares
 
 
 def mark_event(mark: Mark, time_ns: int) -> Event:
     """Return a mark as the event it becomes, at its time on whichever clock is wanted."""
-    details = KINDS[mark.kind](mark=mark.id, user=mark.user)
+    declared = KINDS[mark.kind]
+    known = {each.key for each in fields_of(declared)}
+    given = {key: _short(value) for key, value in mark.details.items() if key in known}
+    text = json.dumps({**given, "mark": mark.id, "user": mark.user})
+    details = parse_details(declared, text)
     return Event(time_ns, mark.kind, mark.subject, mark.text, details=details)
+
+
+def _short(value: Json) -> Json:
+    return value[:MOST_CHARACTERS] if isinstance(value, str) else value
 
 
 def write_mark(root: Path, mark: Mark) -> None:
@@ -53,6 +69,8 @@ def write_mark(root: Path, mark: Mark) -> None:
     make_directory(root / MARKS_DIRECTORY)
     content = asdict(mark)
     del content["id"]
+    if not mark.details:
+        del content["details"]
     replace_json(root / MARKS_DIRECTORY / f"{mark.id}.json", content)
 
 
@@ -89,7 +107,9 @@ def read_mark(root: Path, mark_id: str) -> Mark | None:
     ):
         raise ArchiveError(path, "not a mark", hint="delete it: nobody can tell what it means")
     kind, subject, text, user = (str(each)[:MOST_CHARACTERS] for each in texts)
-    return Mark(mark_id, kind, subject, text, user, wall, monotonic, boot)
+    given = content.get("details")
+    details = given if isinstance(given, dict) else {}
+    return Mark(mark_id, kind, subject, text, user, wall, monotonic, boot, details)
 
 
 def remove_mark(root: Path, mark_id: str) -> None:

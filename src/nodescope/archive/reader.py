@@ -117,7 +117,7 @@ class Segment:
                 raise CorruptSegment(path, f"{file.rows} rows where {extent.rows} were sealed")
             known = file.columns
             if table == "samples" and is_by_thread(known):
-                content = file.read(stored_columns(names))
+                content = file.read(stored_columns(names, known))
                 return read_by_thread(content, names, self._read, path)
             wanted = [name if name in known else former.get(name) for name in names]
             stored = [name for name in wanted if name in known]

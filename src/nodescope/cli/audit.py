@@ -17,8 +17,10 @@ if TYPE_CHECKING:
     from nodescope.judgement.verdict import Audit
     from nodescope.sources.containers.container import ContainerHappening
     from nodescope.sources.places import Places
+    from nodescope.sources.systemd.unit import Unit
 
 _WATCH_NS = 20 * SECOND_NS
+FORMATS = ("text", "json", "sarif", "junit")
 
 
 def add_parser(commands: options.Commands) -> None:
@@ -32,10 +34,18 @@ def add_parser(commands: options.Commands) -> None:
         "that nothing uses; with the evidence for each. Healthy ones are not named. Needs no\n"
         "recording, but takes from one what container runtimes forget. Exits 0 when nothing is\n"
         "wrong, 1 with findings, 2 if it could not run or could not see the states of units or\n"
-        "the containers of a runtime that is there.",
+        "the containers of a runtime that is there. With --root, what the image's first boot\n"
+        "starts and nobody asked for is a finding, too, unless --allow allows it.",
         examples=[
             ("nodescope audit", "this node, now"),
-            ("nodescope audit --root /mnt/image", "a mounted image: what needs no running system"),
+            (
+                "nodescope audit --root /mnt/image",
+                "a mounted image: also what its first boot starts and nobody asked for",
+            ),
+            (
+                "nodescope audit --root /mnt/image --allow allow.toml --format sarif",
+                "the same as a gate of an image pipeline",
+            ),
             (
                 "nodescope audit --systemd-bus unix:path=/host/run/dbus/system_bus_socket",
                 "the host, from a container",
@@ -62,6 +72,17 @@ def add_parser(commands: options.Commands) -> None:
     options.add_archive(parser)
     options.add_places(parser, root=True)
     parser.add_argument(
+        "--allow",
+        type=Path,
+        metavar="FILE",
+        help="with --root: what may start, with reasons (TOML or plain lines; see docs/audit.md)",
+    )
+    parser.add_argument(
+        "--format",
+        choices=FORMATS,
+        help="with --root: print the findings for a pipeline; json has more than --json",
+    )
+    parser.add_argument(
         "--watch",
         type=options.duration,
         default=_WATCH_NS,
@@ -78,6 +99,9 @@ def run(args: argparse.Namespace) -> int:
         return _show_recorded(args)
     if args.unit:
         raise UsageError("--unit needs --at", hint="an audit names what is wrong by itself")
+    if args.root is None and (args.allow or args.format):
+        option = "--allow" if args.allow else "--format"
+        raise UsageError(f"{option} needs --root", hint="it is for images; --json prints JSON")
     from nodescope.errors import SourceAbsent
     from nodescope.judgement.verdict import Audit, sort_findings
     from nodescope.pictures.audit import findings_document, render_audit
@@ -85,7 +109,8 @@ def run(args: argparse.Namespace) -> int:
     places = options.places(args)
     seen: list[Audit] = []
     absent: list[SourceAbsent] = []
-    looks = (partial(_units, places, args.watch), partial(_containers, places, args))
+    known: dict[str, Unit] = {}
+    looks = (partial(_units, places, args.watch, known), partial(_containers, places, args))
     for look in looks:
         try:
             seen.append(look())
@@ -98,6 +123,12 @@ def run(args: argparse.Namespace) -> int:
         (*(each for part in seen for each in part.not_observed), *map(str, absent)),
         tuple(each for part in seen for each in part.unjudged),
     )
+    if args.root is not None:
+        from nodescope.cli.audit_image import show_image
+
+        code = show_image(args, audit, known)
+        if code is not None:
+            return code
     if args.json:
         options.print_json(findings_document(audit.findings))
         for missing in audit.not_observed:
@@ -141,8 +172,8 @@ def _show_recorded(args: argparse.Namespace) -> int:
     return _exit_code(known.audit)
 
 
-def _units(places: Places, watch_ns: int) -> Audit:
-    """Judge units; of an image that does not run, their files are all there is."""
+def _units(places: Places, watch_ns: int, known: dict[str, Unit]) -> Audit:
+    """Judge units, and keep them in `known`; an image that does not run has only their files."""
     from nodescope.judgement.unit_insides import cgroups_to_watch, is_settled
     from nodescope.judgement.units import audit_units
     from nodescope.judgement.verdict import UNIT_STATES, Audit
@@ -150,6 +181,7 @@ def _units(places: Places, watch_ns: int) -> Audit:
     from nodescope.sources.systemd.unit_processes import watch_insides
 
     survey = read_survey(places)
+    known |= survey.units
     insides = watch_insides(places, cgroups_to_watch(survey), watch_ns, is_settled)
     blind = places.root == Path("/") and not survey.live and not survey.lives.of
     unjudged = (UNIT_STATES,) if blind else ()

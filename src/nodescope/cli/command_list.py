@@ -9,7 +9,7 @@ GROUPS = {
         "freeze": "keep a time range beyond retention",
     },
     "Look": {
-        "serve": "browse a recording in the browser: timeline, flame graph, diagnosis",
+        "serve": "browse a recording: timeline, flame graph, diagnosis, fix",
         "cores": "time of each core by state, second by second",
         "heatmap": "samples by second and by offset within the second",
         "flame": "flame graph of any window",
@@ -20,8 +20,13 @@ GROUPS = {
     "Explain": {
         "diagnose": "find what went wrong and why, with evidence",
         "compare": "find what differs from the time before, and how surely",
-        "zombies": "count removed memory cgroups still in the kernel, find their source",
+        "zombies": "count removed memory cgroups still in the kernel; their source",
         "audit": "find units and containers that fail, crash-loop or serve nobody",
+        "check": "one-shot health for node-problem-detector, Nagios and scripts",
+    },
+    "Fix": {
+        "fix": "plan a remedy, apply it, undo it to the byte, prove it",
+        "experiment": "compare a mitigation across nodes, and say when to stop",
     },
     "Exchange": {
         "import": "import captures and logs of other tools",

@@ -127,16 +127,15 @@ def _find_spans(
     hottest: Sequence[int], found: CoreSpans, listed: int, samples: _Samples
 ) -> list[CoreSpan]:
     """Return when the hottest cores were pegged or kept, longest first; the listed by whom."""
-    from nodescope.judgement.pegged_cores import PeggedCore
     from nodescope.pictures.cores import CoreSpan
 
     spans: list[CoreSpan] = []
-    judged = found.spans
+    judged, by_kernel = found.spans, found.pegged
     for cpu in hottest:
         mine = [each for each in judged if each.cpu == cpu]
         mine.sort(key=lambda each: (each.from_ns - each.to_ns, each.from_ns))
         for place, each in enumerate(mine):
-            pegged, cut = isinstance(each, PeggedCore), found.is_cut(each)
+            pegged, cut = each in by_kernel, found.is_cut(each)
             span = CoreSpan(cpu, each.from_ns, each.to_ns, each.describe(), pegged, None, *cut)
             named = not listed or place < listed
             spans.append(_name_holder(span, samples(each.window)) if named else span)

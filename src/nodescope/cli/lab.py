@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import argparse
 import sys
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from nodescope.cli import options
+
+if TYPE_CHECKING:
+    from nodescope.lab.scenario import ScenarioRun
 
 
 def add_parser(commands: options.Commands) -> None:
@@ -22,6 +27,10 @@ def add_parser(commands: options.Commands) -> None:
         examples=[
             ("nodescope lab list", "the scenarios"),
             ("nodescope lab run zombie-agent --record /tmp/lab", "the whole story, recorded"),
+            (
+                "nodescope lab run zombie-agent --record /tmp/lab --fix",
+                "then fix and undo it",
+            ),
             ("nodescope lab run zombies --healthy --record /tmp/well", "the healthy twin"),
             ("nodescope lab run task-limit --seed 7 --record /tmp/tasks", "a run made again"),
             ("nodescope lab synthetic --record /tmp/story", "96 cores, 12 hours: synthetic"),
@@ -41,6 +50,13 @@ def add_parser(commands: options.Commands) -> None:
         help="choose names, limits and times as a run with this seed did (default: new ones)",
     )  # fmt: skip
     parser.add_argument("--healthy", action="store_true", help="run the healthy twin instead")
+    parser.add_argument(
+        "--plan", action="store_true", help="while it still runs: plan the fix, and show it"
+    )
+    parser.add_argument(
+        "--fix", action="store_true",
+        help="while it still runs: plan the fix, apply, validate and undo it",
+    )  # fmt: skip
     parser.add_argument(
         "--yes",
         action="store_true",
@@ -86,13 +102,27 @@ def _run(args: argparse.Namespace) -> int:
     scenario = find_scenario(args.scenario)
     truth = run_scenario(
         scenario, args.record, strength=args.strength, healthy=args.healthy, consent=args.yes,
-        seed=args.seed, say=_say,
+        seed=args.seed, say=_say, then=partial(_fix, args),
     )  # fmt: skip
     if args.json:
         options.print_json(asdict(truth))
     else:
         print(f"the recording is in {args.record}, the truth in {truth_path(args.record)}")
     return 0
+
+
+def _fix(args: argparse.Namespace, stage: ScenarioRun) -> None:
+    """Fix the scenario while it still runs, if that was asked for."""
+    from nodescope.errors import UsageError
+    from nodescope.lab.fix_run import VALIDATE_S, fix_while_it_runs, plan_while_it_runs
+
+    if args.plan and not args.fix:
+        plan_while_it_runs(stage, args.record, _say)
+    if not args.fix:
+        return
+    codes = fix_while_it_runs(stage, args.record, VALIDATE_S, _say)
+    if codes.validate != 0 or codes.undo != 0:
+        raise UsageError(f"the fix was not proven, or not undone: {codes}")
 
 
 def _synthetic(args: argparse.Namespace) -> int:

@@ -36,6 +36,7 @@ def add_parser(commands: options.Commands) -> None:
     parser.add_argument("--tls-key", type=Path, metavar="FILE", help="key of the certificate")
     parser.add_argument("--client-ca", type=Path, metavar="FILE",
                         help="require client certificates of this authority")  # fmt: skip
+    options.add_places(parser)
     parser.add_argument("--open", action="store_true", help="open the page in a browser")
 
 
@@ -65,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
 
             webbrowser.open(link)
 
-    serve(path, address, ready=ready, say=_say, show=_show)
+    serve(path, address, ready=ready, say=_say, show=_show, places=options.places(args))
     return 0
 
 

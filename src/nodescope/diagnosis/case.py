@@ -16,7 +16,14 @@ import numpy as np
 from nodescope.analysis.cores import CoreShares, derive_shares
 from nodescope.archive.function_paths import find_callers
 from nodescope.arrays import Bool
-from nodescope.judgement.core_occupants import Occupants, count_cgroups, count_commands
+from nodescope.diagnosis.finding import Absence
+from nodescope.judgement.core_occupants import (
+    Occupants,
+    count_cgroups,
+    count_commands,
+    count_processes,
+    describe_processes,
+)
 from nodescope.judgement.pegged_cores import (
     PEGGED_NS,
     SPAN_RATIO,
@@ -109,6 +116,10 @@ class Case:
         """Return the last row of each subject at a moment."""
         return self.recording.state(kind, at_ns)
 
+    def absence(self, table: str, window: Window) -> Absence:
+        """Return the claim that something was not there, with how much of the time was seen."""
+        return Absence(table, window, self.recording.coverage(table, window).observed_ns)
+
     # -- cores -------------------------------------------------------------
 
     def shares(self, window: Window) -> CoreShares:
@@ -170,6 +181,10 @@ class Case:
         """Return who had a core, by command."""
         return count_commands(self.recording.samples(window), cpu)
 
+    def name_processes(self, window: Window, cpu: int, comm: str) -> str:
+        """Return a command that had a core, with the process that it was, if it was one."""
+        return describe_processes(comm, count_processes(self.recording.samples(window), cpu, comm))
+
     def cgroups_on(self, window: Window, cpu: int, comm: str) -> Occupants[str]:
         """Return in which cgroups a command was on a core."""
         return count_cgroups(self.recording.samples(window), cpu, comm)
@@ -205,8 +220,12 @@ def _between(events: Sequence[Event], window: Window) -> list[Event]:
 
 
 def find_inside(part: SampleColumns, functions: Set[str]) -> Bool:
-    """Return for each row of `profile` whether its stack has one of some functions."""
-    wanted = np.fromiter((name in functions for name in part.frame_names), bool)
+    """Return for each row of `profile` whether its stack has one of some functions.
+
+    A compiler's copy of a function (`foo.isra.0`) is the function.
+    """
+    names = (name.split(".", 1)[0] in functions for name in part.frame_names)
+    wanted = np.fromiter(names, bool)
     inside = np.zeros(len(part.profile_stack), bool)
     if not wanted.any():
         return inside

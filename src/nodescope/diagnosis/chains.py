@@ -11,13 +11,13 @@ import math
 from dataclasses import replace
 
 from nodescope.analysis.compare import Change, Comparison
-from nodescope.diagnosis.case import Case
+from nodescope.diagnosis.case import LOOKBACK_NS, Case
 from nodescope.diagnosis.ending import Ending
 from nodescope.diagnosis.evidence_views import view_cores, view_flame, view_top
 from nodescope.diagnosis.finding import Chain, Link, Root, RuledOut, Symptom, exclude_each_other
 from nodescope.diagnosis.links.baseline import change_of, compare_before, describe_change, rose
 from nodescope.diagnosis.links.by_task import add_owner
-from nodescope.diagnosis.links.kept import follow_kept
+from nodescope.diagnosis.links.kept import end_at_standstill, follow_kept
 from nodescope.diagnosis.links.kernel_work import add_mechanism
 from nodescope.diagnosis.links.origins import find_origins
 from nodescope.diagnosis.links.owners import find_owner
@@ -25,11 +25,13 @@ from nodescope.diagnosis.links.reported import add_core, add_report, lack_core, 
 from nodescope.diagnosis.links.states import FEW_ZOMBIES, pressure_link, zombie_link
 from nodescope.diagnosis.links.traced import add_traced_task
 from nodescope.diagnosis.proposals import is_blamed, propose
+from nodescope.diagnosis.rules.calibration import log_odds
 from nodescope.diagnosis.rules.mechanism import mechanism_named
 from nodescope.diagnosis.rules.suspects import ZOMBIES
 from nodescope.diagnosis.story import Story
 from nodescope.diagnosis.symptoms.incidents import Incident
 from nodescope.diagnosis.symptoms.moments import Standing
+from nodescope.diagnosis.symptoms.standstill import MACHINE
 from nodescope.diagnosis.ways import choose_lead, follow_way, is_of_core
 from nodescope.judgement.core_occupants import MOST_OF_IT
 from nodescope.judgement.pegged_cores import PeggedCore
@@ -46,6 +48,8 @@ def build(case: Case, incident: Incident, *, with_baseline: bool) -> tuple[list[
     """The chains of an incident, the likeliest first."""
     story = Story(compared=with_baseline)
     report = add_report(story, incident)
+    if incident.first.subject == MACHINE:
+        return [_end_chain(story, end_at_standstill(story, incident.first))], story
     if (lead := choose_lead(case, incident)) is not None:
         ending = follow_way(case, story, incident, lead)
         if ending is not None:
@@ -78,7 +82,7 @@ def _without_core(
 def _end_chain(story: Story, ending: Ending) -> Chain:
     return Chain(
         tuple(story.links), ending.root, ending.mechanism, meaning=ending.meaning,
-        steps=ending.steps,
+        steps=ending.steps, reporter=ending.reporter,
     )  # fmt: skip
 
 
@@ -185,17 +189,20 @@ def _task_link(case: Case, story: Story, found: Comparison | None) -> bool:
     story.comm = comm
     change = change_of(found, comm) if found is not None else None
     against = "" if story.compared else "; not compared with the time before, as the first are"
-    strength = 2.0 + 2.0 * share
+    # A core that others shared is less surely the doing of who had most of it.
+    strength = min(2.0 + 2.0 * share, 1.0 + log_odds(share))
     if found is not None and change is not None:
         against = f"; {describe_change(found, change)}"
         if rose(change):
             # Several events are put together by their p-values; one is judged by its q.
             story.p = change.p
             strength += _surprise(change)
+    # Like the comparison, this reads the samples: it is done for the first incidents.
+    who = case.name_processes(held.window, held.cpu, comm) if story.compared else comm
     story.links.append(
         Link(
             "task", comm,
-            f"{comm} had {share:.0%} of core {held.cpu}'s samples in those seconds{against}",
+            f"{who} had {share:.0%} of core {held.cpu}'s samples in those seconds{against}",
             strength,
             view_top(held, "comm"),
             f"{comm} as busy in the kernel at other times without harm",
@@ -298,10 +305,14 @@ def _with_state(case: Case, story: Story) -> list[Chain]:
 
 def _without_zombies(case: Case, story: Story, dying: int) -> list[Chain]:
     """Rule zombies out where there are few: the mechanism is then what it is without them."""
+    held = story.held
+    assert held is not None
+    before = Window(held.from_ns - LOOKBACK_NS, held.to_ns)
     story.ruled_out.append(
         RuledOut(
             ZOMBIES,
             f"{dying} memory cgroups were dying; ruled out because walking so few costs nothing",
+            absent=case.absence("memory_cgroups", before),
         )
     )
     assert story.mechanism is not None

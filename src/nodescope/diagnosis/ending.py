@@ -16,3 +16,4 @@ class Ending:
     mechanism: str | None = None
     meaning: str = ""
     steps: tuple[Action, ...] = ()
+    reporter: bool = False  # the root is known only as what reported the trouble

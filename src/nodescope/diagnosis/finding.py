@@ -14,12 +14,25 @@ from pathlib import Path
 
 from nodescope.diagnosis.rules.calibration import calibrated
 from nodescope.judgement.condition import Condition
+from nodescope.recording.window import Window
 from nodescope.records.action import Action
 from nodescope.records.details import DeclaredDetails, Details
 from nodescope.records.event import details_as
 from nodescope.records.view import View
 
 SURE = 6.0  # nats: nothing of this is surer than 400 to 1
+# Of a chain that ends at a place: what is at fault may be in it or behind it, an even bet.
+IN_PLACE = 0.5
+_PLACES = ("core", "file system")  # where something happened, and never who did it
+
+
+@dataclass(frozen=True, slots=True)
+class Absence:
+    """A claim that something was not there: of which table, when, and how much of that was seen."""
+
+    table: str
+    window: Window
+    observed_ns: int  # of the window; nothing is claimed of the rest
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +63,9 @@ class Link:
     show: View
     refute: str = ""  # what would speak against it
     short: str = ""  # its part of the way in one line; the subject where that says enough
+    aside: bool = False  # says more of the root or of who suffers: the chain holds without it
     frame: str = ""  # the function with most samples, for a flame graph to highlight
+    absent: Absence | None = None  # what the statement says was not there
 
     @property
     def probability(self) -> float:
@@ -94,6 +109,12 @@ class Chain:
     check: tuple[View, ...] = ()  # that look for it elsewhere
     steps: tuple[Action, ...] = ()  # what to do about the root, before `fixes`
     share: float = 1.0  # less where others that exclude it are as likely
+    reporter: bool = False  # the root is known only as what reported it
+
+    @property
+    def is_place(self) -> bool:
+        """Return whether the root is where it happened, and not known to be the cause."""
+        return self.reporter or self.root.kind in _PLACES
 
     @property
     def explains(self) -> bool:
@@ -103,17 +124,22 @@ class Chain:
     @property
     def support(self) -> float:
         """Return the summed evidence, as if each link were independent of the others."""
-        return math.prod(link.probability for link in self.links)
+        return math.prod(link.probability for link in self.links if not link.aside)
 
     @property
     def confidence(self) -> float:
-        """How often chains so well supported were true; never surer than the weakest link."""
+        """Return how often chains so well supported named the cause, as the lab has shown.
+
+        It is never surer than the weakest link, nor, where only the place is known, than even.
+        """
         weakest = self.weakest.probability if self.links else 1.0
-        return self.share * min(calibrated(self.support), weakest)
+        sure = self.share * min(calibrated(self.support), weakest)
+        return IN_PLACE * sure if self.is_place else sure
 
     @property
     def weakest(self) -> Link:
-        return min(self.links, key=lambda link: link.strength)
+        """Return the link that the chain would break at first."""
+        return min(self.links, key=lambda link: (link.aside, link.strength))
 
 
 def exclude_each_other(chains: Sequence[Chain]) -> list[Chain]:
@@ -129,6 +155,7 @@ class RuledOut:
     name: str
     statement: str
     show: View | None = None  # `suspects` gives it
+    absent: Absence | None = None  # what the statement says was not there
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +166,7 @@ class Missing:
     consequence: str
     advice: str = ""  # in words
     show: View | None = None  # where to look
+    absent: Absence | None = None  # what the statement says was not there
 
 
 @dataclass(slots=True)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from nodescope.diagnosis.finding import Link, Missing, RuledOut
+from nodescope.diagnosis.finding import Absence, Link, Missing, RuledOut
 from nodescope.diagnosis.rules.mechanism import Mechanism
 from nodescope.judgement.pegged_cores import PeggedCore
 from nodescope.records.view import View
@@ -27,11 +27,16 @@ class Story:
     def add_harmed(self, link: Link) -> None:
         """Add who suffers from what was reported: before the report, after a job that failed."""
         jobs = sum(each.kind == "job" for each in self.links)
-        self.links.insert(jobs, link)
+        self.links.insert(jobs, replace(link, aside=True))
 
     def lacks(
-        self, what: str, consequence: str, advice: str = "", show: View | None = None
+        self,
+        what: str,
+        consequence: str,
+        advice: str = "",
+        show: View | None = None,
+        absent: Absence | None = None,
     ) -> None:
-        """Name what is missing, once."""
+        """Name what is missing, once; `absent` is what the consequence says was not there."""
         if all(each.what != what for each in self.missing):
-            self.missing.append(Missing(what, consequence, advice, show))
+            self.missing.append(Missing(what, consequence, advice, show, absent))

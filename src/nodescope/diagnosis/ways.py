@@ -29,6 +29,7 @@ from nodescope.records.view import View, around
 _ORDER = ("device", "table", "cgroup", "ends", "core", "task", "service")
 LATER = 1.5  # nats, for a lead that was reported after what it is to explain
 _FAULTS = ("kernel_oops", "kernel_panic")
+_CLOCK = "clocksource_unstable"
 _HARDWARE = ("mce", "edac_ue", "hw_error")
 
 
@@ -48,6 +49,8 @@ def is_of_core(symptom: Symptom) -> bool:
 def choose_lead(case: Case, incident: Incident) -> Symptom | None:
     """Return the symptom whose way is followed first; None if that is the way of a core."""
     events = [each for each in incident.symptoms if each.kind != "job_failed"]
+    # That a clock is unstable may follow from a core that did not run.
+    events = [each for each in events if each.kind != _CLOCK] or events
     ways = {way_of(each) for each in events}
     first = next((way for way in _ORDER if way in ways), "core")
     if first == "core":

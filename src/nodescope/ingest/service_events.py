@@ -14,10 +14,16 @@ from nodescope.quantities import SECOND_NS
 from nodescope.records.details import read_details
 from nodescope.records.event import Event, details_of_kind
 from nodescope.records.trouble_details import ServiceReportDetails
-from nodescope.sources.systemd.service_reports import ServiceReport, parse_report, service_of
+from nodescope.sources.systemd.service_reports import (
+    ServiceReport,
+    parse_refusal,
+    parse_report,
+    service_of,
+)
 
 _MINUTE_NS = 60 * SECOND_NS
 _MESSAGE = 500
+_OF_UNITS = (".service", ".scope", ".socket", ".mount")
 # Programs that log by another name than that of their unit
 _UNITS = {"dockerd": "docker", "chrony": "chronyd"}
 
@@ -42,8 +48,10 @@ class ServiceEvents:
         service = service_of(unit)
         report = None if service is None else parse_report(service, text)
         if service is None or report is None:
+            report = parse_refusal(text)
+        if report is None:
             return None
-        event = _event(time_ns, service, report, text)
+        event = _event(time_ns, service or unit, report, text)
         key = event.kind, event.subject
         minute = self._minutes.get(key)
         if minute is not None and 0 <= time_ns - minute.from_ns < _MINUTE_NS:
@@ -75,10 +83,12 @@ class ServiceEvents:
 
 
 def _event(time_ns: int, service: str, report: ServiceReport, text: str) -> Event:
-    unit = f"{_UNITS.get(service, service)}.service"
+    """Return the event of a report; a program that is known by its name alone is no unit."""
+    known = service_of(service) is not None
+    unit = f"{_UNITS.get(service, service)}.service" if known else service
     found = {name: _clean(value) for name, value in report.details.items()}
     declared = details_of_kind(report.kind)
-    if issubclass(declared, ServiceReportDetails):
+    if issubclass(declared, ServiceReportDetails) and unit.endswith(_OF_UNITS):
         found["unit"] = unit
     message = clean_text(text, _MESSAGE)
     subject = clean_text(report.about, 255) or unit

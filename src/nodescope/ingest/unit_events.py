@@ -9,6 +9,7 @@ from nodescope.records.event import Event
 from nodescope.records.event_details import UnitLinesDetails, UnitRunDetails
 from nodescope.sources.systemd.happenings import UnitHappening, parse_message
 from nodescope.sources.systemd.journal import JournalMessage
+from nodescope.sources.systemd.unit_texts import RunNumbers
 
 # The fields of an entry by which systemd reports what happened to a unit.
 UNIT_FIELDS = (
@@ -33,11 +34,12 @@ class UnitEvents:
 
     def __init__(self) -> None:
         self._loops = UnitLoops()
+        self._runs = RunNumbers()
 
     def take(self, time_ns: int, fields: Mapping[str, str]) -> list[Event]:
         """Return the events of an entry that is `CHOSEN`; none if it reports nothing new."""
         time_us = time_ns // 1000
-        happening = parse_message(JournalMessage(time_us, time_us, "", dict(fields)))
+        happening = parse_message(JournalMessage(time_us, time_us, "", self._runs.add_to(fields)))
         if happening is None:
             return []
         return [unit_event(each) for each in self._loops.take([happening])]

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from nodescope.judgement.cgroup_owners import CgroupOwners
 from nodescope.judgement.condition import Condition
+from nodescope.judgement.lapses import describe_lapse
 from nodescope.judgement.limit_conditions import find_limit_conditions
 from nodescope.judgement.pressure_conditions import find_pressure_conditions
+from nodescope.judgement.recorded_audit import lacks_unit_states
 from nodescope.judgement.reported_conditions import find_reported_conditions
 from nodescope.judgement.service_conditions import find_service_conditions
 from nodescope.judgement.zombie_conditions import find_zombie_conditions
-from nodescope.quantities import HOUR_NS
 from nodescope.recording.recording import Recording
 from nodescope.recording.window import Window
 from nodescope.records.node_tables import CgroupNameRow, ContainerRow
@@ -48,6 +49,10 @@ def find_conditions(recording: Recording, window: Window) -> list[Condition]:
 
 def unobserved(recording: Recording, window: Window) -> list[str]:
     """Return the conditions that could not be seen at the end of a window, in words."""
-    at_ns = min(window.to_ns, recording.extent.to_ns)
-    hour = Window(max(at_ns - HOUR_NS, recording.extent.from_ns), at_ns)
-    return [words for table, words in _WITNESSES.items() if not recording.coverage(table, hour)]
+    at_ns = min(window.to_ns, recording.extent.to_ns) - 1
+    lapsed = (describe_lapse(recording, table, words, at_ns) for table, words in _WITNESSES.items())
+    unseen = [each for each in lapsed if each is not None]
+    units = _WITNESSES["units"]
+    if not any(each.startswith(units) for each in unseen) and lacks_unit_states(recording, at_ns):
+        unseen.insert(0, units)
+    return unseen

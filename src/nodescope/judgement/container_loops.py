@@ -20,6 +20,7 @@ from nodescope.judgement.loop_rules import (
     CONTAINER_WITHIN_NS,
     STEADY_NS,
     Loop,
+    decide_by_counter,
     decide_container,
     decide_pod,
     mean_period_ns,
@@ -70,6 +71,19 @@ class ContainerLoop(Loop):
             codes = ", ".join(str(code) for code in self.exit_statuses[:5])
             said.append(f"exit code {codes}")
         return ", ".join(said)
+
+
+def loops_by_counter(container: Container, wall_ns: int) -> bool:
+    """Decide by the engine's counter alone: it waits for its next start, or this run is young.
+
+    Young is less than the half hour within which starts make a loop: the answer is the same
+    at every moment of one that goes on.
+    """
+    began = container.started_wall_ns
+    young = began is not None and wall_ns - began < CONTAINER_WITHIN_NS
+    return decide_by_counter(
+        container.restarts, waits=container.state == "restarting", just_started=young
+    )
 
 
 class _Start(NamedTuple):

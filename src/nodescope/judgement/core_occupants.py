@@ -133,6 +133,27 @@ def count_cgroups_of(
     return found
 
 
+def count_processes(parts: Iterable[SampleColumns], cpu: int, comm: str) -> Occupants[int]:
+    """Count a command's samples on a core by process."""
+    found: Occupants[int] = Occupants()
+    for part in parts:
+        if comm in part.comms:
+            names = part.profile_comm[part.profile]
+            pids, counts = count_distinct(
+                part.pid[(part.cpu == cpu) & (names == part.comms.index(comm))]
+            )
+            found.add(pids.tolist(), counts.tolist())
+    return found
+
+
+def describe_processes(comm: str, by: Occupants[int]) -> str:
+    """Return a command with its process, where one had nearly all of it; else how many it was."""
+    main = by.find_main(ALL_BUT_HOUSEKEEPING)
+    if main is not None:
+        return f"{comm} ({main.key})"
+    return f"{len(by.samples)} processes named {comm}" if by.samples else comm
+
+
 def count_cores_of(parts: Iterable[SampleColumns], comm: str) -> Occupants[int]:
     """Count a command's samples by core."""
     found: Occupants[int] = Occupants()

@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from nodescope.judgement.kept_cores import FullSpan, KeptCore, collect_spans, judge_spans
+from nodescope.judgement.kept_cores import FullSpan, collect_spans, judge_spans
 from nodescope.judgement.pegged_cores import PeggedCore, PeggedRun, collect_runs, judge_runs
 from nodescope.quantities import MINUTE_NS
 from nodescope.recording.core_readings import NEIGHBOUR_NS, CoreReadings
@@ -24,7 +24,6 @@ _STEP_NS = MINUTE_NS
 # What `CoreSpans` may read beyond a window.
 REACH_NS = FURTHEST_NS + _STEP_NS + 2 * NEIGHBOUR_NS
 
-JudgedSpan: TypeAlias = PeggedCore | KeptCore
 ReadCores: TypeAlias = Callable[[Window], Iterable[CoreReadings]]
 
 
@@ -66,14 +65,19 @@ class CoreSpans:
                 break
 
     @property
-    def spans(self) -> list[JudgedSpan]:
-        """Return when cores were pegged, and when they were kept otherwise."""
+    def pegged(self) -> list[PeggedCore]:
+        """Return when cores were pegged by the kernel alone."""
         runs = [replace(run) for run in self._runs]  # judge_runs joins them in place
-        pegged = judge_runs(runs, self._window)
+        return judge_runs(runs, self._window)
+
+    @property
+    def spans(self) -> list[PeggedCore]:
+        """Return when cores were pegged by the kernel, and when they were kept otherwise."""
+        pegged = self.pegged
         kept = judge_spans(self._full, self._window)
         return [*pegged, *(each for each in kept if not any(_overlap(each, by) for by in pegged))]
 
-    def is_cut(self, span: JudgedSpan) -> tuple[bool, bool]:
+    def is_cut(self, span: PeggedCore) -> tuple[bool, bool]:
         """Decide whether a span started before, and whether it ended after what was read."""
         return (
             self._cut_before and span.from_ns == self._first_ns,
@@ -104,5 +108,5 @@ class CoreSpans:
             pass
 
 
-def _overlap(kept: KeptCore, pegged: PeggedCore) -> bool:
+def _overlap(kept: PeggedCore, pegged: PeggedCore) -> bool:
     return kept.cpu == pegged.cpu and kept.from_ns < pegged.to_ns and pegged.from_ns < kept.to_ns

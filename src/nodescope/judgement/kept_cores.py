@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -24,16 +24,15 @@ from nodescope.judgement.pegged_cores import (
     PEGGED_NS,
     READING_RATIO,
     SPAN_RATIO,
-    describe_length,
+    Mode,
+    PeggedCore,
     find_followed,
 )
-from nodescope.quantities import SECOND_NS
 from nodescope.recording.core_readings import STATES, CoreReadings
 
 if TYPE_CHECKING:  # the recorder starts without what only readers need
     from nodescope.recording.window import Window
 
-Mode: TypeAlias = Literal["kernel", "user", "softirq", "irq", "steal"]
 _STATES_OF: dict[Mode, tuple[str, ...]] = {
     "kernel": ("system",),
     "user": ("user", "nice"),
@@ -42,40 +41,7 @@ _STATES_OF: dict[Mode, tuple[str, ...]] = {
     "steal": ("steal",),
 }
 MODES: tuple[Mode, ...] = tuple(_STATES_OF)
-_WORDS: dict[Mode, str] = {
-    "kernel": "in the kernel",
-    "user": "in user mode",
-    "softirq": "in soft interrupts",
-    "irq": "in interrupts",
-    "steal": "taken by the hypervisor",
-}
 _NOT_FULL, _MIXED = -2, -1  # of a reading, in place of the number of its mode
-
-
-@dataclass(frozen=True, slots=True)
-class KeptCore:
-    """A core that one mode kept from everything else for seconds on end."""
-
-    cpu: int
-    from_ns: int
-    to_ns: int
-    mode: Mode
-    share: float  # of the mode, of all time that passed
-
-    @property
-    def seconds(self) -> float:
-        return (self.to_ns - self.from_ns) / SECOND_NS
-
-    @property
-    def window(self) -> Window:
-        from nodescope.recording.window import Window
-
-        return Window(self.from_ns, self.to_ns)
-
-    def describe(self) -> str:
-        """Return share, mode and length, in the words of every report of it."""
-        length = describe_length(self.to_ns - self.from_ns)
-        return f"{self.share:.0%} {_WORDS[self.mode]} for {length}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +66,7 @@ class FullSpan:
 
 def find_kept_cores(
     readings: Iterable[CoreReadings], window: Window, least_ns: int = PEGGED_NS
-) -> list[KeptCore]:
+) -> list[PeggedCore]:
     """Return the cores that were kept for so long and reach into a window, by core and time."""
     return judge_spans(_find_pieces(readings), window, least_ns)
 
@@ -116,7 +82,7 @@ def collect_spans(
 
 def judge_spans(
     spans: Iterable[FullSpan], window: Window, least_ns: int = PEGGED_NS
-) -> list[KeptCore]:
+) -> list[PeggedCore]:
     """Return the kept cores among full spans that reach into a window, by core and time."""
     pieces = sorted(spans, key=lambda each: (each.cpu, each.from_ns))
     found = []
@@ -127,12 +93,12 @@ def judge_spans(
     return found
 
 
-def _judge(piece: FullSpan, least_ns: int) -> KeptCore | None:
+def _judge(piece: FullSpan, least_ns: int) -> PeggedCore | None:
     if not piece.is_long(least_ns) or sum(piece.ticks) < SPAN_RATIO * piece.all_ticks:
         return None
     most = piece.label if piece.label >= 0 else int(np.argmax(piece.ticks))
     share = piece.ticks[most] / max(1, piece.all_ticks)
-    return KeptCore(piece.cpu, piece.from_ns, piece.to_ns, MODES[most], share)
+    return PeggedCore(piece.cpu, piece.from_ns, piece.to_ns, share, MODES[most])
 
 
 def _find_pieces(readings: Iterable[CoreReadings]) -> Iterator[FullSpan]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
@@ -35,14 +35,25 @@ _KERNEL = [STATES.index(state) for state in ("system", "irq", "softirq")]
 _STEAL = STATES.index("steal")
 
 
+Mode: TypeAlias = Literal["kernel", "user", "softirq", "irq", "steal"]
+_WORDS: dict[Mode, str] = {
+    "kernel": "in the kernel",
+    "user": "in user mode",
+    "softirq": "in soft interrupts",
+    "irq": "in interrupts",
+    "steal": "taken by the hypervisor",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class PeggedCore:
-    """A core that was in the kernel for seconds on end."""
+    """A core that was in one mode for seconds on end: in the kernel, if nothing else is said."""
 
     cpu: int
     from_ns: int
     to_ns: int
-    share: float  # in the kernel, of these seconds
+    share: float  # of the mode, of these seconds
+    mode: Mode = "kernel"
 
     @property
     def seconds(self) -> float:
@@ -55,8 +66,9 @@ class PeggedCore:
         return Window(self.from_ns, self.to_ns)
 
     def describe(self) -> str:
-        """Return share and length, in the words of every report of it."""
-        return f"{self.share:.0%} in the kernel for {describe_length(self.to_ns - self.from_ns)}"
+        """Return share, mode and length, in the words of every report of it."""
+        length = describe_length(self.to_ns - self.from_ns)
+        return f"{self.share:.0%} {_WORDS[self.mode]} for {length}"
 
 
 def describe_length(length_ns: int) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 
 from nodescope.judgement.containers import audit_containers, read_happenings
+from nodescope.judgement.lapses import describe_lapse
 from nodescope.judgement.loop_rules import ENDS_WITHIN_NS, OVER_AFTER_NS
 from nodescope.judgement.recorded_loops import HIDDEN_KINDS, read_inside
 from nodescope.judgement.unit_insides import ChildLoop, HiddenFacts, LoggedEnds
@@ -75,9 +76,10 @@ def audit_recording(recording: Recording, at_ns: int) -> RecordedAudit | NotObse
     states = (UNIT_STATES,) if units and not _has_states(units, happened) else ()
     asked = {row.source for row in recording.state(SourceCostRow, at_ns)}
     reported = {event.kind for event in recording.events(lately, *HIDDEN_KINDS, LINES_KIND)}
+    lapsed = {table: describe_lapse(recording, table, table, at_ns) for table in seen}
+    by_events = {"units": bool(happened), "containers": bool(happenings)}
     unseen = (
-        (bool(units) or seen["units"], "units"),
-        (bool(containers) or seen["containers"], "containers"),
+        *((lapse is None or by_events[table], lapse or table) for table, lapse in lapsed.items()),
         ("unit_insides" in asked or reported & {*HIDDEN_KINDS}, "what runs inside units"),
         ("unit_lines" in asked or LINES_KIND in reported, "what units log of failed ends"),
         (False, _NEVER_RECORDED),
@@ -86,6 +88,13 @@ def audit_recording(recording: Recording, at_ns: int) -> RecordedAudit | NotObse
     audit = Audit(sort_findings(findings), not_observed, states)
     known = [*(each.container for each in happenings), *containers]
     return RecordedAudit(at_ns, audit, units, known)
+
+
+def lacks_unit_states(recording: Recording, at_ns: int) -> bool:
+    """Decide whether units were listed at a moment and nothing reported what they did."""
+    units = recording.state(UnitRow, at_ns)
+    lately = Window(at_ns - ENDS_WITHIN_NS, at_ns + 1)
+    return bool(units) and not _has_states(units, recording.events(lately, *_HAPPENED))
 
 
 def _named_by(events: Iterable[Event]) -> list[UnitRow]:

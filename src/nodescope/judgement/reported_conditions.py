@@ -38,6 +38,8 @@ _RULES = {
     "edac_ce": _Rule(3, "device", _DEVICE),
     "mce_corrected": _Rule(3, "device", _DEVICE),
     "pcie_corrected": _Rule(3, "device", _DEVICE),
+    "hw_corrected": _Rule(3, "device", _DEVICE),
+    "disk_failing": _Rule(1, "device", "copy what is on it, then replace it"),
     "gpu_memory_retired": _Rule(1, "device", "reset the GPU when it is idle"),
     "rdma_errors": _Rule(3, "device", "one port: its cable; several: the switch"),
     "cpu_hot": _Rule(3, "device", "cooling, or a limit of power"),

@@ -6,19 +6,21 @@ elsewhere, so that `audit --at` and `diagnose` agree.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from nodescope.judgement.cgroup_owners import pod_owner
 from nodescope.judgement.condition import Condition, ConditionOwner
-from nodescope.judgement.loop_rules import ENDS_WITHIN_NS
+from nodescope.judgement.loop_rules import ENDS_WITHIN_NS, UNIT_WITHIN_NS
 from nodescope.judgement.recorded_audit import RecordedAudit, audit_recording
 from nodescope.judgement.remedy_targets import stop_container, stop_unit
 from nodescope.judgement.verdict import AuditVerdict
+from nodescope.quantities import SECOND_NS, format_count, format_duration
 from nodescope.recording.recording import Recording
 from nodescope.recording.window import Window
 from nodescope.records.action import Action, Target
 from nodescope.records.event import Event
 from nodescope.records.event_details import ContainerDetails, UnitRunDetails
+from nodescope.records.json import Json
 from nodescope.records.view import Moment, View
 
 # By what is judged and its verdict: the kind of condition, its words, the events that begin it.
@@ -52,10 +54,13 @@ def find_service_conditions(recording: Recording, at_ns: int) -> list[Condition]
     begins = {kind for *_, kinds in _KINDS.values() for kind in kinds}
     lately = Window(at_ns - ENDS_WITHIN_NS, at_ns + 1)
     events = recording.events(lately, *begins)
-    return [_condition(each, known, events) for each in judged]
+    watched_ns = recording.coverage("units", Window(at_ns - UNIT_WITHIN_NS, at_ns)).observed_ns
+    return [_condition(each, known, events, watched_ns) for each in judged]
 
 
-def _condition(verdict: AuditVerdict, known: RecordedAudit, events: Iterable[Event]) -> Condition:
+def _condition(
+    verdict: AuditVerdict, known: RecordedAudit, events: Iterable[Event], watched_ns: int
+) -> Condition:
     kind, words, begins = _KINDS[verdict.kind, verdict.verdict]
     owner = _owner(verdict, known)
     show = View("audit", Moment(known.at_ns))
@@ -67,7 +72,7 @@ def _condition(verdict: AuditVerdict, known: RecordedAudit, events: Iterable[Eve
         severity="warning",
         since_ns=_since_ns(verdict, events, begins),
         statement=f"{owner.name} {words}{verdict.reason}",
-        trend=_trend(verdict),
+        trend=_trend(verdict, watched_ns),
         steps=_steps(verdict, known, show),
         show=show,
     )
@@ -111,15 +116,27 @@ def _is_of(event: Event, verdict: AuditVerdict) -> bool:
     )
 
 
-def _trend(verdict: AuditVerdict) -> str:
+def _trend(verdict: AuditVerdict, watched_ns: int) -> str:
+    """Return how often it loops, in the time that was recorded; "" where nothing moves."""
     evidence = verdict.evidence
     if verdict.verdict not in _LOOPS:
-        return "" if verdict.verdict == "held_back" else "steady"
-    if (recent := evidence.get("restarts_in_10_min")) is not None:
-        return f"{recent} restarts in 10 min"
+        return ""
+    if recent := evidence.get("restarts_in_10_min"):
+        times = format_count(int(str(recent)), "restart")
+        # A journal may reach further back than the recorder: then the restarts themselves say.
+        over_ns = max(watched_ns, _span_ns(evidence))
+        return f"{times} in {format_duration(over_ns)}" if over_ns else times
     if (starts := evidence.get("starts")) and evidence.get("per_minute") is not None:
         return f"{starts} starts, {evidence['per_minute']:g} per minute"
     return "goes on"
+
+
+def _span_ns(evidence: Mapping[str, Json]) -> int:
+    """Return the time from the first restart that was seen to the last."""
+    recent, every_s = evidence.get("restarts_in_10_min"), evidence.get("every_s")
+    if not isinstance(recent, int) or not isinstance(every_s, int | float):
+        return 0
+    return round((recent - 1) * every_s * SECOND_NS)
 
 
 def _steps(verdict: AuditVerdict, known: RecordedAudit, show: View) -> tuple[Action, ...]:

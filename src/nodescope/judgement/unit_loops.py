@@ -8,12 +8,14 @@ from nodescope.judgement.loop_rules import (
     LONG_RUN_NS,
     UNIT_WITHIN_NS,
     Loop,
+    decide_by_counter,
     decide_unit,
     describe_end,
     mean_period_ns,
 )
 from nodescope.sources.systemd.happenings import UnitHappening
 from nodescope.sources.systemd.lives import Life, Lives, UnitRun
+from nodescope.sources.systemd.unit import Unit
 
 UNIT_WITHIN_US = UNIT_WITHIN_NS // 1000
 
@@ -36,6 +38,18 @@ def find_unit_loop(life: Life, now_us: int) -> Loop | None:
         failures=life.failures,
         ends=tuple(dict.fromkeys(end for end in ends if end is not None)),
     )
+
+
+def loops_now(unit: Unit, now_us: int) -> bool:
+    """Decide by systemd's counter alone: it waits for its next start, or this run is young.
+
+    Young is less than the ten minutes within which restarts make a loop, so that the answer
+    is the same at every moment of one that goes on. A start by hand sets the counter to 0.
+    """
+    waits = unit.sub in ("auto-restart", "auto-restart-queued") or unit.active == "activating"
+    began = unit.main_started_us or unit.active_since_us or unit.state_since_us
+    young = began is not None and now_us - began < UNIT_WITHIN_US
+    return decide_by_counter(unit.restarts, waits=waits, just_started=young)
 
 
 def _is_short(run: UnitRun) -> bool:

@@ -5,12 +5,16 @@ is no fault: cron and ssh are asked for by nobody else. So one that runs is call
 unused only if it also listens on nothing and holds nothing by which it could reach or
 be reached; and where not even a preset names it, only if it never worked. In an image
 nothing runs: there the distribution's own and what other packages need is left out.
+
+`find_stopped_with` answers the other side of the question, for a remedy: which units that
+run would stop together with it. The guard adds who talks to it (`remedy/guard.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 
+from nodescope.judgement.unit_loops import loops_now
 from nodescope.judgement.verdict import AuditFinding
 from nodescope.records.json import Json
 from nodescope.records.node_tables import UnitRow
@@ -19,6 +23,7 @@ from nodescope.sources.systemd.unit import Unit
 from nodescope.sources.systemd.unit_processes import UnitInside
 
 _WORKED_US = 1_000_000  # CPU time since it began
+_MAX_STOPPED = 1000  # units that one stop takes along; beyond that more names say nothing
 
 
 def asked_by_default(unit: Unit) -> str | None:
@@ -94,3 +99,26 @@ def find_unused(unit: Unit, survey: Survey, inside: UnitInside | None) -> AuditF
     evidence |= {"listening": [], "holds": [], "cpu_s": round(inside.cpu_us / 1e6, 2)}
     reason = f"{said}, it listens on nothing and holds nothing open"
     return AuditFinding(unit.name, "unused", reason, evidence)
+
+
+def find_stopped_with(
+    unit: Unit, read_units: Callable[[Iterable[str]], Mapping[str, Unit]], now_us: int
+) -> tuple[str, ...]:
+    """Return the units in use that systemd stops together with a unit, nearest first.
+
+    A target only groups others, and a unit that loops or failed is not in use: neither counts,
+    but what in turn depends on them does.
+    """
+    seen, found, wave = {unit.name}, [], list(unit.stops_with)
+    while wave and len(seen) < _MAX_STOPPED:
+        read = read_units([name for name in dict.fromkeys(wave) if name not in seen])
+        seen.update(wave)
+        found += [name for name, each in read.items() if is_in_use(each, now_us)]
+        wave = [name for each in read.values() for name in each.stops_with if name not in seen]
+    return tuple(found)
+
+
+def is_in_use(unit: Unit, now_us: int) -> bool:
+    """Decide whether a unit runs, and runs well; a target only groups others."""
+    runs = unit.active in ("active", "reloading", "refreshing")
+    return runs and unit.suffix != "target" and not loops_now(unit, now_us)

@@ -266,7 +266,9 @@ def _end(evidence: Mapping[str, Json]) -> str:
     code, status = evidence.get("exit_kind"), evidence.get("exit_status")
     if code is None:
         return f"ended with {evidence.get('result') or 'no word'}"
-    return f"ended with exit code {status}" if code == "exited" else f"was {code} by {status}"
+    if code == "exited":
+        return f"ended with exit code {status}"
+    return f"was {code} by signal {status}"
 
 
 def _state_of(unit: Unit | None) -> str | None:

@@ -16,6 +16,7 @@ VERDICTS = {
     "never_succeeded": "tried since boot, and never did well",
     "held_back": "wanted, and kept from starting",
     "unused": "runs, and nobody needs it",
+    "unasked": "starts on the first boot of the image, and nobody asked for it",
 }
 
 

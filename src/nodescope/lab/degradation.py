@@ -18,16 +18,18 @@ from typing import Any
 import pyarrow.compute as pc
 
 from nodescope.archive.schema import ArrowTable
-from nodescope.diagnosis.finding import Chain, Diagnosis, Finding
-from nodescope.diagnosis.rules.calibration import calibrated
+from nodescope.diagnosis.finding import Absence, Chain, Diagnosis, Finding, Symptom
+from nodescope.judgement.pegged_cores import TIED_NS, find_pegged_cores
+from nodescope.quantities import SECOND_NS
 from nodescope.recording.memory import MemoryPart
 from nodescope.recording.recording import Recording
 from nodescope.recording.window import Window
 from nodescope.records.recorder_tables import Gap
 
 TOLERANCE = 0.02  # of a confidence
+EDGE_NS = 2 * SECOND_NS  # readings are a second apart: the ends of a time are seen in part
+EVEN = 0.5
 STRENGTH = 0.3  # nats: of a link that is seen with fewer samples
-UNDECIDED = 0.5  # one of two that nothing tells apart: nobody is blamed
 _KEPT = ("heartbeats", "source_costs", "gaps")
 _OF_SAMPLES = (
     "samples", "seconds", "profile", "functions", "function_paths", "features", "feature_counts",
@@ -42,6 +44,7 @@ class Degraded:
     recording: Recording
     said: str
     tables: frozenset[str]  # that lack something
+    whole: Recording
 
 
 def degrade(recording: Recording, seed: int) -> Degraded:
@@ -53,7 +56,9 @@ def degrade(recording: Recording, seed: int) -> Degraded:
     if way == "parts" and len(recording.parts) > 1:
         gone = random.randrange(len(recording.parts))
         parts = [part for number, part in enumerate(recording.parts) if number != gone]
-        return Degraded(Recording(parts, recording.node), f"part {gone}", frozenset(tables))
+        return Degraded(
+            Recording(parts, recording.node), f"part {gone}", frozenset(tables), recording
+        )
     if way == "kinds" and "events" in tables:
         return _without_kinds(recording, random)
     if way == "core" and "cores" in tables:
@@ -62,7 +67,8 @@ def degrade(recording: Recording, seed: int) -> Degraded:
     if way != "time" or table == "samples":
         names = _OF_SAMPLES if table == "samples" else (table,)
         made = [_drop(part, names) for part in recording.parts]
-        return Degraded(Recording(made, recording.node), f"table {table}", frozenset(names))
+        made_of = Recording(made, recording.node)
+        return Degraded(made_of, f"table {table}", frozenset(names), recording)
     return _without_time(recording, table, random)
 
 
@@ -81,7 +87,7 @@ def _without_kinds(recording: Recording, random: Random) -> Degraded:
         for part in recording.parts
     ]
     said = f"events {', '.join(sorted(gone))}"
-    return Degraded(Recording(made, recording.node), said, frozenset(["events"]))
+    return Degraded(Recording(made, recording.node), said, frozenset(["events"]), recording)
 
 
 def _without_core(recording: Recording, random: Random) -> Degraded:
@@ -101,7 +107,8 @@ def _without_core(recording: Recording, random: Random) -> Degraded:
             for part in parts
         ]
     said = f"core {gone} of cores and softnet"
-    return Degraded(Recording(parts, recording.node), said, frozenset(["cores", "softnet"]))
+    tables = frozenset(["cores", "softnet"])
+    return Degraded(Recording(parts, recording.node), said, tables, recording)
 
 
 def _without_time(recording: Recording, table: str, random: Random) -> Degraded:
@@ -117,7 +124,7 @@ def _without_time(recording: Recording, table: str, random: Random) -> Degraded:
         made.append(MemoryPart(described, _tables(without)))
     length_s = hole.length_ns / 1e9
     said = f"{length_s:.0f} s of {table} from {(hole.from_ns - from_ns) / 1e9:.0f} s on"
-    return Degraded(Recording(made, recording.node), said, frozenset([table]))
+    return Degraded(Recording(made, recording.node), said, frozenset([table]), recording)
 
 
 def _outside(part: MemoryPart, rows: ArrowTable, hole: Window) -> list[bool]:
@@ -159,19 +166,56 @@ def find_violations(whole: Diagnosis, less: Diagnosis, degraded: Degraded) -> It
     """Yield the statements of `less` that are stronger than those of `whole`, in words."""
     known = {name for finding in whole.findings for name in _names(finding)}
     for finding in less.findings:
+        yield from _new_symptom(whole, finding, degraded)
         for chain in finding.chains:
-            if chain.confidence > UNDECIDED and not _is_known(chain, known):
+            if chain.explains and not _is_known(whole, chain, known, degraded):
                 yield f"a root of its own: {chain.root.title} ({chain.confidence:.2f})"
-            yield from _stronger(whole, chain)
+            yield from _stronger(whole, finding, chain)
         yield from _ruled_out(whole, finding, known)
+    yield from _new_conditions(whole, less)
     yield from _unseen(whole, less, degraded)
 
 
-def _is_known(chain: Chain, known: set[str]) -> bool:
-    # A core that was measured as pegged is no blame: who shared it may be what was removed.
-    if not chain.explains or chain.root.kind == "core":
+def _new_symptom(whole: Diagnosis, finding: Finding, degraded: Degraded) -> Iterator[str]:
+    """Yield a symptom that the whole recording does not have.
+
+    A core that was pegged is one without samples, too: with them it may be known that many
+    shared it. Then it must be pegged in the whole recording.
+    """
+    symptom = finding.symptom
+    known = {
+        (each.kind, each.subject)
+        for other in whole.findings
+        for each in (other.symptom, *other.also)
+    }
+    if (symptom.kind, symptom.subject) in known or _was_pegged(degraded, symptom.cpu, symptom):
+        return
+    yield f"an incident of its own: {symptom.kind} {symptom.subject}"
+
+
+def _was_pegged(degraded: Degraded, cpu: int | None, symptom: Symptom | None = None) -> bool:
+    if symptom is not None and symptom.kind != "core_held":
+        return False
+    whole = degraded.whole
+    window = Window(whole.extent.from_ns, whole.extent.to_ns)
+    pegged = find_pegged_cores(whole.core_readings(window), window, TIED_NS)
+    near = symptom.time_ns if symptom is not None else None
+    return any(
+        each.cpu == cpu and (near is None or each.window.widened(SECOND_NS).holds(near))
+        for each in pegged
+    )
+
+
+def _is_known(whole: Diagnosis, chain: Chain, known: set[str], degraded: Degraded) -> bool:
+    if any(chain.root.name in name for name in known):
         return True
-    return any(chain.root.name in name for name in known)
+    # Who was ruled out by what is removed is a suspect again, and no surer than even.
+    cleared = {each.name for finding in whole.findings for each in finding.ruled_out}
+    if chain.root.title in cleared and chain.confidence <= EVEN + TOLERANCE:
+        return True
+    # A core that was measured as pegged is a place and no blame: who shared it may be removed.
+    cpu = chain.root.name.removeprefix("cpu")
+    return chain.root.kind == "core" and cpu.isdecimal() and _was_pegged(degraded, int(cpu))
 
 
 def _names(finding: Finding) -> Iterator[str]:
@@ -183,30 +227,49 @@ def _names(finding: Finding) -> Iterator[str]:
         yield symptom.subject
 
 
-def _stronger(whole: Diagnosis, chain: Chain) -> Iterator[str]:
-    """Yield links that got stronger, and a confidence that rose beyond what is left of a chain."""
+def _stronger(whole: Diagnosis, finding: Finding, chain: Chain) -> Iterator[str]:
+    """Yield links that got stronger, and a confidence that rose."""
     same = [
-        each
-        for finding in whole.findings
-        for each in finding.chains
-        if each.root == chain.root and each.mechanism == chain.mechanism
+        (other, each)
+        for other in whole.findings
+        for each in other.chains
+        if each.root == chain.root
     ]
     if not same:
         return
-    known = {(link.kind, link.subject): link.strength for each in same for link in each.links}
+    known = {(link.kind, link.subject): link.strength for _, each in same for link in each.links}
     for link in chain.links:
         before = known.get((link.kind, link.subject))
         if before is not None and link.strength > before + STRENGTH:
             yield f"link {link.kind} {link.subject}: {before:.2f} became {link.strength:.2f}"
-    kinds = {link.kind for link in chain.links}
-    most = 0.0
-    for each in same:
-        support = 1.0
-        for link in each.links:
-            support *= link.probability if link.kind in kinds else 1.0
-        most = max(most, each.share * calibrated(support))
-    if chain.confidence > most + TOLERANCE + 0.05 * (len(chain.links) < 3):
+    most = max(_worth(other, each, finding, chain) for other, each in same)
+    if chain.confidence > most + TOLERANCE:
         yield f"confidence of {chain.root.title}: {most:.2f} became {chain.confidence:.2f}"
+
+
+def _worth(other: Finding, each: Chain, finding: Finding, chain: Chain) -> float:
+    """Return the most that a chain may be worth, by one of the whole recording.
+
+    The same claim is worth no more than before. One that claims less (no mechanism, or an
+    earlier symptom of the incident) is worth as much as that part was: fewer things must hold.
+    """
+    one, two = other.symptom, finding.symptom
+    if (one.kind, one.subject, each.mechanism) == (two.kind, two.subject, chain.mechanism):
+        return each.confidence
+    kinds = {link.kind for link in chain.links}
+    part = replace(each, links=tuple(link for link in each.links if link.kind in kinds))
+    return max(each.confidence, part.confidence if part.links else 0.0)
+
+
+def _new_conditions(whole: Diagnosis, less: Diagnosis) -> Iterator[str]:
+    """Yield conditions that the whole recording does not have, or has as less severe."""
+    known = {(each.kind, each.owner): each.severity for each in whole.conditions}
+    for each in less.conditions:
+        before = known.get((each.kind, each.owner))
+        if before is None:
+            yield f"a condition of its own: {each.kind} of {each.owner.name}"
+        elif before == "warning" and each.severity == "critical":
+            yield f"condition {each.kind} of {each.owner.name} became critical"
 
 
 def _ruled_out(whole: Diagnosis, finding: Finding, known: set[str]) -> Iterator[str]:
@@ -226,28 +289,28 @@ _HONEST = re.compile(
     r"seen|would not be seen|to be averaged|cannot be told|to know what is usual|"
     r"tells it from|tie them|ties them|can be named"
 )
-# Claims of absence, and the table that must have been observed for each.
-_CLAIMS = (
-    (re.compile("no core that could explain it was pegged"), "cores"),
-    (re.compile("no task of it was seen blocked"), "blocked_tasks"),
-    (re.compile("serves no queue|does not serve queue"), "nic_queues"),
-    (re.compile("none of .* was reported"), "kernel_log"),
-)
 
 
 def _unseen(whole: Diagnosis, less: Diagnosis, degraded: Degraded) -> Iterator[str]:
-    """Yield claims of absence that the whole recording does not make, of what was not observed."""
-    known = {_plain(text) for _, text in _texts_of(whole)}
-    for time_ns, text in _texts_of(less):
-        clauses = [each for each in re.split("; |: |, ", text) if _NEGATIVE.search(each)]
-        if not clauses or _plain(text) in known:
-            continue
-        claimed = [table for claim, table in _CLAIMS if claim.search(text)]
-        before = Window(time_ns - 5_000_000_000, time_ns)
-        if any(not degraded.recording.coverage(table, before) for table in claimed):
+    """Yield claims of absence of what was not observed, by their data and by their words."""
+    known = {_plain(text) for text, _ in _statements(whole)}
+    for text, absent in _statements(less):
+        if absent is not None and not _is_covered(absent, degraded.recording):
             yield f"not observed: {text}"
-        elif not claimed and any(not _is_honest(each, known) for each in clauses):
+        elif absent is None and _plain(text) not in known and _claims(text, known):
             yield f"a claim of its own: {text}"
+
+
+def _claims(text: str, known: set[str]) -> bool:
+    """Decide whether a sentence without data denies something, by its words."""
+    clauses = [each for each in re.split("; |: |, ", text) if _NEGATIVE.search(each)]
+    return any(not _is_honest(each, known) for each in clauses)
+
+
+def _is_covered(absent: Absence, recording: Recording) -> bool:
+    """Decide whether a recording observed as much as a claim rests on, and any of it."""
+    observed_ns = recording.coverage(absent.table, absent.window).observed_ns
+    return 0 < absent.observed_ns <= observed_ns + EDGE_NS
 
 
 def _is_honest(clause: str, known: set[str]) -> bool:
@@ -259,12 +322,16 @@ def _plain(text: str) -> str:
     return re.sub(r"[\d.,]+", "#", text)
 
 
-def _texts_of(found: Diagnosis) -> Iterator[tuple[int, str]]:
+def _statements(found: Diagnosis) -> Iterator[tuple[str, Absence | None]]:
+    """Yield every sentence of a diagnosis, with what it claims was not there."""
     for finding in found.findings:
-        time_ns = finding.symptom.time_ns
-        yield from ((time_ns, link.statement) for chain in finding.chains for link in chain.links)
-        yield from ((time_ns, each.statement) for each in finding.ruled_out)
-        yield from ((time_ns, text) for text in finding.recurring)
+        links = (link for chain in finding.chains for link in chain.links)
+        yield from ((link.statement, link.absent) for link in links)
+        yield from ((each.statement, each.absent) for each in finding.ruled_out)
+        yield from ((text, None) for text in finding.recurring)
         if finding.ends is not None:
-            yield time_ns, finding.ends.consequence
-    yield from ((found.to_ns, each.consequence) for each in found.missing)
+            yield finding.ends.consequence, finding.ends.absent
+    yield from ((each.consequence, each.absent) for each in found.missing)
+    for condition in found.conditions:
+        yield condition.statement, None
+        yield condition.trend, None

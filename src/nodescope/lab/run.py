@@ -36,10 +36,12 @@ def run(
     after_s: float = AFTER_S,
     seed: int | None = None,
     say: Callable[[str], None] = lambda message: None,
+    then: Callable[[ScenarioRun], None] = lambda stage: None,
 ) -> Truth:
     """Prepare, record, act, and clean up whatever happens; refused where it could hurt.
 
-    `seed` chooses names, limits and times; without one they are different each time.
+    `seed` chooses names, limits and times; without one they are different each time. `then` is
+    called while the recorder and all that was prepared still run.
     """
     strength = strength or scenario.strength
     check(scenario, strength, consent=consent)
@@ -59,6 +61,7 @@ def run(
             truth = scenario.act(stage)
             truth = replace(truth, facts={**truth.facts, "seed": variation.seed})
             sleep_beside(stage.lasting, after_s)
+            then(stage)
         finally:
             recorder.terminate()
             code = recorder.wait()

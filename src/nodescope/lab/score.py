@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from nodescope.diagnosis.diagnose import diagnose
-from nodescope.diagnosis.finding import Chain, Diagnosis
+from nodescope.diagnosis.finding import Chain, Diagnosis, Finding
+from nodescope.diagnosis.symptoms.subjects import cgroup_of
+from nodescope.lab.ground import PREFIX
 from nodescope.lab.scenario import ZOMBIE_WALKS, Truth
 from nodescope.recording.recording import Recording
 from nodescope.recording.window import Window
@@ -36,8 +39,10 @@ def judge(truth: Truth, found: Diagnosis) -> ScenarioVerdict:
     Right is: the true root and mechanism first, of an incident with the true symptom; each
     true condition with its owner; silence where there is nothing. Nobody who is innocent is
     blamed, or has a condition. A decoy that does hold a core may be told, by the program's
-    own name.
+    own name. What happened in a cgroup that is not the lab's is not judged, but told.
     """
+    others = [each for each in found.findings if is_foreign(each)]
+    found = replace(found, findings=[each for each in found.findings if each not in others])
     chains = [each.chains[0] for each in found.findings if each.chains]
     sure = chains[0].confidence if chains else None
     right = not _blames_innocent(truth, found) and _lists_conditions(truth, found)
@@ -46,19 +51,31 @@ def judge(truth: Truth, found: Diagnosis) -> ScenarioVerdict:
     elif found.findings:
         may_find = bool(truth.facts.get("may_find"))
         right = right and may_find and all(is_true(truth, chain) for chain in chains)
-    return ScenarioVerdict(right, sure, _describe(found))
+    beside = f"; beside it, not the lab's: {describe_findings(others)}" if others else ""
+    return ScenarioVerdict(right, sure, describe(found) + beside)
 
 
-def _describe(found: Diagnosis) -> str:
+def is_foreign(finding: Finding) -> bool:
+    """Decide whether an incident is of a cgroup outside the lab's: other work on the machine."""
+    path = cgroup_of(finding.symptom)
+    return path is not None and f"/{PREFIX}" not in path
+
+
+def describe(found: Diagnosis) -> str:
     """Return what a diagnosis said: its roots, its symptoms without one, its conditions."""
-    said = [
+    said = [describe_findings([each]) for each in found.findings]
+    said += [f"condition {each.kind} of {each.owner.name}" for each in found.conditions]
+    return "; ".join(said) or "nothing"
+
+
+def describe_findings(findings: Sequence[Finding]) -> str:
+    """Return the root of each incident, or its symptom."""
+    return "; ".join(
         f"{each.chains[0].root.kind} {each.chains[0].root.name} by {each.chains[0].mechanism}"
         if each.chains
         else f"{each.symptom.kind} without a cause"
-        for each in found.findings
-    ]
-    said += [f"condition {each.kind} of {each.owner.name}" for each in found.conditions]
-    return "; ".join(said) or "nothing"
+        for each in findings
+    )
 
 
 def _blames_innocent(truth: Truth, found: Diagnosis) -> bool:
@@ -98,9 +115,22 @@ def is_true(truth: Truth, chain: Chain) -> bool:
     return chain.root.name in truth.roots and known and fits
 
 
+def list_causes(truth: Truth, found: Diagnosis) -> list[tuple[float, bool]]:
+    """Return the support of each chain that names a cause, and whether it states the truth.
+
+    A chain that ends at a place, or at what was reported, names none: it calibrates nothing.
+    """
+    return [
+        (chain.support, is_true(truth, chain))
+        for finding in found.findings
+        for chain in finding.chains
+        if chain.explains and not chain.is_place and not is_foreign(finding)
+    ]
+
+
 def blames_another(found: Diagnosis) -> bool:
     """Return whether zombies, a unit or a container are blamed: wrong for a decoy."""
-    chains = [each.chains[0] for each in found.findings if each.chains]
+    chains = [each.chains[0] for each in found.findings if each.chains and not is_foreign(each)]
     return any(
         chain.root.kind in _OTHERS or {chain.mechanism, chain.root.name} & set(ZOMBIE_WALKS)
         for chain in chains

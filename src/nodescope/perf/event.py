@@ -11,7 +11,6 @@ import ctypes
 import errno
 import fcntl
 import os
-import platform
 import struct
 from dataclasses import dataclass, replace
 
@@ -135,9 +134,9 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 def open_event(attribute: bytes, *, pid: int = -1, cpu: int = -1) -> int:
     """`perf_event_open(2)`; raises the plain `OSError` the kernel answers with."""
-    number = _SYSCALL_NUMBERS.get(platform.machine())
+    number = _SYSCALL_NUMBERS.get(os.uname().machine)
     if number is None:
-        raise OSError(errno.ENOSYS, f"perf_event_open is not known for {platform.machine()}")
+        raise OSError(errno.ENOSYS, f"perf_event_open is not known for {os.uname().machine}")
     buffer = ctypes.create_string_buffer(attribute, len(attribute))
     descriptor: int = _libc.syscall(
         ctypes.c_long(number),

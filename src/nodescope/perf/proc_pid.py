@@ -24,7 +24,7 @@ class Mapping:
 
 def read_comm(proc: Path, tid: int) -> str:
     """The name of a thread; `/proc/TID` works for any thread, not only leaders."""
-    path = proc / str(tid) / "comm"
+    path = f"{proc}/{tid}/comm"
     try:
         with open(path, "rb") as file:
             return file.read(64).rstrip(b"\n").decode("utf-8", "replace")
@@ -34,7 +34,7 @@ def read_comm(proc: Path, tid: int) -> str:
 
 def read_executable_maps(proc: Path, pid: int) -> list[Mapping]:
     """The executable mappings of a process."""
-    path = proc / str(pid) / "maps"
+    path = f"{proc}/{pid}/maps"
     try:
         with open(path, "rb") as file:
             return parse_executable_maps(file.read(MAX_MAPS_BYTES), path)

@@ -99,6 +99,13 @@ class Processes:
             self._comm_numbers[name] = number
         return number
 
+    def comm_numbers(self, names: list[bytes]) -> list[int]:
+        """The numbers of many thread names: nearly all of them were met before."""
+        for name in dict.fromkeys(names):
+            if name not in self._comm_numbers:
+                self.comm_number(name)
+        return list(map(self._comm_numbers.__getitem__, names))
+
     def module_number(self, module: Module) -> int:
         """The number of a module; a file is the same one whoever maps it."""
         key = (module.path, module.device, module.inode, module.pid if module.anonymous else 0)
@@ -184,7 +191,7 @@ class _Join:
         self.lasting_numbers: dict[int, int] = {}  # pid → number of space
         self.origin, self.shift = _time_scale(batch)
         comms = batch.comms
-        numbers = np.array([known.comm_number(name) for name in comms.name.tolist()], np.int64)
+        numbers = np.array(known.comm_numbers(comms.name.tolist()), np.int64)
         self.named = self._moments(comms.tid, comms.time_ns, numbers)
         exits = batch.exits
         self.ended = set(exits.tid.tolist())

@@ -12,9 +12,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Set
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from nodescope.archive.reader import Archive, Segment
+from nodescope.archive.layout import OPEN_DIRECTORY, SEALED_DIRECTORY, list_segment_names
 from nodescope.archive.schema import typed_rows
 from nodescope.errors import ArchiveError
 from nodescope.judgement.loop_rules import is_often
@@ -25,6 +25,9 @@ from nodescope.records.event_kinds import EVENT_KINDS
 from nodescope.records.node_tables import MemoryCgroupsRow
 from nodescope.records.recorder_tables import EventRow
 from nodescope.records.table import RowType
+
+if TYPE_CHECKING:
+    from nodescope.archive.reader import Segment
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +42,7 @@ class Told:
 def read_told(archive: Path, boot_id: str) -> Told:
     """Read what the archive has of that boot; nothing if there is no archive."""
     try:
-        segments = Archive.open(archive).segments()
+        segments = _list_segments(archive)
     except ArchiveError:
         return Told()
     events: frozenset[int] | None = None
@@ -66,7 +69,7 @@ def read_told_names(
 ) -> set[str]:
     """Return the names that events told since then have in their details."""
     try:
-        segments = Archive.open(archive).segments()
+        segments = _list_segments(archive)
     except ArchiveError:
         return set()
     found: set[str | None] = set()
@@ -160,10 +163,20 @@ def read_told_loops(archive: Path, boot_id: str, since_ns: int) -> set[str]:
     return told | {unit for unit, count in again.items() if is_often(count)}
 
 
+def _list_segments(archive: Path) -> list[Segment]:
+    """Return all segments of an archive, without the reader's modules where there is none."""
+    folders = (archive / SEALED_DIRECTORY, archive / OPEN_DIRECTORY)
+    if not any(list_segment_names(folder) for folder in folders):
+        return []
+    from nodescope.archive.reader import Archive
+
+    return Archive.open(archive).segments()
+
+
 def _segments_of(archive: Path, boot_id: str, since_ns: int = 0) -> Iterator[Segment]:
     """Those of a boot that reach beyond a time of its clock, the latest first."""
     try:
-        segments = Archive.open(archive).segments()
+        segments = _list_segments(archive)
     except ArchiveError:
         return
     for segment in reversed(segments):

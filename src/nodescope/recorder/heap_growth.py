@@ -7,7 +7,7 @@ the recorder's CPU time. So what has come back by the next look is what the reco
 
 from __future__ import annotations
 
-GROWTH_BYTES = 12 << 20  # of resident memory, until what is free of it is returned
+GROWTH_BYTES = 8 << 20  # of resident memory, until what is free of it is returned
 LOOKS = 12  # between two returns, while memory is over its budget
 
 

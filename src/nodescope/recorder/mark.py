@@ -8,12 +8,15 @@ from pathlib import Path
 
 from nodescope.archive.marks import MOST_CHARACTERS, Mark
 from nodescope.clock import SystemClock, read_pair
+from nodescope.records.json import JsonObject
 from nodescope.sources.kernel_files import read_text
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
-def make_mark(text: str, kind: str, subject: str, at_wall_ns: int | None) -> Mark:
+def make_mark(
+    text: str, kind: str, subject: str, at_wall_ns: int | None, details: JsonObject | None = None
+) -> Mark:
     """A mark of the moment given, or of now."""
     now = read_pair(SystemClock())
     return Mark(
@@ -25,6 +28,7 @@ def make_mark(text: str, kind: str, subject: str, at_wall_ns: int | None) -> Mar
         wall_ns=now.wall_ns if at_wall_ns is None else at_wall_ns,
         monotonic_ns=now.monotonic_ns if at_wall_ns is None else None,
         boot_id=read_text(_BOOT_ID),
+        details=details or {},
     )
 
 

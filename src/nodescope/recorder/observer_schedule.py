@@ -136,6 +136,11 @@ class Observing:
         """When the next one is due; None if there is none."""
         return min((each.due_ns for each in self._accounts if not each.busy), default=None)
 
+    @property
+    def answered(self) -> bool:
+        """Return whether an answer of a thread waits to be taken."""
+        return not self._answers.empty()
+
     def align(self, grid_ns: int) -> None:
         """Put what is due from now on onto the grid of the core readings."""
         for account in self._accounts:
@@ -147,14 +152,14 @@ class Observing:
             account.begin_segment = True
 
     def work(self, now_ns: int, soon_ns: int, budget_ratio: float) -> None:
-        """Ask whoever is due by `soon_ns`, and take the answers that came."""
+        """Take the answers that came, and ask whoever is due by `soon_ns`."""
+        self._collect()  # first: whose answer was not taken counts as busy, and would wake us again
         for account in self._accounts:
             if account.busy or account.due_ns > soon_ns:
                 continue
             late = max(0, soon_ns - account.due_ns)
             account.due_ns += (late // account.interval_ns + 1) * account.interval_ns
             self._put(account, now_ns)
-        self._collect()
         self._note_silent(now_ns)
         if now_ns - self._costs_ns >= _COSTS_NS:
             self._say_costs(now_ns, budget_ratio)
@@ -180,7 +185,7 @@ class Observing:
                 self._log.event(now_ns, "source_degraded", account.name, message)
 
     def _collect(self) -> None:
-        while not self._answers.empty():
+        while self.answered:
             answer = self._answers.get()
             answer.account.busy = False
             self._take(answer)

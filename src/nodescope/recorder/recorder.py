@@ -179,6 +179,7 @@ class Recorder:
         self._observing.close(now)
         self._flush(now)
         self._intake.close()
+        footprint.let_go(self._options.places.proc)  # sealing needs room of its own
         self._writer.close()
         self._ended = True
         self._show_progress(now)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Set
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,8 +14,10 @@ from nodescope.numbering import distinct
 from nodescope.quantities import SECOND_NS, format_cpu_list
 from nodescope.recording.part import Part, Parts, overlapping
 from nodescope.recording.read_ahead import read_ahead
-from nodescope.recording.window import Window
 from nodescope.records.recorder_tables import CORE_STATES
+
+if TYPE_CHECKING:
+    from nodescope.recording.window import Window
 
 STATES = CORE_STATES[:8]  # time of guests is in `user` and `nice` already
 NEIGHBOUR_NS = 10 * SECOND_NS  # a rate at the edge of a window needs the reading beyond it

@@ -8,11 +8,13 @@ implement it; whoever reads sees no difference.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from nodescope.archive.description import Description
 from nodescope.archive.layout import parse_opened_ns
-from nodescope.recording.window import Window
+
+if TYPE_CHECKING:
+    from nodescope.recording.window import Window
 
 
 class Part(Protocol):
@@ -81,6 +83,8 @@ def may_hold_events(part: Part, window: Window) -> bool:
 
 def find_history(parts: Parts, from_ns: int) -> Window:
     """Return the time before `from_ns` of which there are events: what logs remembered."""
+    from nodescope.recording.window import Window  # the recorder has no windows
+
     since = (part.description.wall_history_ns for part in parts)
     return Window(min([from_ns, *(each for each in since if each is not None)]), from_ns)
 

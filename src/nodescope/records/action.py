@@ -17,7 +17,7 @@ ActionName = Literal[
     "look", "stop_unit", "stop_container", "stop_leak", "free_zombies", "raise_limit",
     "add_memory", "set_kernel_value", "set_boot_option", "upgrade_kernel", "spread_queues",
     "change_program", "change_firewall", "drain_node", "reboot_node", "reset_device",
-    "replace_hardware", "restart_job", "abort_connection", "thaw", "free_space",
+    "replace_hardware", "restart_job", "abort_connection", "thaw", "free_space", "cap_unit",
 ]  # fmt: skip
 TargetName = Literal[
     "unit", "container", "pod", "process", "cgroup", "kernel_value", "network_device", "node",
@@ -84,6 +84,8 @@ ACTION_KINDS: dict[ActionName, ActionKind] = {
                               "never"),
     "thaw": _kind("let a frozen file system or cgroup go on", "mount cgroup", "by hand"),
     "free_space": _kind("make room on a file system", "mount", "never"),
+    "cap_unit": _kind("limit the CPU time of a unit", "unit", "write back",
+                      "percent of one core"),
 }  # fmt: skip
 
 

@@ -40,7 +40,8 @@ def describe_action(action: Action) -> str:
     if action.kind == "change_program" and action.target is None:
         said = action.value or ""
     elif action.kind == "raise_limit" and action.target and action.target.kind in _LIMITED:
-        limit = "task limit" if action.value == "tasks" else "memory limit"
+        named = {"tasks": "task limit", "memory": "memory limit"}
+        limit = named.get(action.value or "memory", f"limit of {action.value}")
         said = f"raise the {limit} of {_called(action.target)}"
     else:
         said = _SENTENCES[action.kind].format(
@@ -72,6 +73,7 @@ _SENTENCES = {
     "abort_connection": "abort the FUSE connection of {target}",
     "thaw": "thaw {target}",
     "free_space": "make room on {target}",
+    "cap_unit": "give {target} at most {value} % of one core",
 }
 _LIMITED = ("cgroup", "unit", "container", "pod")
 

@@ -351,6 +351,16 @@ class MarkDetails(Details):
     user: Annotated[str | None, detail("user who made it")] = None
 
 
+class FixStepDetails(MarkDetails):
+    """One step of a remedy that `nodescope fix` took or took back."""
+
+    plan: Annotated[str | None, detail("id of the plan")] = None
+    number: Annotated[int | None, detail("number of the step in the plan, from 1")] = None
+    step: Annotated[str | None, detail("kind of the step, such as `stop_unit`")] = None
+    target: Annotated[str | None, detail("unit, container, file or value that it changes")] = None
+    outcome: Annotated[str | None, detail("`applied`, `failed`, `undone` or `kept`")] = None
+
+
 class JobDetails(MarkDetails):
     """A job that failed, as its scheduler or a mark reports it."""
 

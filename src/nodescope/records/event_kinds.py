@@ -13,6 +13,7 @@ from nodescope.records.event_details import (
     ContainerLoopDetails,
     ContainerStartDetails,
     CounterDetails,
+    FixStepDetails,
     FoldingDetails,
     FrozenDetails,
     HungTaskDetails,
@@ -89,7 +90,7 @@ _KINDS = (
               NicResetDetails, serious=True, rank=30, lag=_LATER, way="core"),
     EventKind("nic_event_recovered", "the driver recovered lost completions", NicRecoveryDetails),
     EventKind("nic_health", "the device's health is compromised",
-              NicDetails, serious=True, rank=60, lag=_LATER, way="core"),
+              NicDetails, serious=True, rank=60, way="device"),
     EventKind("soft_lockup", "a core did not schedule for many seconds",
               SoftLockupDetails, serious=True, rank=80, lag=_WATCHDOG, way="core"),
     EventKind("hard_lockup", "a core did not serve interrupts for many seconds",
@@ -138,6 +139,8 @@ _KINDS = (
     EventKind("job_failed", "a job failed",
               JobDetails, serious=True, rank=10, lag=_JOB, way="core"),
     EventKind("mark", "somebody marked this moment", MarkDetails),
+    EventKind("fix_step", "`nodescope fix` took a step of a plan, or took one back",
+              FixStepDetails),
     *TROUBLE_KINDS,
 )  # fmt: skip
 

@@ -76,6 +76,14 @@ THREADS = Table(
             "cgroup path; null if the kernel does not tell",
             nullable=True,
         ),
+        Column(
+            "often",
+            "int32",
+            ColumnKind.KEY,
+            "the number, from 1, of a thread that samples refer to from afar; 0: none does; null: "
+            "written by format 4, which did not number them",
+            nullable=True,
+        ),
     ),
 )
 

@@ -56,6 +56,7 @@ TROUBLE_KINDS = (
               StorageDetails, serious=True, rank=46, way="device"),
     EventKind("raid_degraded", "an array lost a disk",
               StorageDetails, serious=True, rank=41, way="device"),
+    EventKind("disk_failing", "a disk has sectors that it cannot read (SMART)", StorageDetails),
     EventKind("disk_slow", "kubelet reports that a disk answers slowly", ServiceReportDetails),
     # tables of the network
     EventKind("conntrack_full", "the table of tracked connections is full: packets are dropped",
@@ -114,6 +115,8 @@ TROUBLE_KINDS = (
               ServiceReportDetails, serious=True, rank=35, way="service"),
     EventKind("eviction", "kubelet evicts pods, for want of a resource",
               ServiceReportDetails, serious=True, rank=33, way="service"),
+    EventKind("service_limit", "a service logs that it has no open files, watches or tasks left",
+              ServiceReportDetails, serious=True, rank=59, way="service"),
     EventKind("runtime_failing", "a container runtime could not do what it was asked",
               ServiceReportDetails),
     EventKind("probe_failing", "a probe of a container fails", ServiceReportDetails),

@@ -13,8 +13,8 @@ from nodescope.quantities import SECOND_NS
 from nodescope.records.sample_filter import SampleFilter
 
 ViewName = Literal[
-    "audit", "compare", "cores", "diagnose", "doctor", "events", "flame", "heatmap", "network",
-    "quality", "status", "table", "top", "zombies",
+    "audit", "compare", "cores", "diagnose", "doctor", "events", "fix", "flame", "heatmap",
+    "network", "quality", "status", "table", "top", "zombies",
 ]  # fmt: skip
 PagePart = Literal["timeline", "events", "heatmap", "flame", "facts"]
 ALL_SAMPLES = SampleFilter()
@@ -74,6 +74,7 @@ VIEW_KINDS: dict[ViewName, ViewKind] = {
     "network": _kind("network", "when", "facts"),
     "quality": _kind("quality", "when"),
     "diagnose": _kind("diagnose", "when"),
+    "fix": _kind("fix plan", ""),
     "table": _kind("export csv --output -", "when table where"),
     "status": _kind("status", ""),
     "zombies": ViewKind(

@@ -1,4 +1,4 @@
-"""The tables of limits, counters of trouble, blocked tasks, owned cores and call traces."""
+"""The tables of limits, counters of trouble, written files, blocked tasks, cores and traces."""
 
 from __future__ import annotations
 
@@ -50,6 +50,32 @@ class TroubleCountRow(
     name: Annotated[str, key("name of the counter")]
     subject: Annotated[str, key("device, cgroup or core that it is of; empty for the node")]
     value: Annotated[int | None, counter("times since boot")] = None
+
+
+class WrittenFileRow(
+    Row,
+    table="written_files",
+    help="Files that processes had open for writing on a file system that filled up.",
+    sorted_by=("mount", "time_ns"),
+    subject=("mount", "pid", "inode"),
+    observers=("file_systems",),
+):
+    """Row of `written_files`."""
+
+    time_ns: Time
+    mount: Annotated[str, key("mount point of the file system, as in `limits`")]
+    pid: Annotated[int, key("process id", type="int32")]
+    inode: Annotated[int, key("number of the file in its file system")]
+    comm: Annotated[str, label("name of the process")]
+    cgroup: Annotated[str | None, label("cgroup path; null if it could not be read")] = None
+    path: Annotated[str | None, label("path of the file, as the process has it")] = None
+    size_bytes: Annotated[int | None, gauge("space that the file takes", "bytes")] = None
+    deleted: Annotated[bool | None, gauge("it was deleted, and takes space while it is open")] = (
+        None
+    )
+    complete: Annotated[
+        bool | None, gauge("all processes were looked at, within what a look may cost")
+    ] = None
 
 
 class BlockedTaskRow(
@@ -135,6 +161,7 @@ class CallTraceRow(
 WITNESS_ROWS: tuple[type[Row], ...] = (
     LimitRow,
     TroubleCountRow,
+    WrittenFileRow,
     BlockedTaskRow,
     CoreOwnerRow,
     CallTraceRow,

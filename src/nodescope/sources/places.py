@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
+
+_MAX_LINKS = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,5 +31,33 @@ class Places:
         return self.root / "dev"
 
     def inside(self, path: str) -> Path:
-        """An absolute path of the node, under its root."""
-        return self.root / path.lstrip("/")
+        """Return an absolute path of the node under its root, which no link leads out of."""
+        if self.root == Path("/"):
+            return self.root / path.lstrip("/")
+        return Path(resolve_inside(self.root, path))
+
+
+def resolve_inside(root: Path, path: str) -> str:
+    """Return where a path leads when `root` is the root: a link cannot lead out of it."""
+    pending = [part for part in path.split("/") if part]
+    done: list[str] = []
+    links = 0
+    while pending:
+        part = pending.pop(0)
+        if part == "..":
+            done = done[:-1]
+            continue
+        if part == ".":
+            continue
+        try:
+            target = os.readlink(os.path.join(root, *done, part))
+        except OSError:
+            done.append(part)
+            continue
+        links += 1
+        if links > _MAX_LINKS:
+            break
+        if target.startswith("/"):
+            done = []
+        pending = [each for each in target.split("/") if each] + pending
+    return os.path.join(root, *done)

@@ -19,6 +19,7 @@ from starlette.routing import Route as HttpRoute
 
 import nodescope
 from nodescope.errors import ArchiveError, NodescopeError, UsageError
+from nodescope.sources.places import Places
 from nodescope.web.answers.replies import json_reply
 from nodescope.web.cache import Cache
 from nodescope.web.declaration import Route
@@ -46,6 +47,7 @@ class Server:
 
     recording: ServedArchive
     say: Callable[[str], None] = lambda line: None
+    places: Places = field(default_factory=Places)
     shelf: Shelf = field(default_factory=Shelf)
     work: Work = field(default_factory=Work)
     stopping: threading.Event = field(default_factory=threading.Event)
@@ -97,7 +99,7 @@ class Server:
     ) -> PendingAnswer:
         def job(task: PendingAnswer) -> Reply:
             reply = self._compute(
-                route, Question(values, snapshot, self.shelf, task.check, task.show)
+                route, Question(values, snapshot, self.shelf, task.check, task.show, self.places)
             )
             if route.cached and reply.path is None and reply.whole:
                 self.kept.put(etag, reply)
@@ -118,6 +120,7 @@ class Server:
                 self.shelf,
                 question.check,
                 question.show,
+                self.places,
             )
             return route.answer(again)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -18,6 +18,7 @@ from nodescope.recording.sample_columns import SampleColumns
 from nodescope.recording.window import Window, window_of
 from nodescope.records.sample_filter import FILTER_OPTIONS, SampleFilter, parse_filter
 from nodescope.records.view import Span
+from nodescope.sources.places import Places
 from nodescope.web.shelf import Shelf
 from nodescope.web.snapshot import Snapshot
 
@@ -80,6 +81,7 @@ class Question:
     shelf: Shelf
     check: Callable[[], None] = lambda: None
     show: Callable[[int, int], None] = lambda done, total: None
+    places: Places = field(default_factory=Places)  # of the node that the server runs on
 
     @cached_property
     def asked(self) -> Window:

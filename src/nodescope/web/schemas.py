@@ -88,6 +88,7 @@ DIAGNOSIS = record({
         "symptom": record({"kind": STRING, "time_ms": NUMBER, "statement": STRING}),
         "chains": listing(record({
             "confidence": NUMBER, "root": record({"kind": STRING, "name": STRING}),
+            "place": BOOLEAN,
             "links": listing(record({
                 "kind": STRING, "statement": STRING, "strength": NUMBER, "show": STRING,
                 "look": record(
@@ -108,6 +109,20 @@ DIAGNOSIS = record({
         "look": record({"view": STRING, "from_ms": NUMBER, "to_ms": NUMBER}, {"row": STRING}),
     })),
     "missing": records(["what", "consequence", "hint"]),
+})  # fmt: skip
+FIX_PLAN = record(
+    {"plan": nullable({"type": "object"}), "why": nullable(STRING), "command": STRING},
+    {"shown": listing(record({"title": STRING, "expect": listing(STRING)}))},
+)
+FIXES = record({
+    "fixes": listing(record({
+        "plan": STRING, "verdict": nullable({"type": "object"}),
+        "steps": listing(record({
+            "number": INTEGER, "title": STRING, "state": STRING, "time_ms": NUMBER,
+            "error": nullable(STRING),
+        })),
+    })),
+    "why": nullable(STRING),
 })  # fmt: skip
 COMPARE = record({
     "rows": records(["kind", "name", "window", "baseline", "ratio", "p", "q", "status", "flagged"]),

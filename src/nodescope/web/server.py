@@ -18,6 +18,7 @@ import uvicorn
 
 from nodescope.archive.memory import share_heap
 from nodescope.errors import ArchiveError, NothingRecorded, UsageError
+from nodescope.sources.places import Places
 from nodescope.web.app import Server, make_app
 from nodescope.web.security import LOOPBACK_NAMES, Safety
 from nodescope.web.snapshot import ServedArchive
@@ -142,13 +143,14 @@ def serve(
     ready: Callable[[str], None],
     say: Callable[[str], None],
     show: Callable[[int, int], None] = lambda done, total: None,
+    places: Places = Places(),  # noqa: B008 frozen
 ) -> None:
     """Serve one recording until a signal ends it; `ready` is told the link."""
     share_heap()
     safety = choose_safety(address)
     recording = ServedArchive(path)
     _check(recording, say)
-    server = Server(recording, say)
+    server = Server(recording, say, places)
     config = uvicorn.Config(
         make_app(server, safety),
         http="h11",

@@ -131,9 +131,13 @@ class Bus:
 
     # -- calls -------------------------------------------------------------
 
-    def call(self, call: Call) -> tuple[Any, ...]:
+    def call(self, call: Call, timeout_s: float = _TIMEOUT_S) -> tuple[Any, ...]:
         """Call a method and return its result."""
-        return self._call_one(self._message(call))
+        return self._call_one(self._message(call), timeout_s)
+
+    def wait_for_bytes(self, wait_s: float) -> bool:
+        """Wait until the other end sends something; return whether it did."""
+        return self._read_more(wait_s)
 
     def call_all(self, calls: Sequence[Call]) -> list[tuple[Any, ...] | SourceError]:
         """Call several methods at once; the result of one that fails is its error."""
@@ -150,9 +154,9 @@ class Bus:
         to = DBusAddress(call.path, bus_name=self._service, interface=call.interface)
         return new_method_call(to, call.member, call.signature, call.body)
 
-    def _call_one(self, message: Message) -> tuple[Any, ...]:
+    def _call_one(self, message: Message, timeout_s: float = _TIMEOUT_S) -> tuple[Any, ...]:
         serial = self._send(message)
-        answer = self._receive({serial})[serial]
+        answer = self._receive({serial}, timeout_s)[serial]
         if isinstance(answer, SourceError):
             raise answer
         return answer
@@ -167,10 +171,12 @@ class Bus:
             raise SourceError(self.address, f"the bus hung up: {error}") from error
         return self._serial
 
-    def _receive(self, wanted: set[int]) -> dict[int, tuple[Any, ...] | SourceError]:
+    def _receive(
+        self, wanted: set[int], timeout_s: float = _TIMEOUT_S
+    ) -> dict[int, tuple[Any, ...] | SourceError]:
         """Wait for the answers to these serials; signals between them are kept."""
         answers: dict[int, tuple[Any, ...] | SourceError] = {}
-        deadline = time.monotonic() + _TIMEOUT_S
+        deadline = time.monotonic() + timeout_s
         while len(answers) < len(wanted):
             frames = self._frames()
             for frame in frames:
@@ -182,7 +188,7 @@ class Bus:
                 if serial in wanted:
                     answers[serial] = self._answer(message)
             if not frames and not self._read_more(deadline - time.monotonic()):
-                raise SourceError(self.address, f"no answer within {_TIMEOUT_S:.0f} s")
+                raise SourceError(self.address, f"no answer within {timeout_s:.0f} s")
         return answers
 
     def _answer(self, message: Message) -> tuple[Any, ...] | SourceError:
@@ -197,10 +203,12 @@ class Bus:
 
     def take_signals(self) -> list[Signal]:
         """The signals that came, in order, without waiting, and without repetitions."""
-        while self._read_more(0.0):
+        while True:
             for frame in self._frames():
                 if frame[1] == _SIGNAL:
                     self._keep(frame)
+            if not self._read_more(0.0):
+                break
         kept, self._signals, self._backlog = self._signals, [], 0
         return [signal for frame in kept if (signal := self._signal(frame)) is not None]
 

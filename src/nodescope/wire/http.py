@@ -115,15 +115,22 @@ class HttpConnection:
 
     def get(self, target: str, limit: int) -> tuple[int, bytes]:
         """Status and content; raises when that is larger than `limit` or comes too late."""
+        return self._exchange(target, limit, None)
+
+    def post(self, target: str, content: bytes, limit: int) -> tuple[int, bytes]:
+        """Status and answer of a request that changes something; `content` is JSON, or empty."""
+        return self._exchange(target, limit, content)
+
+    def _exchange(self, target: str, limit: int, sent: bytes | None) -> tuple[int, bytes]:
         try:
-            return self._get(target, limit)
+            return self._read_answer(target, limit, sent)
         except SourceError:
             self.close()  # what is still to come of this answer is not the next one's
             raise
 
-    def _get(self, target: str, limit: int) -> tuple[int, bytes]:
+    def _read_answer(self, target: str, limit: int, sent: bytes | None) -> tuple[int, bytes]:
         deadline = Deadline(self._path, self._timeout_s)
-        body, content = self._ask(target, deadline)
+        body, content = self._ask(target, deadline, sent)
         pieces = [body.feed(content)]
         size = len(pieces[0])
         while size <= limit and not body.done:
@@ -176,14 +183,15 @@ class HttpConnection:
             self._socket.close()
             self._socket = None
 
-    def _ask(self, target: str, deadline: Deadline) -> tuple[Body, bytes]:
+    def _ask(
+        self, target: str, deadline: Deadline, sent: bytes | None = None
+    ) -> tuple[Body, bytes]:
         """Send a request and read the head of its answer, and what came with it."""
         if self._socket is None:
             self._socket = connect(self._path, deadline)
-        request = f"GET {target} HTTP/1.1\r\nHost: node\r\nUser-Agent: nodescope\r\n\r\n"
         try:
             self._socket.settimeout(deadline.left())
-            self._socket.sendall(request.encode())
+            self._socket.sendall(_request(target, sent))
         except TimeoutError:
             raise deadline.missed() from None
         except OSError as error:
@@ -206,6 +214,14 @@ class HttpConnection:
             raise deadline.missed() from None
         except OSError as error:
             raise source_error(self._path, error) from error
+
+
+def _request(target: str, sent: bytes | None) -> bytes:
+    head = f"{target} HTTP/1.1\r\nHost: node\r\nUser-Agent: nodescope\r\n"
+    if sent is None:
+        return f"GET {head}\r\n".encode()
+    kind = "Content-Type: application/json\r\n" if sent else ""
+    return f"POST {head}{kind}Content-Length: {len(sent)}\r\n\r\n".encode() + sent
 
 
 def status_error(path: Path, target: str, status: int) -> SourceError:

@@ -7,6 +7,8 @@ that is not JSON, or not an object where there must be one, is malformed.
 from __future__ import annotations
 
 import json
+import os
+import stat
 from pathlib import Path
 from typing import Any
 
@@ -38,8 +40,10 @@ def parse_object(content: bytes, path: str | Path) -> JsonObject:
 
 
 def read_bounded(path: Path, limit: int) -> bytes:
-    """A file's content; one larger than `limit` is malformed, not read on."""
+    """Return a file's content; one larger than `limit`, or a FIFO or device, is malformed."""
     try:
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            raise MalformedSource(path, "no ordinary file")
         with open(path, "rb") as file:
             content = file.read(limit + 1)
     except OSError as error:

@@ -43,7 +43,9 @@ SOME = "only 2% of the core's kernel samples is of it"
         ({38: 0, 41: 300, 50: 1200}, 0.0,
          " did not rise against the 3 s before", "that is no more than usual"),
         ({0: 7, 40: 7, 50: 107}, 0.0, " began, 10.0 a second against the 40 s before", NONE),
-        ({40: 0, 50: 10}, 0.0, ": not compared, as nothing was recorded before", NONE),
+        ({40: 0, 50: 10}, 0.0, ": not compared, as its counter was not read twice before", NONE),
+        ({38: 0, 40: 0, 50: 10}, 0.0,
+         ": not compared, as its counter was read for only 2 s before", NONE),
     ],
 )  # fmt: skip
 def test_a_suspect_is_ruled_out_because(

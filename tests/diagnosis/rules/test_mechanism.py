@@ -42,6 +42,12 @@ WATCH = [*SYSCALL, "__x64_sys_inotify_add_watch", "fsnotify_add_mark_locked",
 STACKS = [
     (READ, "memcg_walk_by_read"),
     ([*READ[:-1], "mem_cgroup_nr_lru_pages.constprop.0"], "memcg_walk_by_read"),
+    (["vfs_read", "memcg_stat_show", "cgroup_rstat_flush", "cgroup_rstat_flush_locked"],
+     "memcg_rstat"),
+    (["worker_thread", "process_one_work", "cleanup_net", "ops_exit_list", "tcp_sk_exit_batch",
+      "inet_twsk_purge"], "namespace_teardown"),
+    (["nf_setsockopt", "do_ipt_set_ctl", "__do_replace", "get_counters"], "firewall_change"),
+    (["nfnetlink_rcv_batch", "nf_tables_commit"], "firewall_change"),
     (RECLAIM, "memcg_walk_by_reclaim"),
     # In the function itself: from one cgroup to the next. Below it: at work.
     ([*RECLAIM[:-1], "shrink_lruvec"], "memcg_walk_by_reclaim"),

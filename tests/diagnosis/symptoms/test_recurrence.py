@@ -181,12 +181,12 @@ def test_the_tasks_are_combined_as_far_as_they_were_compared(say: Say) -> None:
     assert say(quiet, EVENTS, [0.001]) == []
     (said,) = say(quiet, EVENTS, [1e-14] * 4)
     assert said == (
-        "at all 4 times the task had more of the node than in the half hour before; "
+        "at all 4 times the task had more of the node than in up to half an hour before; "
         "together p < 1e-12 (Stouffer)"
     )
     (said,) = say(quiet, EVENTS, [0.01, 0.02, 0.04])
     assert said == (
-        "at 3 of the 4 times the task had more of the node than in the half hour before "
+        "at 3 of the 4 times the task had more of the node than in up to half an hour before "
         "(at the others less, or it was not compared); together p = 0.0002 (Stouffer)"
     )
     assert say(quiet, EVENTS[:2], [0.4, 0.7])[0].endswith(

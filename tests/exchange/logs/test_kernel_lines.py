@@ -56,6 +56,11 @@ def test_seconds_since_boot(line: str) -> None:
             calendar.timegm((2021, 10, 13, 18, 59, 49)) * 10**9 + 15_000_000,
             True,
         ),
+        (
+            "10.5.0.3: kern:    info: [2026-04-22T21:27:51.000000000Z]: {}",  # padded
+            calendar.timegm((2026, 4, 22, 21, 27, 51)) * 10**9,
+            True,
+        ),
         ("[Nov16 03:08] {}", local_ns(2026, 11, 16, 3, 8, 0), False),
         ("[Dec31 03:08] {}", local_ns(2025, 12, 31, 3, 8, 0), False),  # not after the file
         ("[Nov 6 03:08] {}", local_ns(2026, 11, 6, 3, 8, 0), False),

@@ -189,3 +189,12 @@ def test_times_guessed_from_the_files_age_are_said_to_be_so_in_the_recording(
     dated.write_text("2026-11-16T03:08:22,123456+00:00 eth0: first\n")
     import_file(dated, tmp_path / "other")
     assert Recording.open(tmp_path / "other").estimated_times == []
+
+
+def test_a_line_behind_a_prompt_of_a_console_has_its_own_time() -> None:
+    log = b"[    1.120000] EXT4-fs (vda1): mounted filesystem\r\nhost login: [ 8123.400000] ena\r\n"
+    told = [event for batch in parse_kernel_log([log], Notes()) for event in batch]
+    assert [(event.time_ns // 10**9, event.message) for event in told] == [
+        (1, "EXT4-fs (vda1): mounted filesystem"),
+        (8123, "ena"),
+    ]

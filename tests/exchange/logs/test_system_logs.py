@@ -103,3 +103,11 @@ def test_what_is_refused_names_the_form_that_came_nearest(tmp_path: Path) -> Non
     with pytest.raises(NodescopeError) as refused:
         find_format(log)
     assert "nearest is a kernel log: 3 of 33 lines have its form" in str(refused.value)
+
+
+def test_what_systemd_writes_of_units_is_about_them_but_not_what_a_users_manager_does() -> None:
+    line = "Jul 12 15:12:04 node-7 systemd[{}]: app.service: Failed with result 'exit-code'.\n"
+    (mine,) = events(line.format(1), Notes())
+    assert (mine.kind, mine.subject) == ("unit_failed", "app.service")
+    (users,) = events(line.format(1500), Notes())
+    assert users.kind == "journal"

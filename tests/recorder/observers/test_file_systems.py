@@ -12,9 +12,10 @@ from nodescope.recorder.observer import Setting
 from nodescope.recorder.observers.file_systems import FileSystemsObserver
 from nodescope.records.event import Event
 from nodescope.records.trouble_details import FullTableDetails, StorageDetails
-from nodescope.records.witness_tables import LimitRow
+from nodescope.records.witness_tables import LimitRow, WrittenFileRow
 from nodescope.sources.limits.reading import Limit
 from nodescope.sources.places import Places
+from nodescope.sources.processes.written_files import WrittenFile, WrittenFiles
 
 ROOT = "27 1 259:1 / / rw - ext4 /dev/sda1 {options}\n"
 OTHERS = (
@@ -83,6 +84,26 @@ def test_a_disk_that_fills_up(node: Node) -> None:
     assert (event.kind, event.subject) == ("fs_full", "/")
     assert event.get(FullTableDetails).limit == "disk"
     assert node.look(10) == []
+
+
+def test_who_writes_to_a_disk_that_fills_up(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = WrittenFile(812, "filler", "/system.slice/filler.service", "/var/x", 5, 4096, False)
+    asked: list[str] = []
+
+    def read(proc: Path, device: str, most_ns: int) -> WrittenFiles:
+        asked.append(device)
+        return WrittenFiles((file,), complete=True)
+
+    module = "nodescope.recorder.observers.file_systems"
+    monkeypatch.setattr(f"{module}.read_written_files", read)
+    node.look(2)
+    assert asked == []
+    node.used["/"] = 99
+    said = node.observer.observe(node.now_ns + 10 * SECOND_NS)
+    (row,) = said.rows_of(WrittenFileRow)
+    assert asked == ["259:1"]
+    assert (row.mount, row.pid, row.cgroup) == ("/", 812, "/system.slice/filler.service")
+    assert (row.size_bytes, row.complete) == (4096, True)
 
 
 @pytest.mark.parametrize("scope", ["/boot", "/media"])

@@ -50,6 +50,13 @@ def test_on_v1_a_maker_that_has_ended_is_where_its_script_is(
     assert makers.find(7, 1) == UNIT
 
 
+def test_forebears_are_learnt_of_many_at_once(tmp_path: Path, makers: MakerCgroups) -> None:
+    makers.is_born(6, 99)
+    makers.learn_parents({6: 5, 7: 6, **dict.fromkeys(range(100, 4000), 1)})
+    _process(tmp_path, 5, f"0::{UNIT}\n")
+    assert makers.find(7, 0) == UNIT
+
+
 def test_a_number_that_is_used_again_is_another_process(
     tmp_path: Path, makers: MakerCgroups
 ) -> None:

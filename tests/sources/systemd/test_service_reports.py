@@ -6,7 +6,12 @@ import pytest
 
 from nodescope.records.details import read_details
 from nodescope.records.event import details_of_kind
-from nodescope.sources.systemd.service_reports import parse_duration, parse_report, service_of
+from nodescope.sources.systemd.service_reports import (
+    parse_duration,
+    parse_refusal,
+    parse_report,
+    service_of,
+)
 
 _REPORTS = [
     ("kubelet", ('E1117 09:19:25.917243    1234 kubelet.go:2412] "Skipping pod synchronization" '
@@ -42,6 +47,16 @@ _REPORTS = [
      'pod="d/x"'), "runtime_failing", {"pod": "d/x"}),
     ("dockerd", "returned error: readlink /var/lib/docker/overlay2/l: invalid argument",
      "runtime_failing", {}),
+    ("abrt-notification", "Process 4711 (train) crashed in main()", "process_crash",
+     {"pid": 4711, "comm": "train"}),
+    ("abrt-notification", "System encountered a fatal error in panic_on_oops()", "kernel_panic",
+     {}),
+    ("abrt-notification", "System encountered a non-fatal error in ext4_evict_inode()",
+     "kernel_oops", {}),
+    ("smartd", "Device: /dev/sdc [SAT], 112 Currently unreadable (pending) sectors",
+     "disk_failing", {"device": "sdc"}),
+    ("smartd", "Device: /dev/sdc [SAT], FAILED SMART self-check. BACK UP DATA NOW!",
+     "disk_failing", {"device": "sdc", "error": "FAILED SMART self-check"}),
     ("chronyd", "Can't synchronise: no selectable sources (2 unreachable sources)",
      "clock_unsynchronized", {}),
     ("systemd-oomd", ("Killed /system.slice/a.service due to memory used (16.2G) / total (16.5G) "
@@ -104,3 +119,35 @@ def test_a_hostile_line_costs_no_more_than_an_honest_one() -> None:
         half = len(line) // 2
         parse_report(service, line[:half] * 2_000)
         parse_report(service, line[:half] + " " * 100_000 + line[half:])
+
+
+@pytest.mark.parametrize(
+    ("line", "resource"),
+    [
+        ("OSError: [Errno 24] Too many open files: '/srv/data/7'", "open files"),
+        ("accept4(): too many open files; retrying in 1s", "open files"),
+        ("failed to create fsnotify watcher: too many open files", "inotify instances"),
+        ("inotify_add_watch /sys/fs/cgroup/x: no space left on device", "inotify watches"),
+        ("fork/exec /usr/bin/runc: resource temporarily unavailable", "tasks"),
+        ("runtime: failed to create new OS thread (have 17 already; errno=11)", "tasks"),
+        ("RuntimeError: can't start new thread", "tasks"),
+        ("-bash: fork: retry: Resource temporarily unavailable", "tasks"),
+        ("java.lang.OutOfMemoryError: unable to create native thread", "tasks"),
+    ],
+)
+def test_a_limit_of_a_programs_own_is_read_in_its_words(line: str, resource: str) -> None:
+    report = parse_refusal(line)
+    assert report is not None
+    assert (report.kind, report.details["resource"]) == ("service_limit", resource)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "write /var/log/app.log: no space left on device",
+        "recv: Resource temporarily unavailable",
+        "opened 12 files",
+    ],
+)
+def test_what_other_refusals_mean_is_left_to_others(line: str) -> None:
+    assert parse_refusal(line) is None

@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 from nodescope.errors import SourceAbsent
+from nodescope.sources.places import resolve_inside
 from nodescope.sources.systemd.unit import Check
 from nodescope.sources.systemd.unit_conditions import try_checks
-from nodescope.sources.systemd.unit_files import UnitFiles, resolve_inside, vendor_of
+from nodescope.sources.systemd.unit_files import UnitFiles, vendor_of
 
 _INSTALL = "[Service]\nExecStart=/bin/true\n[Install]\nWantedBy=multi-user.target\n"
 _ETC, _USR = "etc/systemd/system", "usr/lib/systemd/system"

@@ -2,13 +2,16 @@
 import { signal } from '@preact/signals'
 import { visible } from '../flame/words'
 import { odds, surely, type Chain, type Link } from './document'
+import { Fix } from './fix'
 import { goTo } from './follow'
 import { Command, Prose } from './parts'
 
 /** The link whose evidence is looked at now. */
 const followed = signal<Link | null>(null)
 
-export function ChainView({ chain, word }: { chain: Chain; word: string }) {
+type ChainProps = { chain: Chain; word: string; fixable?: boolean }
+
+export function ChainView({ chain, word, fixable = false }: ChainProps) {
   const percent = Math.round(chain.confidence * 100)
   const steps = [...chain.steps, ...chain.fix_steps]
   return (
@@ -52,6 +55,7 @@ export function ChainView({ chain, word }: { chain: Chain; word: string }) {
               </li>
             ))}
           </ul>
+          {fixable && <Fix />}
         </>
       )}
       {chain.check.map((command, place) => (

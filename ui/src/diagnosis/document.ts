@@ -40,6 +40,8 @@ export type Step = { statement: string; command: string | null }
 export type Chain = {
   confidence: number
   root: { kind: string; name: string }
+  /** the root is where it happened, and not known to be the cause */
+  place?: boolean
   mechanism: string | null
   /** what the mechanism means */
   meaning: string | null

@@ -6,7 +6,7 @@ import { jump } from '../state'
 import { zone } from '../timeline/plot'
 import { formatMoment } from '../times'
 import { ChainView } from './chain'
-import { explains, type Finding } from './document'
+import { explains, type Chain, type Finding } from './document'
 import { goTo } from './follow'
 import { Prose } from './parts'
 
@@ -50,12 +50,15 @@ export function FindingView({ finding, open }: { finding: Finding; open: boolean
 
 const around = (time: number): Range => ({ from: time - AROUND_MS, to: time + AROUND_MS })
 
+const wordOf = (chain: Chain): string =>
+  !explains(chain) ? 'Reported' : chain.place ? 'Where' : 'Cause'
+
 function Body({ finding }: { finding: Finding }) {
   const [best, ...others] = finding.chains
   return (
     <div class="body">
       {!explains(best) && <Ends finding={finding} />}
-      {best && <ChainView chain={best} word={explains(best) ? 'Cause' : 'Reported'} />}
+      {best && <ChainView chain={best} word={wordOf(best)} fixable={explains(best)} />}
       {finding.hidden && <p class="hidden-note">{visible(finding.hidden)}</p>}
       <Times finding={finding} />
       {others.map((chain) => (

@@ -6,8 +6,9 @@ import { formatTime } from '../times'
 import { ask, asked, askedUntil, chosen, diagnose, progress } from './ask'
 import { Conditions } from './conditions'
 import './diagnosis.css'
-import { keyOf, tellOnce, type Document } from './document'
+import { explains, keyOf, tellOnce, type Document } from './document'
 import { FindingView } from './finding'
+import { AppliedFixes, Fix } from './fix'
 import { Prose } from './parts'
 
 export function Diagnosis() {
@@ -21,6 +22,7 @@ export function Diagnosis() {
       <Diagnosed />
       {loading && <Progress />}
       {error && <Trouble error={error} />}
+      {data && <AppliedFixes />}
       {data && <Findings document={tellOnce(data)} />}
       {data && <Grown />}
       {data && <Downloads />}
@@ -88,6 +90,8 @@ function Findings({ document }: { document: Document }) {
         ))}
       </ol>
       <Conditions conditions={document.conditions} />
+      {document.conditions.length > 0 &&
+        !document.findings.some((each) => explains(each.chains[0])) && <Fix />}
       {document.missing.length > 0 && (
         <details class="missing" open={document.findings.length === 0}>
           <summary>Missing ({document.missing.length})</summary>

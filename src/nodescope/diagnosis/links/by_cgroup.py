@@ -7,7 +7,7 @@ memory, the cgroup that grew most, or has most, is looked at.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
@@ -17,29 +17,37 @@ from nodescope.diagnosis.ending import Ending
 from nodescope.diagnosis.finding import Link, Root, Symptom
 from nodescope.diagnosis.links.growth import (
     GrowthBefore,
+    describe_growth,
     read_growth,
     read_largest,
     read_memory,
     read_memory_limit,
     read_tasks,
+    write_count,
 )
-from nodescope.diagnosis.links.whose_cgroup import owner_of_cgroup, plain_path
+from nodescope.diagnosis.links.whose_cgroup import owner_of_cgroup, plain_path, recorded_path
 from nodescope.diagnosis.story import Story
 from nodescope.diagnosis.symptoms.subjects import cgroup_of
-from nodescope.quantities import format_bytes, format_duration
+from nodescope.quantities import SECOND_NS, format_bytes, format_duration
 from nodescope.records.action import Action, Target, TargetName
 from nodescope.records.event_details import OomKillDetails
 from nodescope.records.trouble_details import CgroupLimitDetails
 from nodescope.records.view import View, around
 from nodescope.records.witness_tables import LimitRow
+from nodescope.sources.cgroups.owner_by_path import find_owner
 
 MEMORY_LIMIT, MEMORY_OF_NODE, TASK_LIMIT = "memory_limit", "memory_of_the_node", "task_limit"
+KILLED_BY_OOMD = "killed_by_oomd"
 _MEANINGS = {
     MEMORY_LIMIT: "The cgroup used as much memory as it may. The node need not be short of any.",
     MEMORY_OF_NODE: "The node itself was short of memory.",
+    KILLED_BY_OOMD: "systemd-oomd kills a group when memory pressure or swap use above it passes "
+    "a threshold. The kernel had not run out of memory yet.",
     TASK_LIMIT: "The cgroup had as many tasks as it may: `fork` fails with EAGAIN.",
 }
+_BY_OOMD = "systemd-oomd"
 _REMADE = ("container", "pod")  # have another cgroup each time
+_MOST_OF_IT = 0.5  # of what a slice has, in one unit or container: it filled the slice
 _MOST_PATHS = 20  # of cgroups that are looked up by name
 _OWNERS: dict[str, TargetName] = {
     "unit": "unit", "container": "container", "pod": "pod", "cgroup": "cgroup",
@@ -61,7 +69,7 @@ def follow_cgroup(case: Case, story: Story, symptom: Symptom) -> Ending | None:
     path = cgroup_of(symptom)
     if path is None:
         return _follow_node(case, story, symptom)
-    plain = plain_path(path)
+    plain = recorded_path(case, path, symptom.time_ns)
     reached = (
         _tasks(case, symptom, plain)
         if symptom.kind == "pids_limit"
@@ -73,7 +81,7 @@ def follow_cgroup(case: Case, story: Story, symptom: Symptom) -> Ending | None:
         Link(
             "limit", plain, f"{reached.said}{often}", 4.5,
             _show(reached, symptom), "usage that stayed below the limit",
-            short=f"its {reached.what} limit",
+            short=_short(reached, symptom),
         )
     )  # fmt: skip
     if root.kind != "cgroup":
@@ -84,8 +92,23 @@ def follow_cgroup(case: Case, story: Story, symptom: Symptom) -> Ending | None:
                 "another owner of that cgroup then",
             )
         )  # fmt: skip
+    limited = root  # whose limit it is, which another may have filled
+    if root.kind == "cgroup":
+        root = _add_inside(case, story, symptom, reached) or root
     mechanism = TASK_LIMIT if reached.what == "tasks" else MEMORY_LIMIT
-    return Ending(root, mechanism, _MEANINGS[mechanism], _steps(root, reached, symptom))
+    if symptom.get(OomKillDetails).constraint == _BY_OOMD:
+        look = _steps(root, reached, symptom)[:1]
+        return Ending(root, KILLED_BY_OOMD, _MEANINGS[KILLED_BY_OOMD], look)
+    return Ending(root, mechanism, _MEANINGS[mechanism], _steps(root, reached, symptom, limited))
+
+
+def _short(reached: _Reached, symptom: Symptom) -> str:
+    if symptom.get(OomKillDetails).constraint == _BY_OOMD:
+        return "killed by systemd-oomd"
+    above = find_owner(reached.path)
+    if above is not None and above.kind == "slice":
+        return f"the {reached.what} limit of {above.unit}"
+    return f"its {reached.what} limit"
 
 
 # -- memory ----------------------------------------------------------------------
@@ -93,36 +116,58 @@ def follow_cgroup(case: Case, story: Story, symptom: Symptom) -> Ending | None:
 
 def _memory(case: Case, symptom: Symptom, path: str) -> _Reached:
     told = symptom.get(OomKillDetails)
+    growth = read_growth(read_memory(case, path, symptom.time_ns))
+    if told.constraint == _BY_OOMD:
+        said = f"systemd-oomd killed all of {path}{describe_growth(growth)}"
+        return _Reached("memory", path, said, growth)
     limit = told.limit_bytes or read_memory_limit(case, path, symptom.time_ns)
     size = f", {format_bytes(limit)}," if limit is not None else " (its size was not recorded)"
     said = f"the memory limit of {path}{size} was reached"
     if told.usage_bytes is not None and limit is not None and told.usage_bytes < limit:
         said = f"{path} used {format_bytes(told.usage_bytes)} of its {format_bytes(limit)}"
-    victim = _victim(told)
-    growth = read_growth(read_memory(case, path, symptom.time_ns))
-    grew = _grew(growth, format_bytes)
-    return _Reached("memory", path, f"{said}{victim}{grew}", growth)
+    victim = _victim(told, _whose_victim(case, told, path, symptom.time_ns))
+    return _Reached("memory", path, f"{said}{victim}{describe_growth(growth)}", growth)
 
 
-def _victim(told: OomKillDetails) -> str:
+def _whose_victim(case: Case, told: OomKillDetails, limited: str, at_ns: int) -> str:
+    """Return in words whose the killed task was, where the limit is of a group above its own."""
+    path = told.task_memcg and recorded_path(case, told.task_memcg, at_ns)
+    if not path or path == limited or not path.startswith(f"{limited.rstrip('/')}/"):
+        return ""
+    return f" of {owner_of_cgroup(case, path, at_ns).title}"
+
+
+def _add_inside(case: Case, story: Story, symptom: Symptom, reached: _Reached) -> Root | None:
+    """Add who has most of what a slice may have; None if nobody has half of it, or none is seen."""
+    value = (lambda row: row.memory_bytes) if reached.what == "memory" else (lambda row: row.tasks)
+    largest = read_largest(case, symptom.time_ns - SECOND_NS, value, under=reached.path)
+    if largest is None or largest.share < _MOST_OF_IT:
+        return None
+    root = owner_of_cgroup(case, largest.path, symptom.time_ns)
+    if root.kind == "cgroup":
+        return None
+    share = f"{largest.share:.0%} of the growth" if largest.grew else f"{largest.share:.0%}"
+    story.links.append(
+        Link(
+            "owner", root.name,
+            f"of what is in {reached.path}, {root.title} has {share}", 1.0 + 3.0 * largest.share,
+            View("table", around(symptom.time_ns, 900), table="cgroups",
+                 where=(("cgroup", largest.path),)),
+            "another one in it that has as much",
+        )
+    )  # fmt: skip
+    return root
+
+
+def _victim(told: OomKillDetails, whose: str = "") -> str:
     parts = []
     if told.asked_by:
         parts.append(f"{told.asked_by} asked for more")
     if told.comm:
         of = f" with {format_bytes(told.anonymous_bytes)}" if told.anonymous_bytes else ""
         every = ", and every other task of the group" if told.whole_group else ""
-        parts.append(f"{told.comm}{of} was killed{every}")
+        parts.append(f"{told.comm}{whose}{of} was killed{every}")
     return "; " + ", ".join(parts) if parts else ""
-
-
-def _grew(growth: GrowthBefore | None, written: Callable[[float], str]) -> str:
-    if growth is not None:
-        return f"; {growth.describe(written)}"
-    return "; how it grew was not recorded"
-
-
-def _plain(number: float) -> str:
-    return f"{number:,.0f}"
 
 
 # -- tasks -----------------------------------------------------------------------
@@ -134,7 +179,7 @@ def _tasks(case: Case, symptom: Symptom, path: str) -> _Reached:
     size = f", {limit:,}," if limit is not None else " (its size was not recorded)"
     said = f"{path} has as many tasks as it may{size} and forks fail there"
     growth = read_growth(read_tasks(case, path, symptom.time_ns))
-    return _Reached("tasks", path, f"{said}{_grew(growth, _plain)}", growth)
+    return _Reached("tasks", path, f"{said}{describe_growth(growth, write_count)}", growth)
 
 
 def _recorded_limit(case: Case, path: str, at_ns: int) -> int | None:
@@ -147,33 +192,36 @@ def _recorded_limit(case: Case, path: str, at_ns: int) -> int | None:
 
 def _follow_node(case: Case, story: Story, symptom: Symptom) -> Ending | None:
     """The whole node was short: the cgroup that grew most, or else has most."""
-    largest = read_largest(case, symptom.time_ns, lambda row: row.memory_bytes)
     told = symptom.get(OomKillDetails)
+    ending = follow_memory_of_node(
+        case, story, symptom, f"the node was short of memory{_victim(told)}; "
+    )
+    if ending is None and told.task_memcg and plain_path(told.task_memcg) != "/":
+        return _follow_victim(case, story, symptom, told)
+    return ending
+
+
+def follow_memory_of_node(case: Case, story: Story, symptom: Symptom, before: str) -> Ending | None:
+    """Add the cgroup that has the node's memory, after the words `before`; None if not recorded."""
+    at_ns = symptom.time_ns
+    largest = read_largest(case, at_ns, lambda row: row.memory_bytes)
     if largest is None:
-        if told.task_memcg and plain_path(told.task_memcg) != "/":
-            return _follow_victim(case, story, symptom, told)
         story.lacks(
             "memory of cgroups", "who had the node's memory was not recorded",
             "record with the observer `cgroups`", View("doctor"),
         )  # fmt: skip
         return None
-    root = owner_of_cgroup(case, largest.path, symptom.time_ns)
-    growth = read_growth(largest.readings)
-    share = f"{largest.share:.0%} of the growth of all cgroups in the ten minutes before"
-    if not largest.grew:
-        share = f"most of all cgroups, {largest.share:.0%} of what they have together"
-    words = f"; {growth.describe()}" if growth is not None else ""
+    root = owner_of_cgroup(case, largest.path, at_ns)
     story.links.append(
         Link(
             "limit", largest.path,
-            f"the node was short of memory{_victim(told)}; {largest.path} has {share}{words}",
-            1.0 + 3.0 * largest.share,
-            View("table", around(symptom.time_ns, 900), table="cgroups",
+            f"{before}{largest.describe(case, at_ns, 'memory')}", largest.strength,
+            View("table", around(at_ns, 900), table="cgroups",
                  where=(("cgroup", largest.path),)),
             "another cgroup that grew as much",
         )
     )  # fmt: skip
-    reached = _Reached("memory", largest.path, "", growth)
+    reached = _Reached("memory", largest.path, "", read_growth(largest.readings))
     steps = _steps(root, reached, symptom, of_node=True)
     return Ending(root, MEMORY_OF_NODE, _MEANINGS[MEMORY_OF_NODE], steps)
 
@@ -234,8 +282,14 @@ def _show(reached: _Reached, symptom: Symptom) -> View:
 
 
 def _steps(
-    root: Root, reached: _Reached, symptom: Symptom, *, of_node: bool = False
+    root: Root,
+    reached: _Reached,
+    symptom: Symptom,
+    limited: Root | None = None,
+    *,
+    of_node: bool = False,
 ) -> tuple[Action, ...]:
+    """Return what to do about who reached a limit; `limited` is whose limit it is."""
     if root.kind not in _OWNERS:
         return ()
     target = Target(_OWNERS[root.kind], root.name)
@@ -247,4 +301,6 @@ def _steps(
     if of_node:
         return look, Action("add_memory", Target("node"))
     note = "which only delays it while it grows" if leaks else "if it needs as much by right"
-    return look, Action("raise_limit", target, value=thing, note=note)
+    whose = root if limited is None else limited
+    limit = Target(_OWNERS[whose.kind], whose.name)
+    return look, Action("raise_limit", limit, value=thing, note=note)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from nodescope.diagnosis.case import Case
 from nodescope.diagnosis.ending import Ending
 from nodescope.diagnosis.finding import Link, Root, Symptom
+from nodescope.diagnosis.links.seen_before import describe_look, look_before
 from nodescope.diagnosis.links.waiters import add_waiting, steps_of_wait
 from nodescope.diagnosis.story import Story
 from nodescope.diagnosis.symptoms.subjects import device_of, task_of
@@ -33,6 +34,7 @@ _STORAGE = (
 _BEFORE = (*_STORAGE, "pcie_error", "pcie_corrected", "hw_error", "edac_ce", "edac_ue", "mce",
            "mce_corrected", "gpu_ecc", "gpu_memory_retired", "gpu_nvlink", "gpu_hung",
            "nvswitch_error")  # fmt: skip
+_GPUS = ("gpu_hung", "gpu_lost", "gpu_ecc", "gpu_nvlink", "gpu_action", "nvswitch_error")
 _OF_MEMORY = ("memory_poisoned",)
 _BEFORE_POISON = ("edac_ce", "edac_ue", "mce", "mce_corrected", "hw_error")
 _FILE_SYSTEM = ("fs_error", "fs_readonly")
@@ -50,6 +52,7 @@ class _Meaning:
     mechanism: str
     meaning: str
     replace: bool = False
+    at_fault: bool = False  # the device itself is, whatever caused that; else it only reported it
 
 
 _RULES = {
@@ -63,13 +66,14 @@ _RULES = {
     "raid_degraded": _Meaning("lost_disk", "The array goes on without one of its disks.", True),
     "gpu_lost": _Meaning("lost_device", "The device does not answer on its bus.", True),
     "gpu_hung": _Meaning("hung_device", "The device or its firmware hangs."),
-    "gpu_ecc": _Meaning("memory_error", "Memory of the device had an error.", True),
+    "gpu_ecc": _Meaning("memory_error", "Memory of the device had an error.", True, True),
     "gpu_nvlink": _Meaning("link_error", "A link between devices had an error."),
     "nvswitch_error": _Meaning("link_error", "A switch between devices had an error."),
     "gpu_action": _Meaning("reset_wanted", "The driver itself says what has to be done."),
     "rdma_link_down": _Meaning("lost_link", "A port lost its link: cable, switch or port."),
+    "nic_health": _Meaning("hung_device", "The device or its firmware does not work as it should."),
     "pcie_error": _Meaning("bus_error", "The bus had an error that was not corrected.", True),
-    "memory_poisoned": _Meaning("memory_error", "Memory of the node is damaged.", True),
+    "memory_poisoned": _Meaning("memory_error", "Memory of the node is damaged.", True, True),
 }
 
 _FULL = _Meaning(
@@ -97,11 +101,12 @@ def follow_device(case: Case, story: Story, symptom: Symptom) -> Ending:
         return Ending(root, _FULL.mechanism, _FULL.meaning, _steps(root, symptom, _FULL))
     rule = _RULES.get(kind) or _RULES.get(symptom.kind)
     if rule is None:
-        return Ending(root)
+        return Ending(root, reporter=True)
     if kind in _MAY_PASS and earliest is None and _count_alike(case, symptom) < OFTEN:
         _add_reporter(story, symptom, root)
         rule = replace(rule, replace=False)
-    return Ending(root, rule.mechanism, rule.meaning, _steps(root, symptom, rule))
+    return Ending(root, rule.mechanism, rule.meaning, _steps(root, symptom, rule),
+                  reporter=not rule.at_fault)  # fmt: skip
 
 
 def _count_alike(case: Case, symptom: Symptom) -> int:
@@ -129,8 +134,9 @@ def end_at_hardware(symptom: Symptom) -> Ending | None:
     if device is None:
         return None
     root = Root("device", device)
+    # A controller of memory names the module that failed; others name who met the error.
     return Ending(root, "hardware_error", "The hardware itself reports the error.",
-                  _steps(root, symptom, _HARDWARE))  # fmt: skip
+                  _steps(root, symptom, _HARDWARE), symptom.kind != "edac_ue")  # fmt: skip
 
 
 def _root_kind(kind: str, symptom: Symptom) -> str:
@@ -139,10 +145,13 @@ def _root_kind(kind: str, symptom: Symptom) -> str:
     return "mount" if kind in ("fuse_stalled", "nfs_stalled") else "device"
 
 
-def earlier_trouble(case: Case, symptom: Symptom, before_ns: int) -> Symptom | None:
-    """Return the first trouble of storage in some time before a report; of one device alone."""
+def earlier_trouble(
+    case: Case, symptom: Symptom, before_ns: int, *, of_gpu: bool = False
+) -> Symptom | None:
+    """Return the first trouble of storage or of a GPU before a report; of one device alone."""
     before = Window(symptom.time_ns - before_ns, symptom.time_ns + SECOND_NS)
-    found = [_as_symptom(each) for each in case.events_of(*_STORAGE, within=before)]
+    kinds = _GPUS if of_gpu else _STORAGE
+    found = [_as_symptom(each) for each in case.events_of(*kinds, within=before)]
     devices = {disk_of(device_of(each) or each.subject) for each in found}
     return found[0] if len(devices) == 1 else None
 
@@ -167,12 +176,13 @@ def _add_earlier(case: Case, story: Story, symptom: Symptom) -> Event | None:
     ]
     if not mine:
         if device is not None and symptom.kind in _FILE_SYSTEM and case.observed("kernel_log"):
+            seen = look_before(case, "kernel_log", symptom.time_ns, BEFORE_NS)
             story.lacks(
                 "an error of the device",
-                f"none of {disk_of(device)} was reported in the "
-                f"{format_duration(BEFORE_NS)} before: the file system itself may be damaged",
-                "check the file system when it is not mounted",
-            )
+                f"none of {disk_of(device)} was reported {describe_look(seen)}: the file system "
+                "itself may be damaged",
+                "check the file system when it is not mounted", absent=seen,
+            )  # fmt: skip
         return None
     first = next((each for each in mine if device or device_of(_as_symptom(each))), mine[0])
     alike = sum(event.kind == first.kind for event in mine)

@@ -4,31 +4,29 @@ from __future__ import annotations
 
 from nodescope.diagnosis.case import Case
 from nodescope.diagnosis.ending import Ending
-from nodescope.diagnosis.finding import Link, Symptom
+from nodescope.diagnosis.finding import Link, Root, Symptom
+from nodescope.diagnosis.links.by_cgroup import follow_memory_of_node
 from nodescope.diagnosis.links.by_task import add_owner
-from nodescope.diagnosis.links.growth import read_growth, read_largest
-from nodescope.diagnosis.links.whose_cgroup import owner_of_cgroup
+from nodescope.diagnosis.links.seen_before import describe_look, look_before
 from nodescope.diagnosis.rules.wait import classify_wait
 from nodescope.diagnosis.story import Story
 from nodescope.quantities import MINUTE_NS, SECOND_NS
 from nodescope.recording.window import Window
-from nodescope.records.action import Action, Target, TargetName
+from nodescope.records.action import Action, Target
 from nodescope.records.trouble_details import ServiceReportDetails
 from nodescope.records.view import View, around
 from nodescope.records.witness_tables import BlockedTaskRow
 
 BEFORE_NS = 5 * MINUTE_NS
-_OWNERS: dict[str, TargetName] = {
-    "unit": "unit", "container": "container", "pod": "pod", "cgroup": "cgroup",
-    "process": "process",
-}  # fmt: skip
 
 
 def follow_service(case: Case, story: Story, symptom: Symptom) -> Ending | None:
     """Add what a service is short of, or waits for; None if nothing recorded shows it."""
     told = symptom.get(ServiceReportDetails)
+    if symptom.kind == "service_limit":
+        return _refused(story, symptom, told)
     if symptom.kind == "eviction" and (told.resource or "").startswith("memory"):
-        return _memory(case, story, symptom)
+        return follow_memory_of_node(case, story, symptom, "")
     if symptom.kind == "eviction":
         story.lacks(
             f"who uses {told.resource or 'the resource'}",
@@ -38,32 +36,27 @@ def follow_service(case: Case, story: Story, symptom: Symptom) -> Ending | None:
     return _blocked(case, story, symptom)
 
 
-def _memory(case: Case, story: Story, symptom: Symptom) -> Ending | None:
-    largest = read_largest(case, symptom.time_ns, lambda row: row.memory_bytes)
-    if largest is None:
-        story.lacks(
-            "memory of cgroups", "who had the node's memory was not recorded",
-            "record with the observer `cgroups`", View("doctor"),
-        )  # fmt: skip
-        return None
-    root = owner_of_cgroup(case, largest.path, symptom.time_ns)
-    growth = read_growth(largest.readings)
-    share = "of the growth in the ten minutes before" if largest.grew else "of all cgroups' memory"
-    words = f"; {growth.describe()}" if growth is not None else ""
+def _refused(story: Story, symptom: Symptom, told: ServiceReportDetails) -> Ending:
+    """End at the service that logs that the kernel refused it something."""
+    root = Root("unit", told.unit) if told.unit else Root("process", symptom.subject)
+    resource = told.resource or "a resource"
     story.links.append(
         Link(
-            "limit", largest.path,
-            f"{largest.path} has {largest.share:.0%} {share}{words}", 1.0 + 3.0 * largest.share,
-            View("table", around(symptom.time_ns, 900), table="cgroups",
-                 where=(("cgroup", largest.path),)),
-            "another cgroup that grew as much",
+            "limit", resource,
+            f"{root.name} logs that it got none of its {resource} any more; how many it had, and "
+            "its limit, were not recorded", 3.0, View("events", around(symptom.time_ns, 600)),
+            f"{resource} well below the limit then", short=f"its limit of {resource}",
         )
     )  # fmt: skip
-    steps: tuple[Action, ...] = ()
-    if root.kind in _OWNERS:
-        steps = (Action("look", Target(_OWNERS[root.kind], root.name),
-                        note="it has most of the memory"),)  # fmt: skip
-    return Ending(root, "memory_of_the_node", "The node itself was short of memory.", steps)
+    target = Target("unit" if told.unit else "process", root.name)
+    note = f"does the number of its {resource} grow? then find the leak"
+    steps = [Action("look", target, note=note)]
+    if root.kind == "unit":
+        steps.append(
+            Action("raise_limit", target, value=resource, note="if it needs as many by right")
+        )
+    meaning = "The kernel refuses what goes over a limit of the process, its user or its cgroup."
+    return Ending(root, "service_limit", meaning, tuple(steps))
 
 
 def _blocked(case: Case, story: Story, symptom: Symptom) -> Ending | None:
@@ -90,9 +83,12 @@ def _blocked(case: Case, story: Story, symptom: Symptom) -> Ending | None:
         )  # fmt: skip
         root = add_owner(case, story, row.time_ns, row.comm, row.tid)
         return Ending(root, wait.name, wait.meaning)
-    if case.observed("blocked_tasks"):
-        said = "no task of it was seen blocked in the five minutes before"
-    else:
+    seen = look_before(case, "blocked_tasks", symptom.time_ns, BEFORE_NS)
+    said = f"no task of it was seen blocked {describe_look(seen)}"
+    if not seen.observed_ns:
         said = "blocked tasks were not recorded: what it waited for is not known"
-    story.lacks(f"what {unit} waited for", said, "look at its log, the disk and the API server")
+    story.lacks(
+        f"what {unit} waited for", said, "look at its log, the disk and the API server",
+        absent=seen if seen.observed_ns else None,
+    )  # fmt: skip
     return None

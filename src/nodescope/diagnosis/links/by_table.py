@@ -12,8 +12,14 @@ from collections.abc import Sequence
 from nodescope.diagnosis.case import LOOKBACK_NS, Case
 from nodescope.diagnosis.ending import Ending
 from nodescope.diagnosis.finding import Link, Root, Symptom
-from nodescope.diagnosis.links.growth import read_growth, read_largest
+from nodescope.diagnosis.links.growth import (
+    describe_growth,
+    read_growth,
+    read_largest,
+    write_count,
+)
 from nodescope.diagnosis.links.mount_writer import NOBODYS, add_writer
+from nodescope.diagnosis.links.open_files import add_open_files, describe_unknown_writer
 from nodescope.diagnosis.links.whose_cgroup import owner_of_cgroup
 from nodescope.diagnosis.story import Story
 from nodescope.quantities import MINUTE_NS, SECOND_NS, format_duration
@@ -29,12 +35,20 @@ LEAST_SHARE = 0.5
 NEARLY = 0.8  # of a limit: with less used it was not reached
 _READ_WHOLE = ("files_exhausted",)  # the node has one such limit, and its reading is that one
 # By kind: the limit's name in `limits`, and functions of the kernel that use it up.
-_LIMITS = {
+LIMIT_OF = {
     "conntrack_full": "conntrack", "files_exhausted": "files", "pid_exhausted": "threads",
     "tcp_memory": "tcp_memory", "fs_full": "disk", "ports_exhausted": "ports",
 }  # fmt: skip
 _FILLED_BY = {
-    "conntrack_full": ("__nf_conntrack_alloc", "init_conntrack", "nf_conntrack_in"),
+    # The table's own functions, and those that open a connection, an entry for each.
+    "conntrack_full": (
+        "__nf_conntrack_alloc",
+        "init_conntrack",
+        "nf_conntrack_in",
+        "__nf_conntrack_confirm",
+        "tcp_v4_connect",
+        "tcp_v6_connect",
+    ),
     "files_exhausted": ("alloc_empty_file", "do_filp_open", "path_openat", "__sys_socket"),
     "pid_exhausted": ("copy_process", "kernel_clone", "_do_fork"),
     "ports_exhausted": ("__inet_hash_connect", "inet_hash_connect"),
@@ -52,7 +66,7 @@ def follow_table(case: Case, story: Story, symptom: Symptom) -> Ending | None:
         return None
     _add_growth(story, symptom, rows)
     if symptom.kind == "fs_full":
-        root = add_writer(case, story, symptom, rows)
+        root = add_open_files(case, story, symptom, rows) or add_writer(case, story, symptom, rows)
     else:
         root = _most_tasks(case, story, symptom) if symptom.kind == "pid_exhausted" else None
         root = root or _fills(case, story, symptom)
@@ -80,7 +94,7 @@ def _end_at_mount(symptom: Symptom) -> Ending:
 
 def _unknown(case: Case, symptom: Symptom) -> str:
     if symptom.kind == "fs_full":
-        return "who fills it was not recorded: open files are not, nor who writes to which mount"
+        return describe_unknown_writer(case, symptom)
     if symptom.kind == "pid_exhausted" and not case.observed("cgroups"):
         return "tasks by cgroup were not recorded: nobody knows who has most"
     if not case.recorded("samples"):
@@ -91,7 +105,7 @@ def _unknown(case: Case, symptom: Symptom) -> str:
 def _read_limit(case: Case, symptom: Symptom) -> list[LimitRow]:
     """Return the readings of the limit in the hour before a report."""
     told = symptom.get(FullTableDetails)
-    name = told.limit or _LIMITS.get(symptom.kind, "")
+    name = told.limit or LIMIT_OF.get(symptom.kind, "")
     before = Window(symptom.time_ns - LOOKBACK_NS, symptom.time_ns + SECOND_NS)
     return [
         row
@@ -126,15 +140,12 @@ def _add_growth(story: Story, symptom: Symptom, rows: Sequence[LimitRow]) -> Non
     of = f" of {most:,}" if most else ""
     story.links.append(
         Link(
-            "limit", subject, f"{growth.last[1]:,}{of} are used; {growth.describe(_plain)}", 4.0,
+            "limit", subject,
+            f"{growth.last[1]:,}{of} are used{describe_growth(growth, write_count)}", 4.0,
             View("table", around(symptom.time_ns, 900), table="limits", where=(("name", name),)),
             "room in it at that time",
         )
     )  # fmt: skip
-
-
-def _plain(number: float) -> str:
-    return f"{number:,.0f}"
 
 
 def _most_tasks(case: Case, story: Story, symptom: Symptom) -> Root | None:
@@ -142,12 +153,10 @@ def _most_tasks(case: Case, story: Story, symptom: Symptom) -> Root | None:
     if largest is None or largest.share < LEAST_SHARE:
         return None
     root = owner_of_cgroup(case, largest.path, symptom.time_ns)
-    which = "of the new tasks" if largest.grew else "of all tasks"
+    said = largest.describe(case, symptom.time_ns, "tasks", write_count)
     story.links.append(
         Link(
-            "owner", root.name,
-            f"{largest.share:.0%} {which} are in {largest.path}, of {root.kind} {root.name}",
-            1.0 + 3.0 * largest.share,
+            "owner", root.name, f"{said}; it is of {root.kind} {root.name}", largest.strength,
             View("table", around(symptom.time_ns, 600), table="cgroups",
                  where=(("cgroup", largest.path),)),
             "tasks that other cgroups have",

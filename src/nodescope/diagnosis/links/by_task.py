@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from nodescope.diagnosis.case import Case
@@ -15,6 +16,7 @@ from nodescope.diagnosis.links.whose_process import find_place
 from nodescope.diagnosis.rules.wait import Wait, classify_wait
 from nodescope.diagnosis.story import Story
 from nodescope.diagnosis.symptoms.subjects import task_of
+from nodescope.judgement.device_names import disk_of
 from nodescope.quantities import MINUTE_NS
 from nodescope.records.action import Action, Target, TargetName
 from nodescope.records.event_details import HungTaskDetails
@@ -23,6 +25,8 @@ from nodescope.records.view import View, around
 
 DEVICE_BEFORE_NS = 10 * MINUTE_NS
 BY_TIME = 1.5  # nats: trouble of a device before, of which the stack does not name the device
+BY_NAME = 2.0  # nats: the thread of a device's journal waits, and nothing was reported of it
+_JOURNAL = re.compile(r"(?:jbd2|xfsaild)/(?P<device>[\w-]+?)(?:-\d+)?")
 _OF_A_CORE = ("rcu_grace_period", "kernel_work", "mutex", "semaphore", "network_lock")
 _OWNERS: dict[str, TargetName] = {
     "unit": "unit", "container": "container", "pod": "pod", "cgroup": "cgroup",
@@ -114,9 +118,10 @@ def _add_holder(case: Case, story: Story, symptom: Symptom) -> tuple[str | None,
 
 def _to_device(case: Case, story: Story, symptom: Symptom, wait: Wait) -> Ending | None:
     """Follow the trouble of a device in the minutes before, if there was any."""
-    trouble = earlier_trouble(case, symptom, DEVICE_BEFORE_NS)
+    of_gpu = wait.name == "gpu_driver"
+    trouble = earlier_trouble(case, symptom, DEVICE_BEFORE_NS, of_gpu=of_gpu)
     if trouble is None:
-        return None
+        return _to_journal(story, symptom, wait)
     story.links.append(
         Link(
             "earlier", trouble.subject,
@@ -126,7 +131,27 @@ def _to_device(case: Case, story: Story, symptom: Symptom, wait: Wait) -> Ending
         )
     )  # fmt: skip
     ending = follow_device(case, story, trouble)
-    return Ending(ending.root, wait.name, wait.meaning, ending.steps)
+    return Ending(ending.root, wait.name, wait.meaning, ending.steps, ending.reporter)
+
+
+def _to_journal(story: Story, symptom: Symptom, wait: Wait) -> Ending | None:
+    """End at the device whose journal a thread of the kernel writes: its name has the device."""
+    comm, _ = task_of(symptom)
+    named = _JOURNAL.fullmatch(comm or "")
+    if named is None:
+        return None
+    device = disk_of(named["device"])
+    story.links.append(
+        Link(
+            "device", device,
+            f"{comm} writes the journal of the file system on {named['device']}; why it does "
+            "not answer is not shown", BY_NAME,
+            View("events", around(symptom.time_ns, 600)), "a device that completes requests then",
+        )
+    )  # fmt: skip
+    note = "does it answer, and does its controller or volume?"
+    steps = (Action("look", Target("device", device), note=note),)
+    return Ending(Root("device", device), wait.name, wait.meaning, steps)
 
 
 def add_owner(case: Case, story: Story, at_ns: int, comm: str, pid: int | None) -> Root:

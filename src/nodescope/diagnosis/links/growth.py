@@ -12,6 +12,7 @@ from itertools import pairwise
 from typing import Literal
 
 from nodescope.diagnosis.case import LOOKBACK_NS, Case
+from nodescope.diagnosis.links.seen_before import describe_look, look_before
 from nodescope.quantities import MINUTE_NS, SECOND_NS, format_bytes, format_duration
 from nodescope.recording.window import Window
 from nodescope.records.node_tables import CgroupRow
@@ -21,8 +22,10 @@ NOTICEABLE = 0.1  # of the last value: growth of less is none
 MOSTLY = 0.7  # of the intervals rise: steady
 IN_ONE_STEP = 0.6  # of the growth happens between two readings: a step
 _NEW_START = 0.5
+LARGEST_NS = 10 * MINUTE_NS  # before a moment: who grew most in that time
 
 Reading = tuple[int, int]  # when, and the value
+Writer = Callable[[float], str]  # a value in words
 Shape = Literal["steady", "step", "flat", "unknown"]
 
 
@@ -47,7 +50,7 @@ class GrowthBefore:
     def per_minute(self) -> float:
         return self.grown * MINUTE_NS / max(1, self.length_ns)
 
-    def describe(self, written: Callable[[float], str] = format_bytes) -> str:
+    def describe(self, written: Writer = format_bytes) -> str:
         """Return the growth in words, with how long it was observed."""
         over = f"{self.readings} readings in {format_duration(self.length_ns)}"
         if self.shape == "unknown":
@@ -58,6 +61,16 @@ class GrowthBefore:
         if self.shape == "step":
             return f"it grew in one step {ends}"
         return f"it did not grow much before: {ends}"
+
+
+def describe_growth(growth: GrowthBefore | None, written: Writer = format_bytes) -> str:
+    """Return how something grew, as the end of a sentence about it."""
+    return "; how it grew was not recorded" if growth is None else f"; {growth.describe(written)}"
+
+
+def write_count(number: float) -> str:
+    """Return a count in words: `1,204`."""
+    return f"{number:,.0f}"
 
 
 def read_growth(readings: Sequence[Reading]) -> GrowthBefore | None:
@@ -114,14 +127,17 @@ def _rows(case: Case, path: str, at_ns: int) -> list[CgroupRow]:
 
 
 def read_largest(
-    case: Case, at_ns: int, value: Callable[[CgroupRow], int | None]
+    case: Case, at_ns: int, value: Callable[[CgroupRow], int | None], under: str = ""
 ) -> Largest | None:
-    """Return the cgroup that grew most in the ten minutes before, or has most of something."""
-    before = Window(at_ns - 10 * MINUTE_NS, at_ns + SECOND_NS)
+    """Return the cgroup that grew most in the minutes before, or has most of something.
+
+    `under` is the path of a cgroup: only what lies below it is looked at.
+    """
+    before = Window(at_ns - LARGEST_NS, at_ns + SECOND_NS)
     readings: dict[str, list[Reading]] = {}
     for row in case.rows(CgroupRow, before):
         read = value(row)
-        if read is not None and row.cgroup not in ("", "/"):
+        if read is not None and row.cgroup.strip("/") and row.cgroup.startswith(f"{under}/"):
             readings.setdefault(row.cgroup, []).append((row.time_ns, read))
     own = {path: listed for path, listed in readings.items() if not _is_outer(path, readings)}
     if not own:
@@ -144,6 +160,19 @@ class Largest:
     readings: list[Reading]
     share: float  # of the growth of all, or of what all have
     grew: bool
+
+    @property
+    def strength(self) -> float:
+        """Return the evidence (in nats) that it is this one and no other."""
+        return 1.0 + 3.0 * self.share
+
+    def describe(self, case: Case, at_ns: int, of: str, written: Writer = format_bytes) -> str:
+        """Return its share and how it grew, in words; `of` is what was counted."""
+        share = f"{self.share:.0%} of the {of} that all cgroups have together, more than any other"
+        if self.grew:
+            seen = describe_look(look_before(case, "cgroups", at_ns, LARGEST_NS))
+            share = f"{self.share:.0%} of the growth in {of} of all cgroups {seen}"
+        return f"{self.path} has {share}{describe_growth(read_growth(self.readings), written)}"
 
 
 def _is_outer(path: str, readings: dict[str, list[Reading]]) -> bool:

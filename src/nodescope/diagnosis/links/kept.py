@@ -19,7 +19,7 @@ from nodescope.diagnosis.story import Story
 from nodescope.diagnosis.symptoms.incidents import NIC_KINDS, Incident
 from nodescope.diagnosis.symptoms.lags import explains
 from nodescope.judgement.core_occupants import MOST_OF_IT
-from nodescope.judgement.kept_cores import KeptCore, find_kept_cores
+from nodescope.judgement.kept_cores import find_kept_cores
 from nodescope.judgement.pegged_cores import TIED_NS, PeggedCore
 from nodescope.quantities import SECOND_NS
 from nodescope.records.action import Action, Target, TargetName
@@ -38,7 +38,6 @@ def follow_kept(case: Case, story: Story, incident: Incident, report: Symptom) -
     kept, tie = _find(case, incident, report)
     if kept is None:
         return None
-    held = PeggedCore(kept.cpu, kept.from_ns, kept.to_ns, kept.share)
     owner = _owner_row(case, kept)
     if kept.mode == "user" and owner is not None and owner.policy not in _REALTIME:
         story.ruled_out.append(_gives_way(kept, owner))
@@ -57,10 +56,10 @@ def follow_kept(case: Case, story: Story, incident: Incident, report: Symptom) -
     )  # fmt: skip
     if kept.mode == "steal":
         return _host(kept)
-    return _thread(case, story, kept, held, owner)
+    return _thread(case, story, kept, owner)
 
 
-def _find(case: Case, incident: Incident, report: Symptom) -> tuple[KeptCore | None, str]:
+def _find(case: Case, incident: Incident, report: Symptom) -> tuple[PeggedCore | None, str]:
     """Return the longest-kept core that is tied to a report, and what ties them."""
     nic = report.kind in NIC_KINDS
     tied = find_tied_cores(case, incident, incident.of(*NIC_KINDS)[0]) if nic else {}
@@ -78,14 +77,14 @@ def _find(case: Case, incident: Incident, report: Symptom) -> tuple[KeptCore | N
     return best, "" if best is None else tied[best.cpu]
 
 
-def _owner_row(case: Case, kept: KeptCore) -> CoreOwnerRow | None:
+def _owner_row(case: Case, kept: PeggedCore) -> CoreOwnerRow | None:
     """Return the recorder's own look at who had the core then."""
     span = kept.window.widened(2 * SECOND_NS)
     rows = [row for row in case.rows(CoreOwnerRow, span) if row.cpu == kept.cpu]
     return rows[-1] if rows else None
 
 
-def _gives_way(kept: KeptCore, owner: CoreOwnerRow) -> RuledOut:
+def _gives_way(kept: PeggedCore, owner: CoreOwnerRow) -> RuledOut:
     return RuledOut(
         f"core {kept.cpu}",
         f"core {kept.cpu} was {kept.describe()} by {owner.comm} with policy {owner.policy}; ruled "
@@ -94,7 +93,24 @@ def _gives_way(kept: KeptCore, owner: CoreOwnerRow) -> RuledOut:
     )
 
 
-def _host(kept: KeptCore) -> Ending:
+def end_at_standstill(story: Story, symptom: Symptom) -> Ending:
+    """End at the host: every core reported the same, and none of their tasks can do that."""
+    show = View("events", around(symptom.time_ns, 60))
+    story.links.append(
+        Link(
+            "state", "a standstill",
+            "the cores stood still together, idle ones or the clock as well: a task keeps one "
+            "core from running, and not all of them at once", 2.0, show,
+            "one of the cores at work in that time",
+        )
+    )  # fmt: skip
+    look = Action("look", Target("node"), note="was it paused, migrated, or its host overloaded?",
+                  view=show)  # fmt: skip
+    meaning = "The machine below did not run any core for a while; the node cannot see why."
+    return Ending(Root("host", "the hypervisor"), "paused", meaning, (look,))
+
+
+def _host(kept: PeggedCore) -> Ending:
     look = Action(
         "look", Target("node"), note="the host gave the core to somebody else",
         view=view_cores(kept.from_ns, kept.to_ns),
@@ -104,7 +120,7 @@ def _host(kept: KeptCore) -> Ending:
 
 
 def _thread(
-    case: Case, story: Story, kept: KeptCore, held: PeggedCore, owner: CoreOwnerRow | None
+    case: Case, story: Story, kept: PeggedCore, owner: CoreOwnerRow | None
 ) -> Ending | None:
     """Add the thread that had the core, how it is scheduled, and whose it is."""
     main = case.commands_on(kept.window, kept.cpu).find_main(MOST_OF_IT)
@@ -121,9 +137,12 @@ def _thread(
         strength = 4.5
     else:
         how, strength = "; how it is scheduled was not recorded", 1.5
+    who = case.name_processes(kept.window, kept.cpu, comm)
+    if owner is not None:
+        who = f"{comm} ({owner.pid})"
     story.links.append(
-        Link("task", comm, f"{comm} {share} in those seconds{how}", strength,
-             view_top(held, "comm"), f"{comm} as busy at other times without harm")
+        Link("task", comm, f"{who} {share} in those seconds{how}", strength,
+             view_top(kept, "comm"), f"{comm} as busy at other times without harm")
     )  # fmt: skip
     if owner is not None and owner.cgroup:
         root = owner_of_cgroup(case, owner.cgroup, kept.to_ns)

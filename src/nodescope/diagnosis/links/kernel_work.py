@@ -41,12 +41,14 @@ def add_mechanism(case: Case, story: Story) -> bool:
     share, mechanism = shares[best]
     story.mechanism = mechanism
     story.links.append(_named(story, mechanism, share, _leaf(stacks, mechanism)))
+    sampled = case.absence("samples", held.window)
     for name, (other, each) in sorted(shares.items(), key=lambda item: -item[1][0]):
         if name != best and other >= 0.02:
             little = other < share
             why = "that is too little to hold it" if little else "it is how the process came there"
             statement = f"{each.title}: {other:.0%} of core {held.cpu}'s kernel samples"
-            story.ruled_out.append(RuledOut(name, f"{statement}; ruled out because {why}"))
+            said = f"{statement}; ruled out because {why}"
+            story.ruled_out.append(RuledOut(name, said, absent=sampled))
     share_of = shares_of_suspects({name: value[0] for name, value in shares.items()})
     story.ruled_out += rule_out_rises(case, Window(held.from_ns, held.to_ns), share_of)
     story.ruled_out += rule_out_throttling(case, held.to_ns)

@@ -327,6 +327,7 @@ def _rule_out(case: Case, suspect: _Suspect) -> RuledOut:
         f"because none of its own cgroups stayed: all {released:,} that were removed over "
         "15 s before were released",
         View("table", around(looper.at_ns, 900), table="cgroup_churn", where=where),
+        case.absence("cgroup_churn", Window(looper.at_ns - LOOKBACK_NS, looper.at_ns)),
     )
 
 

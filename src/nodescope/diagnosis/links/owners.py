@@ -81,6 +81,7 @@ def why_link(
         2.5 if facts else 0.5,
         View("audit", Moment(at_ns), unit=unit.unit),
         f"something that needs {unit.unit}",
+        aside=True,
     )
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from nodescope.diagnosis.case import Case
+from nodescope.diagnosis.case import LOOKBACK_NS, Case
 from nodescope.diagnosis.finding import Link, RuledOut, Symptom
 from nodescope.diagnosis.story import Story
 from nodescope.diagnosis.symptoms.incidents import NIC_KINDS, Incident
 from nodescope.errors import UsageError
 from nodescope.judgement.pegged_cores import PeggedCore
 from nodescope.quantities import parse_cpu_list
+from nodescope.recording.window import Window
 from nodescope.records.event_details import NicDetails
 from nodescope.records.node_tables import NicQueueRow
 from nodescope.records.view import Moment, View
@@ -32,7 +33,7 @@ def core_of_nic(
         why = f"does not serve queue {witness.queue} of {nic.subject}"
         if not witness.serving:
             why = f"is not the one that the driver names, core {witness.said}"
-        story.ruled_out.append(_rule_out(best[0], why))
+        story.ruled_out.append(_rule_out(case, best[0], why, nic))
         return None
     serving_any = _serving(witness.rows, None)
     for each in best:
@@ -40,7 +41,7 @@ def core_of_nic(
             story.links.append(_untold(witness, each, serving_any[each.cpu]))
             return each
     if witness.rows:
-        story.ruled_out.append(_rule_out(best[0], f"serves no queue of {nic.subject}"))
+        story.ruled_out.append(_rule_out(case, best[0], f"serves no queue of {nic.subject}", nic))
         return None
     story.lacks(
         "NIC queues", "the pegged core cannot be tied to the queue by its interrupt",
@@ -96,10 +97,12 @@ def _untold(witness: _Witness, core: PeggedCore, row: NicQueueRow) -> Link:
     )  # fmt: skip
 
 
-def _rule_out(core: PeggedCore, why: str) -> RuledOut:
+def _rule_out(case: Case, core: PeggedCore, why: str, nic: Symptom) -> RuledOut:
+    known = Window(nic.time_ns - LOOKBACK_NS, nic.time_ns + 1)
     return RuledOut(
         f"core {core.cpu}",
         f"core {core.cpu} was pegged for {core.seconds:.0f} s; ruled out because it {why}",
+        absent=case.absence("nic_queues", known),
     )
 
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from nodescope.diagnosis.case import Case, CoreLook
 from nodescope.diagnosis.evidence_views import view_cores
-from nodescope.diagnosis.finding import Link, RuledOut, Symptom
+from nodescope.diagnosis.finding import Absence, Link, RuledOut, Symptom
 from nodescope.diagnosis.links.queues import core_of_nic
 from nodescope.diagnosis.report.summary import headline
 from nodescope.diagnosis.story import Story
@@ -254,9 +254,11 @@ def lack_core(case: Case, story: Story, report: Symptom) -> None:
         advice, show = "look at what ran", View("flame", around(report.time_ns))
     lag_s = most_s(report) if report.kind in LAGS else 0.0
     before_ns = BEFORE_REPORT_NS + round(lag_s * SECOND_NS)
-    seen = case.look_at_cores(Window(told_ns(report) - before_ns, told_ns(report)))
+    before = Window(told_ns(report) - before_ns, told_ns(report))
+    seen = case.look_at_cores(before)
     said = _describe_look(seen, report, before_ns)
-    story.lacks("a pegged core", said, advice, show)
+    absent = Absence("cores", before, seen.observed_ns) if seen.observed_ns else None
+    story.lacks("a pegged core", said, advice, show, absent)
 
 
 def _describe_look(seen: CoreLook, report: Symptom, before_ns: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from nodescope.diagnosis.case import Case
@@ -60,8 +61,9 @@ def pressure_link(case: Case, at_ns: int) -> Link | None:
     if not stalls and not hits:
         return None
     if hits:
-        path, count = hits[0]
-        statement = f"{path} ran into its memory limit {count:,} times in that minute"
+        path, count, over_ns = hits[0]
+        times = f"{count:,} times in {format_duration(over_ns)}"
+        statement = f"{path} ran into its memory limit {times}"
         subject, strength = path, 3.0
     else:
         name, rate = max(stalls.items(), key=lambda each: each[1])
@@ -74,16 +76,28 @@ def pressure_link(case: Case, at_ns: int) -> Link | None:
     )  # fmt: skip
 
 
-def _limit_hits(case: Case, at_ns: int) -> list[tuple[str, int]]:
-    window = Window(at_ns - NEAR_S * SECOND_NS, at_ns + 10 * SECOND_NS)
-    first: dict[str, int] = {}
-    last: dict[str, int] = {}
-    for row in case.rows(CgroupRow, window):
-        if row.memory_limit_hits is not None:
-            first.setdefault(row.cgroup, row.memory_limit_hits)
-            last[row.cgroup] = row.memory_limit_hits
-    grown = [(path, last[path] - first[path]) for path in first if last[path] > first[path]]
+def _limit_hits(case: Case, at_ns: int) -> list[tuple[str, int, int]]:
+    """Return cgroups that ran into their limit: how often, and in how much time; most first."""
+    grown = _grown(case, at_ns, lambda row: row.memory_limit_hits)
     return sorted(grown, key=lambda each: (-each[1], each[0]))
+
+
+def _grown(
+    case: Case, at_ns: int, value: Callable[[CgroupRow], int | None]
+) -> list[tuple[str, int, int]]:
+    """Return the cgroups of which a count grew near a moment: by how much, in how much time."""
+    window = Window(at_ns - NEAR_S * SECOND_NS, at_ns + 10 * SECOND_NS)
+    read: dict[str, Readings] = {}
+    for row in case.rows(CgroupRow, window):
+        count = value(row)
+        if count is not None:
+            read.setdefault(row.cgroup, []).append((row.time_ns, count))
+    ends = {path: (listed[0], listed[-1]) for path, listed in read.items()}
+    return [
+        (path, last[1] - first[1], last[0] - first[0])
+        for path, (first, last) in ends.items()
+        if last[1] > first[1]
+    ]
 
 
 Readings = list[tuple[int, int]]  # when, and the value, in the order of time
@@ -129,13 +143,14 @@ def rule_out_rises(case: Case, span: Window, share_of: dict[str, float]) -> list
     `share_of` says how much of the pegged core's kernel samples is of each.
     """
     found: dict[str, RuledOut] = {}
+    sampled = case.absence("samples", span)
     for rise in read_rises(case, span):
         label = suspect_of_counter(rise.name)
         if label is None or label in found or not (rise.near or rise.before):
             continue
         share = share_of.get(label, 0.0)
         if share < NO_SHARE:
-            found[label] = RuledOut(label, _why_not(label, rise, share))
+            found[label] = RuledOut(label, _why_not(label, rise, share), absent=sampled)
     return list(found.values())
 
 
@@ -143,7 +158,7 @@ def _why_not(label: str, rise: Rise, share: float) -> str:
     some = f"only {share:.0%}" if share >= 0.005 else "none"
     little = f"{some} of the core's kernel samples is of it"
     if rise.before is None:
-        return f"{label}: not compared, as nothing was recorded before; ruled out because {little}"
+        return f"{label}: not compared, as {_too_little(rise)}; ruled out because {little}"
     against = f"against the {format_duration(rise.before_ns)} before"
     if rise.before == 0:
         return f"{label} began, {rise.near:,.1f} a second {against}; ruled out because {little}"
@@ -154,21 +169,23 @@ def _why_not(label: str, rise: Rise, share: float) -> str:
     return f"{label} rose {ratio:.1f}× {against}; ruled out because {reason}"
 
 
+def _too_little(rise: Rise) -> str:
+    """Return why there is nothing to compare with: a rate takes two readings some time apart."""
+    if not rise.before_ns:
+        return "its counter was not read twice before"
+    return f"its counter was read for only {format_duration(rise.before_ns)} before"
+
+
 def rule_out_throttling(case: Case, at_ns: int) -> list[RuledOut]:
     """Cgroups that were throttled near the moment: a throttled task runs less, not more."""
-    window = Window(at_ns - NEAR_S * SECOND_NS, at_ns + 10 * SECOND_NS)
-    ends: dict[str, list[int]] = {}
-    for row in case.rows(CgroupRow, window):
-        if row.throttled_us:
-            ends.setdefault(row.cgroup, []).append(row.throttled_us)
-    grown = {path: listed[-1] - listed[0] for path, listed in ends.items()}
-    worst = max(grown.items(), key=lambda each: each[1], default=("", 0))
-    if worst[1] <= 0:
+    grown = _grown(case, at_ns, lambda row: row.throttled_us or None)
+    if not grown:
         return []
+    path, waited_us, over_ns = max(grown, key=lambda each: each[1])
     return [
         RuledOut(
             THROTTLING,
-            f"{worst[0]} was throttled for {worst[1] / 1e6:.1f} s in that minute; ruled out "
-            "because throttling takes a core away, it does not hold one in the kernel",
+            f"{path} was throttled for {waited_us / 1e6:.1f} s in {format_duration(over_ns)}; "
+            "ruled out because throttling takes a core away, it does not hold one in the kernel",
         )
     ]

@@ -11,6 +11,7 @@ from nodescope.diagnosis.finding import Link, Symptom
 from nodescope.diagnosis.links.traces import find_trace
 from nodescope.diagnosis.rules.mechanism import classify
 from nodescope.diagnosis.story import Story
+from nodescope.diagnosis.symptoms.standstill import is_idle
 from nodescope.diagnosis.symptoms.subjects import task_of
 from nodescope.judgement.pegged_cores import PeggedCore
 from nodescope.quantities import SECOND_NS
@@ -21,6 +22,7 @@ from nodescope.records.view import View, around
 BY_MESSAGE = 3.0  # nats: the watchdog names the task that it interrupted
 BY_TRACE = 2.0  # nats: one look, where samples are hundreds
 SHORTEST_S = 5  # that a watchdog waits, where its message does not say how long
+_SHOWN = 7  # functions of a trace, the innermost first
 _TRACED = ("soft_lockup", "hard_lockup", "rcu_stall", "workqueue_lockup")
 
 
@@ -35,6 +37,13 @@ def add_traced_task(case: Case, story: Story, report: Symptom) -> bool:
         return False  # core time was recorded, and shows no such core
     named = comm or (trace.comm if trace is not None else None)
     if named is None:
+        return False
+    if is_idle(named) and (trace is None or classify(trace.frames) is None):
+        story.lacks(
+            "a task on the core",
+            f"core {report.cpu} was idle when the kernel reported it: interrupts kept it, or the "
+            "machine itself was paused", show=View("events", around(report.time_ns, 30)),
+        )  # fmt: skip
         return False
     stuck_s = report.get(SoftLockupDetails).stuck_s or report.get(WorkPoolDetails).stuck_s
     from_ns = report.time_ns - (stuck_s or SHORTEST_S) * SECOND_NS
@@ -55,7 +64,8 @@ def _add_mechanism(story: Story, comm: str, frames: tuple[str, ...], show: View)
     mechanism = classify(frames)
     if mechanism is None:
         story.lacks(
-            "a known mechanism", f"the call trace ends in {frames[-1]}, of no family we know",
+            "a known mechanism",
+            f"the call trace is of no family we know: {' ← '.join(frames[:-_SHOWN:-1])}",
             show=show,
         )  # fmt: skip
         return

@@ -35,6 +35,24 @@ def plain_path(path: str) -> str:
     return "/" + text.strip("/")
 
 
+def recorded_path(case: Case, path: str, at_ns: int) -> str:
+    """Return a path of the kernel's log as the recorder sees it.
+
+    The kernel writes paths from the root of the machine. A recorder in a cgroup namespace (a
+    node in a container, as kind's are) sees only the end of them.
+    """
+    plain = plain_path(path)
+    known = {row.cgroup for row in case.state(CgroupNameRow, at_ns + _SEEN_AFTER_NS)}
+    known |= {row.cgroup or "" for row in case.state(ContainerRow, at_ns + _SEEN_AFTER_NS)}
+    seen = plain
+    while seen:
+        if seen in known:
+            return seen
+        seen = seen[1:].partition("/")[2]
+        seen = f"/{seen}" if seen else ""
+    return plain
+
+
 def name_cgroup(case: Case, path: str, at_ns: int) -> CgroupNameRow | None:
     """Return the name row of a cgroup, or of the innermost named one above it."""
     names = {row.cgroup: row for row in case.state(CgroupNameRow, at_ns + _SEEN_AFTER_NS)}
@@ -58,9 +76,11 @@ def name_cgroup(case: Case, path: str, at_ns: int) -> CgroupNameRow | None:
 
 
 def _with_container(case: Case, row: CgroupNameRow, at_ns: int) -> CgroupNameRow:
-    """Return the row with the names that the runtime reports of its container."""
-    if row.container_id is None or row.container or row.pod:
+    """Return the row with the names that the runtime reports of its container or pod."""
+    if row.container or row.pod:
         return row
+    if row.container_id is None:
+        return _with_pod(case, row, at_ns)
     for each in case.state(ContainerRow, at_ns + _SEEN_AFTER_NS):
         if each.id == row.container_id and each.name:
             return row.replace(container=each.name, pod=each.pod, namespace=each.namespace)
@@ -69,6 +89,20 @@ def _with_container(case: Case, row: CgroupNameRow, at_ns: int) -> CgroupNameRow
         told = event.get(ContainerDetails)
         if told.id == row.container_id and told.name:
             return row.replace(container=told.name, pod=told.pod, namespace=told.namespace)
+    return _with_pod(case, row, at_ns)
+
+
+def _with_pod(case: Case, row: CgroupNameRow, at_ns: int) -> CgroupNameRow:
+    """Return the row with the name of its pod, as any other cgroup or container of it has it."""
+    if row.pod_uid is None:
+        return row
+    for named in case.state(CgroupNameRow, at_ns + _SEEN_AFTER_NS):
+        if named.pod_uid == row.pod_uid and named.pod:
+            return row.replace(pod=named.pod, namespace=named.namespace)
+    for each in case.state(ContainerRow, at_ns + _SEEN_AFTER_NS):
+        owner = read_path(each.cgroup or "")
+        if each.pod and owner is not None and owner.pod_uid == row.pod_uid:
+            return row.replace(pod=each.pod, namespace=each.namespace)
     return row
 
 

@@ -79,6 +79,7 @@ class ChainDocument(TypedDict):
 
     confidence: float
     root: dict[str, str]
+    place: bool  # the root is where it happened, and not known to be the cause
     mechanism: str | None
     meaning: str | None
     links: list[LinkDocument]
@@ -231,6 +232,7 @@ def _chain(chain: Chain, archive: Path | None) -> ChainDocument:
     return {
         "confidence": round(chain.confidence, 3),
         "root": {"kind": chain.root.kind, "name": chain.root.name},
+        "place": chain.is_place,
         "mechanism": chain.mechanism,
         "meaning": chain.meaning or None,
         "links": [_link(each, archive) for each in chain.links],

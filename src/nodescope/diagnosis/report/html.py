@@ -15,8 +15,10 @@ from nodescope.diagnosis.report.summary import (
     again,
     checks_of,
     condition_steps,
+    describe_confidence,
     describe_missing,
     headline,
+    name_root,
     path_of,
     sentence,
     silence,
@@ -25,6 +27,7 @@ from nodescope.diagnosis.report.summary import (
     statement_of,
     steps_of,
     when,
+    word_of,
 )
 from nodescope.pictures.html import report_page
 from nodescope.pictures.svg import render_svg
@@ -115,7 +118,7 @@ def _finding(number: int, finding: Finding, archive: Path | None) -> Iterator[st
         further = "" if finding.ends is None else _missing(finding.ends, archive)
         yield f"<h3>Cause: {UNKNOWN}</h3><p>{further}</p>"
     else:
-        yield f"<h3>Cause: {_cause(best)}</h3><p>{_text(path_of(best))}</p>"
+        yield f"<h3>{word_of(best)}: {_cause(best)}</h3><p>{_text(path_of(best))}</p>"
         yield from _steps(best, archive)
     if best is not None:
         yield from _evidence(best, archive)
@@ -134,7 +137,7 @@ def _finding(number: int, finding: Finding, archive: Path | None) -> Iterator[st
 
 
 def _cause(chain: Chain) -> str:
-    return f"{_text(chain.root.title)} <small>confidence {chain.confidence:.0%}</small>"
+    return f"{_text(name_root(chain))} <small>{describe_confidence(chain)}</small>"
 
 
 def _steps(chain: Chain, archive: Path | None) -> Iterator[str]:

@@ -101,11 +101,28 @@ def again(finding: Finding, most: int) -> str:
 
 
 def verdict(finding: Finding) -> str:
-    """The cause in a few words."""
+    """Return the cause in a few words, or the place where only that is known."""
     if not finding.chains or not finding.chains[0].explains:
-        return UNKNOWN
+        return f"cause: {UNKNOWN}"
     chain = finding.chains[0]
-    return f"{chain.root.title} (confidence {chain.confidence:.0%})"
+    return f"{word_of(chain).lower()}: {name_root(chain)} ({describe_confidence(chain)})"
+
+
+def word_of(chain: Chain) -> str:
+    """Return what the root of a chain is: its cause, or merely where it happened."""
+    return "Where" if chain.is_place else "Cause"
+
+
+def name_root(chain: Chain) -> str:
+    """Return the root of a chain by name; one that only reported the trouble says so."""
+    return f"reported by {chain.root.title}" if chain.reporter else chain.root.title
+
+
+def describe_confidence(chain: Chain) -> str:
+    """Return how sure a chain is that its root is the cause."""
+    if chain.is_place:
+        return f"only the place is known; confidence that the cause is there {chain.confidence:.0%}"
+    return f"confidence {chain.confidence:.0%}"
 
 
 def describe_missing(missing: Missing) -> str:

@@ -18,8 +18,10 @@ from nodescope.diagnosis.report.summary import (
     again,
     checks_of,
     condition_steps,
+    describe_confidence,
     describe_missing,
     headline,
+    name_root,
     path_of,
     sentence,
     silence,
@@ -30,6 +32,7 @@ from nodescope.diagnosis.report.summary import (
     together,
     verdict,
     when,
+    word_of,
 )
 from nodescope.judgement.condition import Condition
 from nodescope.pictures.text import visible
@@ -93,7 +96,7 @@ def _command_line(view: View, archive: Path | None, indent: int) -> str:
 def _overview(diagnosis: Diagnosis, width: int) -> Iterator[str]:
     yield f"{len(diagnosis.findings)} findings:"
     for number, finding in enumerate(diagnosis.findings, 1):
-        said = f"{number}. {headline(finding.symptom)}; cause: {verdict(finding)}"
+        said = f"{number}. {headline(finding.symptom)}; {verdict(finding)}"
         yield from _wrapped(said, width, "  ")
 
 
@@ -102,7 +105,7 @@ def _text_finding(number: int, finding: Finding, width: int, archive: Path | Non
     yield from _wrapped(f"{number}. {when(symptom)}  {headline(symptom)}", width, "")
     if said := again(finding, MOST_TIMES):
         yield from _wrapped(said, width, "   ")
-    yield from _wrapped(f"cause: {verdict(finding)}", width, "   ")
+    yield from _wrapped(verdict(finding), width, "   ")
     best = finding.chains[0] if finding.chains else None
     if best is not None and best.explains:
         yield from _wrapped(f"how:   {path_of(best)}", width, "   ", " " * 10)
@@ -116,7 +119,7 @@ def _text_finding(number: int, finding: Finding, width: int, archive: Path | Non
         yield ""
         yield from _text_evidence(best, width, archive)
     for chain in finding.chains[1:]:
-        said = f"or: {chain.root.title}  (confidence {chain.confidence:.0%})"
+        said = f"or: {chain.root.title}  ({describe_confidence(chain)})"
         yield from ("", *_wrapped(said, width, "   "))
         yield from _wrapped(chain.links[-1].statement, width, "     ")
     if finding.recurring:
@@ -218,7 +221,7 @@ def _markdown_finding(number: int, finding: Finding, archive: Path | None) -> It
         further = "" if finding.ends is None else _markdown_missing(finding.ends, archive)
         yield from (f"**Cause: {UNKNOWN}.** {further}".rstrip(), "")
     else:
-        yield from (f"**Cause: {_cause(best)}", "", f"How: {_plain(path_of(best))}", "")
+        yield from (f"**{word_of(best)}: {_cause(best)}", "", f"How: {_plain(path_of(best))}", "")
         yield from _markdown_steps(best, archive)
     if best is not None:
         yield from _markdown_evidence(best, archive)
@@ -237,7 +240,7 @@ def _markdown_finding(number: int, finding: Finding, archive: Path | None) -> It
 
 
 def _cause(chain: Chain) -> str:
-    return f"{_plain(chain.root.title)}** (confidence {chain.confidence:.0%})"
+    return f"{_plain(name_root(chain))}** ({describe_confidence(chain)})"
 
 
 def _markdown_steps(chain: Chain, archive: Path | None) -> Iterator[str]:

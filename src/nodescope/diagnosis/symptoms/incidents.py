@@ -9,13 +9,14 @@ from nodescope.diagnosis.case import Case
 from nodescope.diagnosis.finding import Symptom
 from nodescope.diagnosis.symptoms.lags import JOB_EARLY_NS, explains
 from nodescope.diagnosis.symptoms.relations import are_two_troubles, may_be_one
+from nodescope.diagnosis.symptoms.standstill import join_standstills
 from nodescope.diagnosis.symptoms.subjects import describe_kill
 from nodescope.judgement.core_occupants import ALL_BUT_HOUSEKEEPING
 from nodescope.judgement.pegged_cores import PeggedCore
 from nodescope.quantities import SECOND_NS
 from nodescope.recording.window import Window
 from nodescope.records.event import Event
-from nodescope.records.event_details import KernelLineDetails, PeggedCoreDetails
+from nodescope.records.event_details import HungTaskDetails, KernelLineDetails, PeggedCoreDetails
 from nodescope.records.event_kinds import EVENT_KINDS, SYMPTOM_RANKS
 
 LAST_RANK = 1000
@@ -73,10 +74,17 @@ def _start_ns(symptom: Symptom) -> int:
     return symptom.time_ns if symptom.from_ns is None else symptom.from_ns
 
 
+def _began_ns(symptom: Symptom) -> int:
+    """Return when a symptom began: a blocked task is reported minutes after that."""
+    blocked_s = symptom.get(HungTaskDetails).blocked_s
+    return _start_ns(symptom) - (blocked_s or 0) * SECOND_NS
+
+
 def find_symptoms(case: Case, window: Window) -> list[Symptom]:
     """All of a window, in the order of time."""
     wanted = [kind for kind in SYMPTOM_RANKS if kind != PEGGED_CORE]
     found = [_from_event(event) for event in case.events_of(*wanted, within=window)]
+    found = join_standstills(found)
     found += [held for each in case.pegged_cores(window) if (held := _from_held(case, each))]
     return sorted(found, key=lambda symptom: symptom.time_ns)
 
@@ -110,7 +118,7 @@ def _from_held(case: Case, held: PeggedCore) -> Symptom | None:
 def group(symptoms: Iterable[Symptom]) -> list[Incident]:
     """Symptoms close in time that may be one thing (`relations`)."""
     ordered = sorted(symptoms, key=lambda each: each.time_ns)
-    reach_ns = APART_NS + max((each.time_ns - _start_ns(each) for each in ordered), default=0)
+    reach_ns = APART_NS + max((each.time_ns - _began_ns(each) for each in ordered), default=0)
     incidents: list[Incident] = []
     recent: list[Incident] = []  # those that a later symptom may still belong to
     for symptom in ordered:
@@ -134,7 +142,7 @@ def _gravest_first(symptom: Symptom) -> tuple[int, int, int]:
 
 
 def _belongs(incident: Incident, symptom: Symptom) -> bool:
-    if _start_ns(symptom) - incident.last_ns > APART_NS or not _in_time(incident, symptom):
+    if _began_ns(symptom) - incident.last_ns > APART_NS or not _in_time(incident, symptom):
         return False
     latest = incident.symptoms[-_COMPARED:]
     # A job may have failed on anything: what else there is must fit by itself.

@@ -195,6 +195,6 @@ def _describe_task(finding: Finding) -> Iterator[str]:
     sure = "< 1e-12" if p < 1e-12 else f"= {p:.1g}"
     clearly = "" if p <= SURELY else ", which is no clear rise"
     yield (
-        f"at {which} the task had more of the node than in the half hour before{rest}; "
+        f"at {which} the task had more of the node than in up to half an hour before{rest}; "
         f"together p {sure}{clearly} (Stouffer)"
     )

@@ -30,10 +30,10 @@ CAUSES: dict[str, frozenset[str]] = {
     **dict.fromkeys(_DISK, _BUS | _DISK),
     **dict.fromkeys(_FILES, _BUS | _DISK | _FILES),
     "nfs_stalled": _NIC | {"rdma_link_down"},
-    "fuse_stalled": _NIC | _MEMORY | {"nfs_stalled", "hung_task"},
+    "fuse_stalled": _NIC | {"nfs_stalled", "hung_task"},
     **dict.fromkeys(_GPU, _BUS | _GPU),
     "rdma_link_down": _BUS,
-    **dict.fromkeys(_NIC, _BUS),
+    **dict.fromkeys(_NIC, _BUS | {"nic_health"}),
     "memory_poisoned": frozenset(["edac_ue", "mce", "hw_error"]),
     "edac_ue": frozenset(["mce", "hw_error"]),
     "mce": frozenset(["edac_ue", "hw_error"]),
@@ -48,6 +48,8 @@ CAUSES: dict[str, frozenset[str]] = {
 }  # fmt: skip
 for _kind in _CORE - _NIC:
     CAUSES[_kind] = CAUSES.get(_kind, frozenset()) | {"kernel_oops", "mce", "hw_error"}
+# The clock's watchdog gives up where its own timer came late.
+CAUSES["clocksource_unstable"] = frozenset(["soft_lockup", "hard_lockup", "rcu_stall"])
 
 
 def may_be_one(one: Symptom, other: Symptom) -> bool:

@@ -57,7 +57,9 @@ def describe_kill(event: Event) -> str:
         return event.message
     who = told.comm if told.pid is None else f"{told.comm} ({told.pid})"
     if told.memcg is not None:
-        return f"the OOM killer killed {who}: its cgroup was at its memory limit"
+        above = told.task_memcg is not None and told.task_memcg != told.memcg
+        group = "a cgroup above its own" if above else "its cgroup"
+        return f"the OOM killer killed {who}: {group} was at its memory limit"
     if told.constraint == "CONSTRAINT_NONE":
         return f"the OOM killer killed {who}: the node had no memory left"
     return f"the OOM killer killed {who}"

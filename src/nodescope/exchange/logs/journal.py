@@ -35,18 +35,19 @@ from nodescope.ingest.unit_events import UNIT_FIELDS, UnitEvents
 from nodescope.records.event import Event
 from nodescope.records.json import JsonObject
 from nodescope.sources.systemd.happenings import CHOSEN
+from nodescope.sources.systemd.unit_texts import parse_unit_text
 
 JOURNAL = "journal"
 _MAX_FIELD = 255  # characters of a field that are read
 MAX_OBJECT_BYTES = 1 << 20  # a coredump's entry carries its stack trace
 _SHORT = re.compile(
     r" (?P<host>\S{1,255}) (?P<who>[^\s:\[]{1,128}(?: [^\s:\[]{1,64}){0,2})"
-    r"(?:\[\d{1,10}\])?: ?(?P<message>.*)",
+    r"(?:\[(?P<pid>\d{1,10})\])?: ?(?P<message>.*)",
     re.DOTALL,
 )
 _PRIORITY = re.compile(r"<\d{1,3}>(?:1 (?=\d{4}-))?")
 _STRUCTURED = re.compile(  # RFC 5424: host, program, process id, message id, structured data
-    r" (?P<host>\S{1,255}) (?P<who>[^\s:\[]{1,128}) (?:-|\d{1,10}) \S{1,64} "
+    r" (?P<host>\S{1,255}) (?P<who>[^\s:\[]{1,128}) (?:-|(?P<pid>\d{1,10})) \S{1,64} "
     r"(?:-|(?:\[(?:[^\]\\]|\\.){0,2048}\])+)(?: \ufeff?(?P<message>.*)|$)",
     re.DOTALL,
 )
@@ -54,12 +55,13 @@ _BOOT_MARK = re.compile(r"-- .* --$|-- (?:Journal|Logs) begin")
 
 
 class _TextLine(NamedTuple):
-    """A line of a system log: its event, its time, its host, and who wrote it in the kernel."""
+    """A line of a system log: its event, its time, its host, and who wrote it."""
 
     event: Event
     stamp: WallStamp
     host: str
     caller: str = ""
+    by_manager: bool = False  # systemd itself, not that of a user
 
 
 def looks_like_journal_json(head: bytes) -> bool:
@@ -201,7 +203,7 @@ def _microseconds(value: Any) -> int | None:
 def parse_journal_text(blocks: Iterable[bytes], notes: Notes) -> Iterator[list[Event]]:
     """Events in batches, on the wall clock; an indented line goes on with the one before."""
     events: list[Event] = []
-    kernel, services = KernelEvents(), ServiceEvents()
+    kernel, units, services = KernelEvents(), UnitEvents(), ServiceEvents()
     more: list[str] = []  # lines that go on with the last event
     for offset, raw, _ in split_lines(blocks):
         text = raw.decode("utf-8", "replace")
@@ -216,7 +218,7 @@ def parse_journal_text(blocks: Iterable[bytes], notes: Notes) -> Iterator[list[E
             else:
                 notes.skipped["lines that are no journal entry"] += 1
             continue
-        event, stamp, host, caller = parsed
+        event, stamp, host, caller, by_manager = parsed
         note_lacks(stamp, notes)
         notes.facts.setdefault("nodename", host)
         _go_on(events, more)
@@ -229,7 +231,9 @@ def parse_journal_text(blocks: Iterable[bytes], notes: Notes) -> Iterator[list[E
             add_kernel_line(kernel, events, event, caller=caller)
             notes.rows += kernel.take_traces(event.time_ns)
         else:
-            events += _of_service(services, event)
+            fields = parse_unit_text(event.message) if by_manager else {}
+            told = units.take(event.time_ns, fields) if fields else []
+            events += told or _of_service(services, event)
     _go_on(events, more)
     events += services.flush()
     notes.rows += kernel.take_traces()
@@ -261,7 +265,9 @@ def _parse_text(text: str, written_ns: int | None) -> _TextLine | None:
             message, caller = line.message, line.caller
         event = kernel_log.plain_event(stamp.time_ns, message)
         return _TextLine(event, stamp, host, caller)
-    return _TextLine(Event(stamp.time_ns, JOURNAL, who, message), stamp, host)
+    by_manager = who == "systemd" and match["pid"] in (None, "1")
+    event = Event(stamp.time_ns, JOURNAL, who, message)
+    return _TextLine(event, stamp, host, by_manager=by_manager)
 
 
 def _import_json(path: Path, sink: Sink, progress: Progress) -> ImportReport:

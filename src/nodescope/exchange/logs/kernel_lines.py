@@ -14,7 +14,7 @@
     10.0.0.7: kern: warning: [2026-11-16T03:08:22.123456789Z]: message     talosctl dmesg
     2026-11-16T03:08:22.123+01:00| vcpu-0| I005: Guest: [  1.2] message    vmware.log
 
-What a console puts before a line (colours, carriage returns) is passed over.
+What a console puts before a line (colours, carriage returns, a prompt) is passed over.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ _DECORATION = re.compile(
 )
 _CALLER = r"(?:\[ *(?P<caller>[TC]\d{1,10})\])? ?"
 _SINCE_BOOT = re.compile(rf"\[ *(\d{{1,10}})\.(\d{{1,9}})(?: <[^>]{{1,20}}>)?\]{_CALLER}", re.ASCII)
+_ON_CONSOLE = re.compile(r"(?<=[\s:#$>\r])\[ *\d{1,10}\.\d{6}\](?: |\[ *[TC]\d)", re.ASCII)
 _SINCE_LAST = re.compile(
     rf"\[(?: *\+(\d{{1,10}})\.(\d{{1,9}})|< *(\d{{1,10}})\.(\d{{1,9}})>)\]{_CALLER}", re.ASCII
 )
@@ -49,7 +50,7 @@ _KMSG = re.compile(
     re.DOTALL | re.ASCII,
 )
 _MONOTONIC = re.compile(r"(?:[\w.-]{1,253} )?kernel: ", re.ASCII)
-_TALOS = re.compile(r"[\w.:-]{1,253}: ([a-z]+\d?): [a-z]+: \[(\S{20,40})\]: ?", re.ASCII)
+_TALOS = re.compile(r"[\w.:-]{1,253}: +([a-z]+\d?): +[a-z]+: \[(\S{20,40})\]: ?", re.ASCII)
 _GUEST = re.compile(r"\| [\w-]{1,40}\| [A-Z]\d{3}: Guest: ?", re.ASCII)
 
 
@@ -85,6 +86,12 @@ def parse_line(text: str, written_ns: int | None = None) -> LogLine | None:
     if text.startswith("["):
         return _parse_bracketed(text, facility, written_ns)
     return _parse_wall(text, facility)
+
+
+def find_line_inside(text: str) -> LogLine | None:
+    """Return the kernel's line that a console wrote behind something else, as after `login: `."""
+    found = _ON_CONSOLE.search(text)
+    return None if found is None else _parse_bracketed(text[found.start() :], "kern", None)
 
 
 def _parse_bracketed(text: str, facility: str, written_ns: int | None) -> LogLine | None:

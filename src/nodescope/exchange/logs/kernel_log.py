@@ -27,7 +27,7 @@ from nodescope.exchange.importer import (
     report_of,
     whole_blocks,
 )
-from nodescope.exchange.logs.kernel_lines import LogLine, parse_line
+from nodescope.exchange.logs.kernel_lines import LogLine, find_line_inside, parse_line
 from nodescope.exchange.logs.wall_stamps import NO_YEAR, NO_ZONE
 from nodescope.exchange.unpacked import read_head
 from nodescope.ingest.clean_text import clean_text, split_lines
@@ -98,6 +98,8 @@ def _read_lines(blocks: Iterable[bytes], notes: Notes) -> Iterator[tuple[LogLine
         notes.offset = offset + len(raw)
         text = raw.decode("utf-8", "replace")
         line = parse_line(text, notes.written_ns)
+        if line is None and notes.facts.get("clock") == "boot":
+            line = find_line_inside(text)
         if line is None:
             _go_on(held, more, text, notes)
             continue

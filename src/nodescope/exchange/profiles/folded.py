@@ -16,17 +16,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from pathlib import Path
 
-from nodescope.exchange.import_formats import ImportFormat, Peek, Progress
-from nodescope.exchange.importer import (
-    detects,
-    modified_ns,
-    nothing_in,
-    report_of,
-    whole_blocks,
-)
-from nodescope.exchange.profiles.spread import Counted, add_spread, span_of
+from nodescope.exchange.profiles.spread import Counted
+from nodescope.exchange.profiles.untimed import MOST_FRAMES, make_untimed_format, parse_pid
 from nodescope.ingest.clean_text import clean, split_lines
 from nodescope.ingest.parsed import (
     UNKNOWN,
@@ -36,7 +28,6 @@ from nodescope.ingest.parsed import (
     ParsedNames,
     collapse_unknown,
 )
-from nodescope.ingest.sink import ImportReport, Sink
 
 MAX_COUNT = 1 << 40
 MAX_COMM_BYTES = 15
@@ -93,8 +84,8 @@ def _stack(parts: list[bytes], count: int, names: ParsedNames, known: dict[bytes
     comm, pid, tid = b"", UNKNOWN_PID, UNKNOWN_PID
     first = parts[0].strip()
     if ids := _COMM_IDS.match(first):
-        comm, tid = ids[1], _bounded(ids[3])
-        pid = _bounded(ids[2]) if ids[2] else tid
+        comm, tid = ids[1], parse_pid(ids[3])
+        pid = parse_pid(ids[2]) if ids[2] else tid
     elif _can_be_comm(first, parts):
         comm = first
     frames = []
@@ -103,7 +94,7 @@ def _stack(parts: list[bytes], count: int, names: ParsedNames, known: dict[bytes
         if number is None:
             number = known[part] = names.frame(parse_frame(part))
         frames.append(number)
-    path = names.path(tuple(collapse_unknown(frames[:1024])))
+    path = names.path(tuple(collapse_unknown(frames[:MOST_FRAMES])))
     return Counted(names.comm(clean(comm) or UNKNOWN), pid, tid, path, count)
 
 
@@ -114,10 +105,6 @@ def _can_be_comm(first: bytes, parts: list[bytes]) -> bool:
         return True
     starts = len(parts) > 1 and parts[1].startswith(_KERNEL_THREAD_STARTS)
     return starts and len(first) <= MAX_KERNEL_THREAD_BYTES
-
-
-def _bounded(digits: bytes) -> int:
-    return min(int(digits), (1 << 31) - 1)
 
 
 def parse_frame(part: bytes) -> ParsedFrame:
@@ -137,19 +124,4 @@ def parse_frame(part: bytes) -> ParsedFrame:
     return ParsedFrame(UNKNOWN, text, False)
 
 
-def _peek(path: Path) -> Peek:
-    return Peek(None, modified_ns(path))
-
-
-def _import(path: Path, sink: Sink, progress: Progress) -> ImportReport:
-    names, notes = ParsedNames(), Notes()
-    counted = parse_folded(whole_blocks(path, notes, progress), names, notes)
-    if not counted:
-        raise nothing_in(path, "stack with a count", notes)
-    span_ns = span_of(counted)
-    source, from_ns = "the time the file was last written", max(modified_ns(path) - span_ns, 0)
-    add_spread(sink, path, counted, names, notes, from_ns=from_ns, span_ns=span_ns, source=source)
-    return report_of(path, FORMAT.name, notes)
-
-
-FORMAT = ImportFormat("folded stacks", detects(looks_like_folded), _peek, _import)
+FORMAT = make_untimed_format("folded stacks", looks_like_folded, parse_folded, "stack with a count")

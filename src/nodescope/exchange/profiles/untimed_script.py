@@ -12,17 +12,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable
-from pathlib import Path
 
-from nodescope.exchange.import_formats import ImportFormat, Peek, Progress
-from nodescope.exchange.importer import detects, modified_ns, nothing_in, report_of, whole_blocks
 from nodescope.exchange.perf_script.frames import StackParser, is_frame_line
-from nodescope.exchange.profiles.spread import Counted, add_spread, span_of
+from nodescope.exchange.profiles.spread import Counted
+from nodescope.exchange.profiles.untimed import MOST_FRAMES, make_untimed_format, parse_pid
 from nodescope.ingest.clean_text import clean, split_lines
-from nodescope.ingest.parsed import UNKNOWN, UNKNOWN_PID, Notes, ParsedNames
-from nodescope.ingest.sink import ImportReport, Sink
+from nodescope.ingest.parsed import UNKNOWN, Notes, ParsedNames
 
-_MOST_FRAMES = 1024
 _MOST_STACKS = 2_000_000
 _HEADER = re.compile(
     rb"(?!.*\d\.\d{6,9}:)"  # a time
@@ -59,7 +55,7 @@ def parse_untimed_script(
         notes.offset = offset + len(raw)
         line = raw.rstrip(b"\r")
         if header is not None and is_frame_line(line):
-            if len(frames) < _MOST_FRAMES:
+            if len(frames) < MOST_FRAMES:
                 frames.append(line)
             continue
         _count(counts, header, frames, names, stacks)
@@ -86,32 +82,13 @@ def _count(
     """Count the sample that a header and its frames are."""
     if header is None or not frames:
         return
-    pid = _number(header["pid"])
-    tid = pid if header["tid"] is None else _number(header["tid"])
+    pid = parse_pid(header["pid"])
+    tid = pid if header["tid"] is None else parse_pid(header["tid"])
     comm = names.comm(clean(header["comm"]) or UNKNOWN)
     counts[comm, pid, tid, stacks.parse(frames)] += 1
 
 
-def _number(digits: bytes) -> int:
-    number = int(digits)
-    return number if 0 <= number < 1 << 31 else UNKNOWN_PID
-
-
-def _peek(path: Path) -> Peek:
-    return Peek(None, modified_ns(path))
-
-
-def _import(path: Path, sink: Sink, progress: Progress) -> ImportReport:
-    names, notes = ParsedNames(), Notes()
-    counted = parse_untimed_script(whole_blocks(path, notes, progress), names, notes)
-    if not counted:
-        raise nothing_in(path, "sample with a stack", notes)
-    span_ns = span_of(counted)
-    source, from_ns = "the time the file was last written", max(modified_ns(path) - span_ns, 0)
-    add_spread(sink, path, counted, names, notes, from_ns=from_ns, span_ns=span_ns, source=source)
-    return report_of(path, FORMAT.name, notes)
-
-
-FORMAT = ImportFormat(
-    "perf script without times", detects(looks_like_untimed_script), _peek, _import
-)
+FORMAT = make_untimed_format(
+    "perf script without times", looks_like_untimed_script, parse_untimed_script,
+    "sample with a stack",
+)  # fmt: skip

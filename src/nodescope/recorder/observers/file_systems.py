@@ -1,21 +1,26 @@
 """File systems: how full they are, whether they still take writes, whether they answer.
 
 Only local ones are asked for their space: a dead server or daemon would keep us waiting. The
-observer has a thread, so that whatever hangs after all keeps only it.
+observer has a thread, so that whatever hangs after all keeps only it. Of one that fills up the
+files that processes have open for writing are recorded, the largest first.
 """
 
 from __future__ import annotations
+
+import time
 
 from nodescope.errors import SourceError
 from nodescope.ingest.observation import Observation
 from nodescope.quantities import SECOND_NS
 from nodescope.recorder.observer import Setting
 from nodescope.recorder.watches.counted_trouble import CountedTrouble
+from nodescope.recorder.watches.disk_writers import MOST_NS, DiskWriters
 from nodescope.recorder.watches.filling import FillingWatch
 from nodescope.recorder.watches.limit_rows import LimitRows, describe_limit
 from nodescope.recorder.watches.stalled_fuse import StalledConnection, StalledFuse
 from nodescope.records.event import Event
 from nodescope.records.json import JsonObject
+from nodescope.records.witness_tables import WrittenFileRow
 from nodescope.sources.kernel_files import read_file
 from nodescope.sources.limits.file_systems import (
     EXT4_ERRORS,
@@ -27,8 +32,10 @@ from nodescope.sources.limits.fuse import FuseControl, find_waiting_tasks
 from nodescope.sources.limits.mounts import choose_local, place_mounts, read_device_name
 from nodescope.sources.limits.reading import Limit
 from nodescope.sources.node.mount_table import Mount, parse_mountinfo
+from nodescope.sources.processes.written_files import read_written_files
 
 _IN_MEMORY = "tmpfs"
+_MOST_FILES = 20  # of one look
 _BOOT = ("/boot", "/efi")  # filled once, by design nearly to the top
 _NOT_OF_INTEREST = (  # in memory, and small by design
     "/var/lib/kubelet/pods/", "/run/containerd/", "/run/docker/", "/run/credentials/", "/sys/",
@@ -46,6 +53,7 @@ class FileSystemsObserver:
         self._rows = LimitRows()
         self._trouble = CountedTrouble(setting.log_reports)
         self._filling = FillingWatch()
+        self._writers = DiskWriters()
         self._stalled = StalledFuse()
         self._fuse: FuseControl | None = None
         self._fuse_refused: str | None = None
@@ -64,7 +72,9 @@ class FileSystemsObserver:
             if _is_measured(mount, scope):
                 for limit in read_space(path, scope):
                     self._rows.add_limit(said, now_ns, limit)
-                    self._compare(now_ns, mount, limit)
+                    full = self._compare(now_ns, mount, limit)
+                    if self._writers.is_due(now_ns, limit, full=full):
+                        self._look_at_writers(now_ns, mount, limit, said)
         self._count_errors(now_ns, said)
         self._look_at_fuse(now_ns, said)
         said.events += self._trouble.take(now_ns)
@@ -115,15 +125,31 @@ class FileSystemsObserver:
 
     # -- space and errors ------------------------------------------------------
 
-    def _compare(self, now_ns: int, mount: Mount, limit: Limit) -> None:
+    def _compare(self, now_ns: int, mount: Mount, limit: Limit) -> bool:
+        """Report a file system that is full now; return whether it is."""
         by_design = mount.kind == _IN_MEMORY
         if mount.writes_end is not None or limit.scope.startswith(_BOOT):
-            return
-        if self._filling.look(now_ns, limit, by_design=by_design):
+            return False
+        full = self._filling.look(now_ns, limit, by_design=by_design)
+        if full:
             unit = "space" if limit.name == "disk" else "inodes"
             message = f"{limit.share:.1%} of the {unit} of {limit.scope} is in use"
             details = describe_limit(limit)
             self._trouble.report(now_ns, "fs_full", limit.scope, message, details, in_log=False)
+        return full
+
+    def _look_at_writers(self, now_ns: int, mount: Mount, limit: Limit, said: Observation) -> None:
+        began_ns = time.thread_time_ns()
+        found = read_written_files(self._places.proc, mount.device, MOST_NS)
+        self._writers.looked(now_ns, limit, time.thread_time_ns() - began_ns)
+        for file in found.files[:_MOST_FILES]:
+            said.add(
+                WrittenFileRow(
+                    time_ns=now_ns, mount=limit.scope, pid=file.pid, inode=file.inode,
+                    comm=file.comm, cgroup=file.cgroup, path=file.path,
+                    size_bytes=file.size_bytes, deleted=file.deleted, complete=found.complete,
+                )
+            )  # fmt: skip
 
     def _count_errors(self, now_ns: int, said: Observation) -> None:
         for count in read_ext4_counts(self._places.sys):

@@ -120,8 +120,7 @@ class UnitLines:
             by_unit[message.fields.get(_UNIT, "")].append(message)
         said = Observation()
         for name, messages in by_unit.items():
-            if service_of(name) is not None:
-                self._take_reports(name, messages, said)
+            self._take_reports(name, messages, said)
             if _is_followed(name) and self._hear(name, messages):
                 said.events += self._tell(now_ns, name)
         said.events += self._services.flush(now_ns)

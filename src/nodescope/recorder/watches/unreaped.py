@@ -14,7 +14,7 @@ from nodescope.quantities import SECOND_NS
 from nodescope.records.event import Event
 from nodescope.records.trouble_details import ReapingDetails
 from nodescope.sources.cgroups.of_process import read_cgroup_of
-from nodescope.sources.processes.unreaped import read_stat
+from nodescope.sources.processes.unreaped import read_ended, read_stat
 
 _EACH_ROUND = 100
 _MANY, _FEW = 20, 10
@@ -36,8 +36,8 @@ class UnreapedWatch:
             self._left = self._list()
         batch, self._left = self._left[:_EACH_ROUND], self._left[_EACH_ROUND:]
         for pid in batch:
-            stat = read_stat(self._proc, pid)
-            if stat is None or stat.state != "Z":
+            stat = read_ended(self._proc, pid)
+            if stat is None:
                 self._ended.pop(pid, None)
             elif self._ended.get(pid, (None, 0))[0] != stat.parent:
                 self._ended[pid] = (stat.parent, now_ns)

@@ -20,6 +20,7 @@ from nodescope.errors import SourceError
 from nodescope.perf import event
 from nodescope.perf.ring import Ring
 from nodescope.quantities import SECOND_NS
+from nodescope.sources.cgroups.announced import Announced, Born, Renamed
 from nodescope.sources.cgroups.hierarchies import (
     LEAF_LINKS,
     UNIFIED,
@@ -30,13 +31,7 @@ from nodescope.sources.cgroups.hierarchies import (
 from nodescope.sources.cgroups.maker_cgroups import MakerCgroups
 from nodescope.sources.cgroups.maker_names import RenamedProcesses
 from nodescope.sources.cgroups.paths_by_id import CgroupPaths
-from nodescope.sources.cgroups.tracepoints import (
-    Born,
-    Hit,
-    Renamed,
-    TracepointLayout,
-    parse_records,
-)
+from nodescope.sources.cgroups.tracepoints import Hit, TracepointLayout, parse_records
 from nodescope.sources.node.identity import read_core_lives
 from nodescope.sources.node.tracefs import open_tracefs
 from nodescope.sources.places import Places
@@ -48,6 +43,7 @@ _TRACEPOINTS: dict[str, Kind] = {
     "cgroup_release": "released",
     "cgroup_attach_task": "attached",
 }
+_BY_MAKERS = ("made", "removed")  # who did it has to be found; others tell, or nobody did it
 _ALL_RINGS_BYTES = 4 << 20
 _RING_BYTES = (64 << 10, 256 << 10)
 _NAMES_RING_BYTES = 64 << 10
@@ -153,12 +149,22 @@ class ChurnWatch:
                 pass  # a core went while it was opened: it is looked at again
         if not found:
             return []
-        found.extend(self._processes.take_kept())
+        announced = self._take_announced(found, now)
+        found.extend(announced.records)
         found.sort(key=lambda record: record.time_ns)
         due = bisect_left(found, now, key=lambda record: record.time_ns)
         self._late = found[due:]
         self._makers.forget_found()
-        return [each for record in found[:due] if (each := self._take(record)) is not None]
+        events = [each for record in found[:due] if (each := self._take(record)) is not None]
+        self._processes.learn(announced.names)
+        self._makers.learn_parents(announced.parents)
+        return events
+
+    def _take_announced(self, found: list[Hit | Renamed | Born], now: int) -> Announced:
+        """Return what is announced of processes, if who made or removed cgroups has to be found."""
+        hits = (each for each in found if isinstance(each, Hit))
+        makers = {hit.pid for hit in hits if _TRACEPOINTS[hit.tracepoint] in _BY_MAKERS}
+        return self._processes.take_kept(makers, now) if makers else Announced()
 
     def _take(self, record: Hit | Renamed | Born) -> ChurnEvent | None:
         if isinstance(record, Renamed):
@@ -172,7 +178,7 @@ class ChurnWatch:
         hierarchy = self._hierarchy(record.root)
         if kind == "made" and hierarchy == UNIFIED:
             self._makers.learn(record.identity, record.path)
-        if kind in ("made", "removed"):
+        if kind in _BY_MAKERS:
             pid, comm = record.pid, self._processes.name(record.pid)
             maker_cgroup = self._makers.find(record.pid, record.cgroup)
         return ChurnEvent(

@@ -9,6 +9,8 @@ is read, or of the nearest process above it that is still there: a script outliv
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from itertools import islice
 from pathlib import Path
 
 from nodescope.sources.cgroups.of_process import read_cgroup_of
@@ -38,8 +40,18 @@ class MakerCgroups:
         self._found.pop(pid, None)
         self._parents.pop(pid, None)
         self._parents[pid] = parent_pid
-        if len(self._parents) > _MAX_KNOWN:
-            del self._parents[next(iter(self._parents))]
+        self._bound()
+
+    def learn_parents(self, parents: Mapping[int, int]) -> None:
+        """Take in the parents of many new processes."""
+        for pid in parents.keys() & self._parents.keys():
+            del self._parents[pid]
+        self._parents.update(parents)
+        self._bound()
+
+    def _bound(self) -> None:
+        for pid in list(islice(self._parents, max(0, len(self._parents) - _MAX_KNOWN))):
+            del self._parents[pid]
 
     def forget_found(self) -> None:
         """Forget what was read of processes: they may move, end, and pass on their number."""

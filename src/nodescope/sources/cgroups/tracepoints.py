@@ -1,8 +1,7 @@
-"""Records of the cgroup tracepoints, as perf rings hold them.
+"""Hits of the cgroup tracepoints, as perf rings hold them.
 
-Some rings hold hits of tracepoints, with the layout their `format` file describes,
-others what processes are renamed to and who started them (see `maker_names`,
-`maker_cgroups`).
+Their layout is what each tracepoint's `format` file describes. Other rings hold what processes
+are renamed to and who started them: see `announced`.
 """
 
 from __future__ import annotations
@@ -13,11 +12,9 @@ from typing import NamedTuple
 
 from nodescope.sources.node.tracefs import TracepointField, TracepointFormat
 
-_LOST, _COMM, _FORK, _SAMPLE = 2, 3, 7, 9  # PERF_RECORD_…
+_LOST, _SAMPLE = 2, 9  # PERF_RECORD_…
 _HEADER = struct.Struct("<IHH")  # kind, misc, size
 _HIT = struct.Struct("<IIQI")  # pid, tid, time, size of the tracepoint's own record
-_TASK = struct.Struct("<II")  # pid, tid
-_BIRTH = struct.Struct("<IIIIQ")  # pid, parent's pid, tid, parent's tid, time
 _RAW_AT = _HEADER.size + _HIT.size
 _U16, _U32, _U64 = struct.Struct("<H"), struct.Struct("<I"), struct.Struct("<Q")
 
@@ -34,22 +31,6 @@ class Hit(NamedTuple):
     task_pid: int | None  # of `cgroup_attach_task`: who was moved
     task_comm: str | None
     cgroup: int = 0  # id, in the unified hierarchy, of who ran into it; 0: not told
-
-
-class Renamed(NamedTuple):
-    """A process has another name from now on."""
-
-    time_ns: int
-    pid: int
-    comm: str
-
-
-class Born(NamedTuple):
-    """A process was started by another."""
-
-    time_ns: int
-    pid: int
-    parent_pid: int
 
 
 class TracepointLayout:
@@ -98,12 +79,12 @@ def _text(data: bytes, at: int, field: TracepointField) -> str:
 
 def parse_records(
     data: bytes, layouts: Mapping[int, TracepointLayout], *, cgroup: bool = False
-) -> tuple[list[Hit | Renamed | Born], int]:
-    """Return the records of a drained ring, and how many were lost because it was full.
+) -> tuple[list[Hit], int]:
+    """Return the hits of a drained ring, and how many were lost because it was full.
 
     `cgroup`: hits were opened with `PERF_SAMPLE_CGROUP`, which is their last word.
     """
-    found: list[Hit | Renamed | Born] = []
+    found: list[Hit] = []
     at = lost = 0
     while at + _HEADER.size <= len(data):
         kind, _misc, size = _HEADER.unpack_from(data, at)
@@ -113,15 +94,6 @@ def parse_records(
             if layout is not None:
                 own = _U64.unpack_from(data, at + size - 8)[0] if cgroup else 0
                 found.append(layout.read(time_ns, pid, data, at + _RAW_AT, own))
-        elif kind == _COMM:
-            pid, tid = _TASK.unpack_from(data, at + _HEADER.size)
-            if pid == tid:  # threads have names, too; the process is what matters
-                comm = data[at + 16 : at + size].partition(b"\0")[0].decode("utf-8", "replace")
-                found.append(Renamed(_U64.unpack_from(data, at + size - 8)[0], pid, comm))
-        elif kind == _FORK:
-            pid, parent, tid, _, time_ns = _BIRTH.unpack_from(data, at + _HEADER.size)
-            if pid == tid:
-                found.append(Born(time_ns, pid, parent))
         elif kind == _LOST:
             lost += _U64.unpack_from(data, at + 16)[0]
         at += max(size, _HEADER.size)

@@ -63,14 +63,9 @@ def _connect_containerd(places: Places) -> Containerd:
 def _first_socket(places: Places, paths: Sequence[str]) -> Path:
     for path in paths:
         found = places.inside(path)
-        # /var/run of a root mounted elsewhere leads back to our own /run
-        if found.is_socket() and not (path.startswith("/var/run/") and _leads_out(places)):
+        if found.is_socket():
             return found
     raise SourceAbsent(places.inside(paths[0]), "no such socket")
-
-
-def _leads_out(places: Places) -> bool:
-    return places.root != Path("/") and places.inside("/var/run").is_symlink()
 
 
 @dataclass(slots=True)

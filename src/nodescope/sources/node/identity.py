@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import platform
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -23,10 +22,10 @@ def read_node(proc: Path = Path("/proc"), sys: Path = Path("/sys")) -> Mapping[s
         None,
     )
     return {
-        "name": read_text(proc / "sys/kernel/hostname") or platform.node(),
+        "name": read_text(proc / "sys/kernel/hostname") or os.uname().nodename,
         "boot_id": read_text(proc / "sys/kernel/random/boot_id"),
-        "kernel": read_text(proc / "sys/kernel/osrelease") or platform.release(),
-        "machine": platform.machine(),
+        "kernel": read_text(proc / "sys/kernel/osrelease") or os.uname().release,
+        "machine": os.uname().machine,
         "cpus": len(read_online_cpus(sys)),
         "memory_bytes": memory,
         "ticks_per_second": os.sysconf("SC_CLK_TCK"),

@@ -12,6 +12,8 @@ import re
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
+from nodescope.sources.places import resolve_inside
+
 _STATUS = "var/lib/dpkg/status"
 _FILES = "var/lib/dpkg/info"
 _STANDARD = ("required", "important", "standard")
@@ -23,7 +25,7 @@ _MAX_BYTES = 64 << 20
 
 def read_needed_files(root: Path, files: Collection[str]) -> set[str]:
     """Those of `files` (absolute in the image) that a needed package brought."""
-    needed = parse_needed(_read(root / _STATUS))
+    needed = parse_needed(_read(root, _STATUS))
     if not needed or not files:
         return set()
     wanted = {_merged(path): path for path in files}
@@ -67,12 +69,12 @@ def _names(relations: str) -> Iterator[str]:
 
 def _paths_of(root: Path, package: str) -> Iterator[str]:
     for name in (f"{package}.list", f"{package}:{_architecture(root)}.list"):
-        for line in _read(root / _FILES / name).splitlines():
+        for line in _read(root, f"{_FILES}/{name}").splitlines():
             yield _merged(line)
 
 
 def _architecture(root: Path) -> str:
-    return _read(root / "var/lib/dpkg/arch").split("\n")[0] or "amd64"
+    return _read(root, "var/lib/dpkg/arch").split("\n")[0] or "amd64"
 
 
 def _merged(path: str) -> str:
@@ -80,8 +82,9 @@ def _merged(path: str) -> str:
     return path.removeprefix("/usr")
 
 
-def _read(path: Path) -> str:
-    """A file, if it is an ordinary one and there."""
+def _read(root: Path, relative: str) -> str:
+    """Return a file's text, if it is an ordinary one and below the root."""
+    path = resolve_inside(root, relative)
     try:
         if not os.path.isfile(path) or os.path.islink(path):
             return ""

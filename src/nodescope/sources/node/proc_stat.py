@@ -40,6 +40,7 @@ def parse_cores(content: bytes, path: str | Path = "stat") -> npt.NDArray[np.int
             raise MalformedSource(path, f"not a core's line: {line[:80]!r}", number)
         rows.append(fields)
     try:
-        return np.array(rows, dtype=np.int64).reshape(len(rows), len(CORE_STATES) + 1)
+        numbers = [int(field) for fields in rows for field in fields]
+        return np.array(numbers, np.int64).reshape(len(rows), len(CORE_STATES) + 1)
     except (ValueError, OverflowError) as error:
         raise MalformedSource(path, f"not numbers: {error}") from error

@@ -12,16 +12,16 @@ from dataclasses import dataclass, field
 from nodescope.records.event_details import UnitRunDetails
 from nodescope.sources.systemd.journal import JournalMessage
 
-_STARTING = "7d4958e842da4a758f6c1cdc7b36dcc5"
-_STARTED = "39f53479d3a045ac8e11786248231fbf"
-_EXIT = "98e322203f7a4ed290d09fe03c09fe15"
-_SUCCESS = "7ad2d189f7e94e70a38c781354912448"
-_FAILED = "d9b373ed55a64feb8242e02dbe79a49c"
-_RESTART = "5eb03494b6584870a536b337290809b3"
-_START_FAILED = "be02cf6855d2428ba40df7e9d022f03d"
-_STOPPED = "9d1aaa27d60140bd96365438aad20286"
+STARTING = "7d4958e842da4a758f6c1cdc7b36dcc5"
+STARTED = "39f53479d3a045ac8e11786248231fbf"
+EXIT = "98e322203f7a4ed290d09fe03c09fe15"
+SUCCESS = "7ad2d189f7e94e70a38c781354912448"
+FAILED = "d9b373ed55a64feb8242e02dbe79a49c"
+RESTART = "5eb03494b6584870a536b337290809b3"
+START_FAILED = "be02cf6855d2428ba40df7e9d022f03d"
+STOPPED = "9d1aaa27d60140bd96365438aad20286"
 
-_IDS = frozenset((_STARTING, _STARTED, _EXIT, _SUCCESS, _FAILED, _RESTART, _START_FAILED, _STOPPED))
+_IDS = frozenset((STARTING, STARTED, EXIT, SUCCESS, FAILED, RESTART, START_FAILED, STOPPED))
 # Entries of the journal that tell of units. What systemd says of a circle of them has no
 # message id, but the function that says it.
 CHOSEN = {"MESSAGE_ID": _IDS, "CODE_FUNC": frozenset(("transaction_verify_order_one",))}
@@ -54,23 +54,23 @@ def parse_message(message: JournalMessage) -> UnitHappening | None:
     if not unit:
         return None
     message_id = fields.get("MESSAGE_ID", "")
-    if message_id in (_STARTING, _STARTED):
+    if message_id in (STARTING, STARTED):
         if not invocation or not unit.endswith(".service"):
             return None  # `was skipped because of an unmet condition check`, or a target reached
         return started(unit, message.time_us, invocation)
-    if message_id == _EXIT:
+    if message_id == EXIT:
         return _exit(unit, message, invocation)
-    if message_id == _SUCCESS and unit.endswith(".service"):
+    if message_id == SUCCESS and unit.endswith(".service"):
         return exited(unit, message.time_us, invocation, "exited", 0)
-    if message_id == _FAILED:
+    if message_id == FAILED:
         return failed(unit, message.time_us, invocation, fields.get("UNIT_RESULT") or "failed")
-    if message_id == _RESTART:
+    if message_id == RESTART:
         count = fields.get("N_RESTARTS", "")
         return restarted(unit, message.time_us, invocation, int(count) if count.isdigit() else None)
-    if message_id == _START_FAILED and fields.get("JOB_TYPE", "start") in ("start", "restart"):
+    if message_id == START_FAILED and fields.get("JOB_TYPE", "start") in ("start", "restart"):
         result = fields.get("JOB_RESULT") or "failed"
         return start_failed(unit, message.time_us, fields.get("JOB_ID", ""), result)
-    if message_id == _STOPPED and fields.get("JOB_TYPE") == "stop":
+    if message_id == STOPPED and fields.get("JOB_TYPE") == "stop":
         return UnitHappening("stopped", unit, message.time_us, ("stopped", unit, invocation))
     return None
 

@@ -35,7 +35,7 @@ def bus_addresses(places: Places) -> list[str]:
     root = unit_root(places)
     if root is None:
         return []
-    sockets = [root / path.lstrip("/") for path in (_BUS, _PRIVATE)]
+    sockets = [Places(root).inside(path) for path in (_BUS, _PRIVATE)]
     return [f"unix:path={path}" for path in sockets if path.exists()]
 
 
@@ -44,7 +44,7 @@ def journal_folders(places: Places) -> list[Path]:
     if places.journal is not None:
         return [places.journal]
     root = unit_root(places)
-    return [] if root is None else [root / path.lstrip("/") for path in _JOURNALS]
+    return [] if root is None else [Places(root).inside(path) for path in _JOURNALS]
 
 
 def find_missing(places: Places) -> list[str]:
@@ -62,7 +62,8 @@ def find_missing(places: Places) -> list[str]:
 def _given(places: Places) -> list[tuple[str, tuple[str, ...]]]:
     given: list[tuple[str, tuple[str, ...]]] = []
     if places.systemd_bus is not None:
-        given.append((places.systemd_bus.partition("unix:path=")[2] or places.systemd_bus, (_BUS,)))
+        path = places.systemd_bus.partition("unix:path=")[2] or places.systemd_bus
+        given.append((path, (f"/var{_BUS}", _BUS, _PRIVATE)))  # /var/run is a link to /run
     if places.journal is not None:
         given.append((str(places.journal), _JOURNALS))
     return given

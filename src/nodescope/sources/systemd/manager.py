@@ -35,6 +35,8 @@ _NEEDED_BY = (
     "UpheldBy",
     "TriggeredBy",
 )
+# Systemd stops these units with it (`UNIT_ATOM_PROPAGATE_STOP` in its unit-dependency-atom.c).
+_STOPPED_WITH = ("RequiredBy", "RequisiteOf", "BoundBy", "ConsistsOf", "PropagatesStopTo")
 _AT_ONCE = 16  # calls on their way at a time: systemd answers all of them in one go
 
 # Values of D-Bus variants: systemd's interface fixes their types, `_FIELDS` converts them.
@@ -170,6 +172,30 @@ class Manager:
             if known.get("LoadState") != "not-found" or known.get("ActiveState") != "inactive"
         }
 
+    def read_triggers(self, name: str) -> list[str]:
+        """Return the units that a socket, timer or path starts."""
+        triggers: list[str] = self.read_property(name, "Unit", "Triggers")
+        return triggers
+
+    def read_listening(self, name: str) -> list[str]:
+        """Return the addresses at which systemd listens for a socket unit."""
+        return [address for _, address in self.read_property(name, "Socket", "Listen")]
+
+    def read_property(self, unit: str, interface: str, name: str) -> Any:
+        """Return one property of a unit, as its D-Bus interface has it (`Unit`, `Service`, …)."""
+        path = _UNIT_PATH + escape_path(unit)
+        return self._get(path, f"org.freedesktop.systemd1.{interface}", name)
+
+    def read_manager_property(self, name: str) -> Any:
+        """Return one property of systemd itself."""
+        return self._get(_PATH, _MANAGER, name)
+
+    def call_manager(
+        self, member: str, signature: str | None, body: tuple[Any, ...], timeout_s: float
+    ) -> tuple[Any, ...]:
+        """Call a method of the manager and return its result."""
+        return self.bus.call(Call(_PATH, _MANAGER, member, signature, body), timeout_s)
+
     def take_changes(self) -> list[Change]:
         """Return the changes announced since the last call, in order, without repetitions."""
         changes = []
@@ -217,6 +243,14 @@ def unit_of(unit: Unit, properties: Properties) -> Unit:
         changes["wanted_by"] = tuple(dict.fromkeys(wanting))
         needing = (each for key in _NEEDED_BY for each in properties.get(key, ()))
         changes["dependants"] = tuple(dict.fromkeys(needing))
+        stopped = (each for key in _STOPPED_WITH for each in properties.get(key, ()))
+        changes["stops_with"] = tuple(dict.fromkeys(stopped))
+        before = properties.get("Before", ())
+        changes["provides"] = tuple(
+            each
+            for each in properties.get("Wants", ())
+            if each.endswith(".target") and each in before
+        )
         changes["requires"] = tuple(
             dict.fromkeys(
                 each

@@ -18,6 +18,8 @@ _KUBELETS = frozenset({"kubelet", "k3s", "k3s-agent", "rke2-agent", "rke2-server
 _RUNTIMES = frozenset({"containerd", "crio", "docker", "dockerd", "cri-docker"}) | _KUBELETS
 _CLOCKS = frozenset({"chronyd", "chrony"})
 _OOMD = frozenset({"systemd-oomd"})
+_ABRT = frozenset({"abrt-notification"})
+_SMART = frozenset({"smartd", "smartmontools"})
 _COREDUMP = frozenset({"systemd-coredump"})
 
 
@@ -91,13 +93,27 @@ _RULES = (
         r"(?P<reason>disk usage and inodes count|du and find) on following dirs took "
         r"(?P<took>[\w.]{1,32})",
     ),
-    _rule("runtime_failing", _RUNTIMES, r"(?P<reason>OCI runtime create failed\b.{0,200})"),
+    _rule(
+        "runtime_failing",
+        _RUNTIMES,
+        r"(?P<reason>OCI runtime (?:create|start|exec) failed\b.{0,200})",
+    ),
     _rule("runtime_failing", _RUNTIMES, r"(?P<reason>failed to reserve container name\b.{0,160})"),
     _rule(
         "runtime_failing", _RUNTIMES, r"(?P<reason>failed to setup network for sandbox\b.{0,160})"
     ),
     _rule(
         "runtime_failing", _RUNTIMES, r"(?P<reason>failed to \W{0,3}Kill(?:Container|PodSandbox)\b)"
+    ),
+    _rule(  # at a verbosity that few set
+        "runtime_failing",
+        _KUBELETS,
+        r"(?P<reason>Pod still has one or more containers in the non-exited state)\b",
+    ),
+    _rule(
+        "runtime_failing",
+        _RUNTIMES,
+        r"(?P<reason>error mounting [^\n]{0,200}?etc-hosts\b[^\n]{0,200}? to rootfs\b.{0,60})",
     ),
     _rule(  # a damaged store of images
         "runtime_failing",
@@ -123,7 +139,37 @@ _RULES = (
         _COREDUMP,
         r"\AProcess (?P<pid>\d{1,10}) \((?P<comm>.{1,64}?)\) of user \d+ (?P<reason>dumped core)",
     ),
+    _rule(
+        "process_crash",
+        _ABRT,
+        r"\AProcess (?P<pid>\d{1,10}) \((?P<comm>[^\s)]{1,64})\) (?:of user \d+ )?"
+        r"(?P<reason>crashed in \S{1,100}|encountered an uncaught \S{1,64} exception)",
+    ),
+    _rule("process_crash", _ABRT, r"\ADisplay server (?P<comm>\S{1,64}) (?P<reason>crash) in "),
+    _rule("kernel_panic", _ABRT, r"\ASystem encountered a (?P<reason>fatal error in \S{1,100})"),
+    _rule("kernel_oops", _ABRT, r"\ASystem encountered a (?P<reason>non-fatal error in \S{1,100})"),
+    _rule(
+        "disk_failing",
+        _SMART,
+        r"Device: /dev/(?P<device>\S{1,64})(?: \[[^\]]{1,32}\])?, (?P<error>[1-9]\d{0,9} "
+        r"(?:Currently unreadable \(pending\)|Offline uncorrectable) sectors)",
+    ),
+    _rule(
+        "disk_failing",
+        _SMART,
+        r"Device: /dev/(?P<device>\S{1,64})(?: \[[^\]]{1,32}\])?, "
+        r"(?P<error>FAILED SMART self-check|Failed SMART usage Attribute)",
+    ),
 )
+# What any program logs when the kernel refuses it a file, a watch or a task.
+_REFUSED = re.compile(
+    r"too many open files|no space left on device|resource temporarily unavailable"
+    r"|failed to create new OS thread|can't start new thread"
+    r"|unable to create (?:new )?native thread",
+    re.ASCII | re.IGNORECASE,
+)
+_WATCHES = re.compile(r"inotify|fsnotify", re.ASCII | re.IGNORECASE)
+_TASKS = re.compile(r"\bfork\b|fork/exec|pthread_create|clone|thread", re.ASCII | re.IGNORECASE)
 _SERVICES = frozenset[str]().union(*(each.services for each in _RULES))
 
 
@@ -132,6 +178,25 @@ def service_of(unit: str) -> str | None:
     name = unit.removesuffix(".service").partition("@")[0]
     name = "kubelet" if name.startswith("snap.kubelet") else name
     return name if name in _SERVICES else None
+
+
+def parse_refusal(text: str) -> ServiceReport | None:
+    """Return the limit of its own that a program of any name reports; None for other lines."""
+    found = _REFUSED.search(text[:_LONGEST])
+    if found is None:
+        return None
+    words, near = found[0].lower(), text[max(0, found.start() - 160) : found.end() + 80]
+    if words == "too many open files":
+        resource = "inotify instances" if _WATCHES.search(near) else "open files"
+    elif words == "no space left on device":
+        if not _WATCHES.search(near):
+            return None  # a full disk: the file system itself is looked at
+        resource = "inotify watches"
+    elif words == "resource temporarily unavailable" and not _TASKS.search(near):
+        return None  # EAGAIN of a socket or a lock is no limit
+    else:
+        resource = "tasks"
+    return ServiceReport("service_limit", {"reason": found[0], "resource": resource})
 
 
 def parse_report(service: str, text: str) -> ServiceReport | None:
@@ -159,7 +224,7 @@ def _report(rule: _ReportRule, found: re.Match[str], text: str) -> ServiceReport
         pod = _POD.search(text)
         if pod is not None:
             details["pod"] = pod["pod"]
-    about = details.get("comm", details.get("memcg", ""))
+    about = details.get("comm") or details.get("memcg") or details.get("device", "")
     return ServiceReport(rule.kind, details, str(about))
 
 

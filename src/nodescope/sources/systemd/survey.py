@@ -112,7 +112,7 @@ def _read_files(places: Places, survey: Survey) -> None:
         elif files.alias_of(name) == name:
             survey.units[name] = _from_file(root, unit, needed_by.get(name, ()), survey.live)
     if not survey.live:
-        _add_missing(survey)
+        _add_missing(survey, files)
 
 
 def _from_file(root: Path, unit: Unit, needed_by: tuple[str, ...], live: bool) -> Unit:
@@ -161,11 +161,12 @@ def _needed_by(files: UnitFiles, units: dict[str, Unit]) -> dict[str, tuple[str,
     return {name: tuple(dict.fromkeys(others)) for name, others in needed_by.items()}
 
 
-def _add_missing(survey: Survey) -> None:
-    """Units that others require and that have no file."""
+def _add_missing(survey: Survey, files: UnitFiles) -> None:
+    """Add units that others require and that have no file, neither their own nor a template's."""
     for unit in list(survey.units.values()):
         for name in unit.requires:
-            if name.endswith((".service", ".socket", ".target", ".timer")):
+            judged = name.endswith((".service", ".socket", ".target", ".timer"))
+            if judged and files.fragment_of(name) is None:
                 survey.units.setdefault(name, Unit(name, load="not-found"))
 
 

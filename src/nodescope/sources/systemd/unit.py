@@ -65,6 +65,9 @@ class Unit:
     package_needed: bool = False  # its package is one that others need
     # Units that need it, wait for it or start it; None: nobody knows.
     dependants: tuple[str, ...] | None = ()
+    stops_with: tuple[str, ...] = ()  # units that systemd stops together with it
+    # Targets that it pulls in and comes before: `network.target` and others of systemd.special(7).
+    provides: tuple[str, ...] = ()
     bus_name: str | None = None
     terminal: bool = False  # it is for whoever sits at one
     control_group: str | None = None

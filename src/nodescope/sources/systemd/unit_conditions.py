@@ -9,8 +9,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from nodescope.sources.places import resolve_inside
 from nodescope.sources.systemd.unit import Check
-from nodescope.sources.systemd.unit_files import resolve_inside
 
 # What a running kernel or boot makes: an image cannot answer for it.
 _NOT_IN_AN_IMAGE = ("/proc/", "/sys/", "/dev/", "/run/", "/tmp/")  # noqa: S108 names, not uses

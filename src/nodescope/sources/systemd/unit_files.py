@@ -8,6 +8,7 @@ systemd.unit(5), the states are those of `systemctl is-enabled`.
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from functools import cached_property
 from pathlib import Path
 
 from nodescope.errors import SourceAbsent
+from nodescope.sources.places import resolve_inside
 from nodescope.sources.systemd import presets
 from nodescope.sources.systemd.unit import TYPES, Unit, slice_path
 from nodescope.sources.systemd.unit_syntax import MAX_BYTES, Settings
@@ -35,7 +37,7 @@ _DIRECTORIES = (  # the path, and who puts units there
     ("run/systemd/generator.late", "generator"),
 )
 _WANTS = (".wants", ".requires", ".upholds")
-_MAX_LINKS = 40
+_VALID_STEM = re.compile(r"[A-Za-z0-9:_.\\@-]+")
 _MAX_UNITS = 20_000
 
 
@@ -47,35 +49,12 @@ class _Fragment:
 
 
 @dataclass(frozen=True, slots=True)
-class _Link:
+class UnitLink:
+    """An entry of a `.wants`, `.requires` or `.upholds` folder."""
+
     parent: str
     origin: str
-
-
-def resolve_inside(root: Path, path: str) -> str:
-    """Where a path leads when `root` is the root: a link cannot lead out of it."""
-    pending = [part for part in path.split("/") if part]
-    done: list[str] = []
-    links = 0
-    while pending:
-        part = pending.pop(0)
-        if part == "..":
-            done = done[:-1]
-            continue
-        if part == ".":
-            continue
-        try:
-            target = os.readlink(os.path.join(root, *done, part))
-        except OSError:
-            done.append(part)
-            continue
-        links += 1
-        if links > _MAX_LINKS:
-            break
-        if target.startswith("/"):
-            done = []
-        pending = [each for each in target.split("/") if each] + pending
-    return os.path.join(root, *done)
+    path: str  # absolute in the system
 
 
 def vendor_of(fragment: str | None) -> str | None:
@@ -90,7 +69,7 @@ class UnitFiles:
     def __init__(self, root: Path) -> None:
         self._root = root
         self._fragments: dict[str, _Fragment] = {}
-        self._links: dict[str, list[_Link]] = {}
+        self._links: dict[str, list[UnitLink]] = {}
         self._dropins: dict[str, dict[str, str]] = {}
         self._configured: set[str] = set()  # units with a drop-in of an administrator
         seen: set[str] = set()
@@ -107,10 +86,10 @@ class UnitFiles:
         for entry in _entries(directory):
             name = entry.name
             if name.endswith(_WANTS):
-                self._scan_links(entry.path, name.rpartition(".")[0], origin)
+                self._scan_links(self._inside(entry), name.rpartition(".")[0], origin)
             elif name.endswith(".d"):
                 listed = self._dropins.setdefault(name[:-2], {})
-                for each in _entries(entry.path):
+                for each in _entries(self._inside(entry)):
                     if each.name.endswith(".conf"):
                         listed.setdefault(each.name, each.path)
                         if origin == "administrator":
@@ -122,7 +101,12 @@ class UnitFiles:
     def _scan_links(self, directory: str, parent: str, origin: str) -> None:
         for entry in _entries(directory):
             if _is_unit(entry.name) and len(self._links) < _MAX_UNITS:
-                self._links.setdefault(entry.name, []).append(_Link(parent, origin))
+                link = UnitLink(parent, origin, self.below(entry.path))
+                self._links.setdefault(entry.name, []).append(link)
+
+    def _inside(self, entry: os.DirEntry[str]) -> str:
+        """Return the folder of an entry; a linked one is looked for below the root."""
+        return resolve_inside(self._root, self._below(entry.path))
 
     @cached_property
     def preset_rules(self) -> list[presets.PresetRule]:
@@ -140,9 +124,17 @@ class UnitFiles:
         named = {name for name in (*self._fragments, *self._links) if "@." not in name}
         return sorted(named)
 
+    def templates(self) -> list[str]:
+        """Return every template there is a file for."""
+        return sorted(name for name in self._fragments if "@." in name)
+
     def wanted_by(self, name: str) -> tuple[str, ...]:
         """Units whose `.wants`, `.requires` or `.upholds` name it."""
         return tuple(dict.fromkeys(link.parent for link in self._links.get(name, ())))
+
+    def links_of(self, name: str) -> tuple[UnitLink, ...]:
+        """Return the links that want a unit, of those that administrators set first."""
+        return tuple(self._links.get(name, ()))
 
     def fragment_of(self, name: str) -> _Fragment | None:
         """Its file, or that of its template."""
@@ -166,14 +158,19 @@ class UnitFiles:
         fragment = self.fragment_of(name)
         if fragment is not None:
             settings.read(self._read(fragment.path) or b"")
+        for content in self.drop_ins(name).values():
+            settings.read(content)
+        return settings
+
+    def drop_ins(self, name: str) -> dict[str, bytes]:
+        """Return the drop-ins of a unit by their path in the system, in the order they apply."""
         suffix = name.rpartition(".")[2]
-        dropins: dict[str, str] = {}
+        paths: dict[str, str] = {}
         template = f"{name.partition('@')[0]}@.{suffix}" if "@" in name else name
         for each in (suffix, template, name):
-            dropins |= self._dropins.get(each, {})
-        for each in sorted(dropins):
-            settings.read(self._read(dropins[each]) or b"")
-        return settings
+            paths |= self._dropins.get(each, {})
+        found = (paths[each] for each in sorted(paths))
+        return {self.below(path): self._read(path) or b"" for path in found}
 
     def state(self, name: str, settings: Settings) -> str | None:
         """Return the state that `systemctl is-enabled` prints; None if there is no such file."""
@@ -246,7 +243,7 @@ class UnitFiles:
             preset="disabled" if rule is not None and rule.verb == "disable" else "enabled",
             preset_rule=_describe_rule(rule),
             vendor=fragment.origin if fragment else None,
-            fragment=None if fragment is None else "/" + self._below(fragment.path),
+            fragment=None if fragment is None else self.below(fragment.path),
             wanted_by=wanted_by,
             configured=name in self._configured,
             image_wants=any(link.origin == "vendor" for link in self._links.get(name, ())),
@@ -267,6 +264,14 @@ class UnitFiles:
             or settings.last("Timer", "Unit")
             or settings.last("Path", "Unit"),
         )
+
+    def below(self, path: str) -> str:
+        """Return a path as the system itself names it."""
+        return "/" + self._below(path)
+
+    def resolved(self, path: str) -> str:
+        """Return where a path leads in the system, as the system itself names it."""
+        return self.below(resolve_inside(self._root, self._below(path)))
 
     def _below(self, path: str) -> str:
         return os.path.relpath(path, self._root)
@@ -290,8 +295,9 @@ def _describe_rule(rule: presets.PresetRule | None) -> str | None:
 
 
 def _is_unit(name: str) -> bool:
+    """Decide whether systemd takes a file's name for a unit's."""
     stem, _, suffix = name.rpartition(".")
-    return bool(stem) and suffix in TYPES
+    return suffix in TYPES and _VALID_STEM.fullmatch(stem) is not None and len(name) < 256
 
 
 def _entries(directory: str) -> Iterator[os.DirEntry[str]]:

@@ -93,6 +93,11 @@ FORMATS: tuple[Format, ...] = (
            "eth2", {"recovered": 3}),
     Format("mlx5_core 0000:08:00.0: poll_health:800:(pid 0): device's health compromised - "
            "reached miss count", "nic_health", "0000:08:00.0", {"driver": "mlx5_core"}),
+    Format("mlx5_core 0000:08:00.0: print_health_info:424:(pid 0): Health issue observed, High "
+           "temperature, severity(3) ERROR:", "nic_health", "0000:08:00.0",
+           {"driver": "mlx5_core"}),
+    Format("BUG: spinlock bad magic on CPU#3, kworker/3:1/211", "kernel_warning", "kernel",
+           {"reason": "spinlock bad magic on CPU#3, kworker/3:1/211"}),
     Format("ixgbe 0000:05:00.0 eth2: initiating reset due to tx timeout", "nic_reset", "eth2",
            {"driver": "ixgbe", "reason": "tx_timeout"}),
     Format("ixgbe 0000:05:00.0 eth2: Detected Tx Unit Hang\n  Tx Queue             <7>\n"

@@ -40,6 +40,7 @@ def test_what_says_nothing_of_the_kind_has_none(text: str) -> None:
 def test_every_rule_is_shown_by_a_format() -> None:
     for rule in RULES:
         assert rule.kind in EVENT_KINDS
+        assert rule.types.keys() >= rule.constants.keys()  # each detail is declared, or an error
         shown = [known for known in (*FORMATS, *ANNOUNCED) if rule.pattern.search(known.text)]
         assert shown, rule
 

@@ -184,10 +184,15 @@ _STORAGE = (
     Format("nfs: server 10.2.3.4 not responding, timed out", "nfs_stalled", "10.2.3.4",
            {"server": "10.2.3.4"}),
     Format("nfs: server 10.2.3.4 OK", "nfs_recovered", "10.2.3.4", {}),
-    Format("md/raid1:md127: Disk failure on sdb1, disabling device.", "raid_degraded", "md127",
-           {"error": "Disk failure on sdb1"}),
-    Format("md/raid0:md0: Disk failure on nvme2n1 detected, failing array.", "raid_degraded", "md0",
-           {}),
+    Format("md/raid1:md127: Disk failure on sdb1, disabling device.", "raid_degraded", "sdb1",
+           {"error": "md/raid1:md127: Disk failure"}),
+    Format("md/raid0:md0: Disk failure on nvme2n1 detected, failing array.", "raid_degraded",
+           "nvme2n1", {}),
+    Format("CIFS: VFS: \\\\files01 has not responded in 180 seconds. Reconnecting...",
+           "nfs_stalled", "files01", {"server": "files01", "file_system": "CIFS"}),
+    Format("CIFS VFS: Server files01 has not responded in 120 seconds. Reconnecting...",
+           "nfs_stalled", "files01", {"server": "files01"}),
+    Format("ceph: mds0 hung", "nfs_stalled", "mds0", {"server": "mds0"}),
 )  # fmt: skip
 
 _LIMITS = (

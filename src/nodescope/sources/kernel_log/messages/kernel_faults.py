@@ -81,6 +81,8 @@ _WARNINGS = (
         "BUG: sleeping function",
         r"BUG: (?P<reason>sleeping function called from invalid context at \S{1,200}:\d+)",
     ),
+    # what else the kernel finds wrong with itself: a bad lock, a stack that ran over
+    rule("kernel_warning", "BUG: ", r"\ABUG: (?P<reason>[^\n]{1,200})"),
 )
 
 _CRASHES = (

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import NamedTuple
 
 from nodescope.records.details import fields_of
@@ -68,16 +69,28 @@ class Speaker(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MessageRule:
-    """One format: lines that hold `needle` and match `pattern` are of `kind`."""
+    """One format: lines that hold `needle` and match `pattern` are of `kind`.
+
+    Most rules never meet a line with their needle: their expressions are compiled when one does.
+    """
 
     kind: str
     needle: str
-    pattern: re.Pattern[str]
+    expression: str
     constants: Mapping[str, Detail] = field(default_factory=dict)
     drivers: frozenset[str] = frozenset()  # where the words are not telling enough: who says them
-    types: Mapping[str, str] = field(default_factory=dict)  # of the details that it finds
     about: str = ""  # the subject: words with `{name}` for what the pattern finds
     announces: bool = False
+
+    @property
+    def pattern(self) -> re.Pattern[str]:
+        """Return the compiled expression."""
+        return _compile(self.expression)
+
+    @property
+    def types(self) -> Mapping[str, str]:
+        """Return the types of the details; an error if the kind does not declare one of them."""
+        return _types(self.kind, self.expression, frozenset(self.constants))
 
 
 def rule(
@@ -95,21 +108,25 @@ def rule(
     A search for `needle` is the cheapest if it begins with a letter that is rare in a log: a
     capital, a bracket, a colon.
     """
-    compiled = re.compile(pattern or re.escape(needle), re.DOTALL | re.ASCII)
     return MessageRule(
         kind,
         needle,
-        compiled,
+        pattern or re.escape(needle),
         constants,
         frozenset(drivers.split()),
-        _types(kind, {*compiled.groupindex, *constants} - _FIELDS),
         about,
         announces,
     )
 
 
-def _types(kind: str, names: set[str]) -> Mapping[str, str]:
-    """Return the declared types of the details of a kind; an error if one is not declared."""
+@cache
+def _compile(expression: str) -> re.Pattern[str]:
+    return re.compile(expression, re.DOTALL | re.ASCII)
+
+
+@cache
+def _types(kind: str, expression: str, constants: frozenset[str]) -> Mapping[str, str]:
+    names = {*_compile(expression).groupindex, *constants} - _FIELDS
     declared = {each.key: each.type for each in fields_of(EVENT_KINDS[kind].details)}
     return {name: declared[_stored_name(name)] for name in names}
 

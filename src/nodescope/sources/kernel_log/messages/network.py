@@ -44,6 +44,12 @@ RULES: tuple[MessageRule, ...] = (
         r"Recovered (?P<recovered>\d+) eqes on EQ 0x[0-9a-f]+",
     ),
     rule("nic_health", "device's health compromised"),
+    # emergency, alert, critical and error; 4 and more are warnings and notes
+    rule(
+        "nic_health",
+        "Health issue observed, ",
+        r"Health issue observed, [^\n]{1,80}?severity\([0-3]\)",
+    ),
     # Intel
     rule(
         "nic_tx_timeout",

@@ -169,6 +169,19 @@ _FILE_SYSTEMS = (
         about="{server}",
     ),
     rule(
+        "nfs_stalled",
+        " has not responded in ",
+        r"(?P<file_system>CIFS):? VFS: (?:Server |\\\\)?(?P<server>[^\s\\]{1,255})\S{0,255} "
+        r"(?P<error>has not responded in \d+ seconds)",
+        about="{server}",
+    ),
+    rule(
+        "nfs_stalled",
+        "ceph: ",
+        r"(?P<file_system>ceph): (?P<server>mds\d+) (?P<error>hung)\b",
+        about="{server}",
+    ),
+    rule(
         "nfs_recovered",
         ": server ",
         r"(?P<file_system>nfs|lockd): server (?P<server>\S{1,255}) OK",
@@ -177,7 +190,8 @@ _FILE_SYSTEMS = (
     rule(
         "raid_degraded",
         "Disk failure on ",
-        r"md/raid\d*:(?P<device>\S{1,64}?): (?P<error>Disk failure on [^\s,.]{1,64})",
+        # The disk failed, not the array.
+        r"(?P<error>md/raid\d*:\S{1,64}?: Disk failure) on (?P<device>[^\s,.]{1,64})",
     ),
 )
 

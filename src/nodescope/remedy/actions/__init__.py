@@ -1,0 +1,1 @@
+"""Kinds of steps, one module each: check, read what is there, apply, undo, verify."""

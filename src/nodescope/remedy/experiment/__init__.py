@@ -1,0 +1,1 @@
+"""Experiments: mitigations across nodes, assigned at random, judged as the evidence comes."""

@@ -1,0 +1,28 @@
+"""Make a plan from a recording: diagnose it, take what is proposed, remember how it was."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from nodescope.diagnosis.diagnose import diagnose
+from nodescope.diagnosis.report.document import diagnosis_document
+from nodescope.recording.recording import Recording
+from nodescope.recording.window import Window
+from nodescope.remedy.baselines import read_baselines
+from nodescope.remedy.node_access import NodeAccess
+from nodescope.remedy.plan import Plan
+from nodescope.remedy.planner import Wishes, make_plan
+from nodescope.remedy.proposals import read_proposals
+
+
+def plan_recording(
+    recording: Recording, archive: Path, node: NodeAccess, i_know: frozenset[str] = frozenset()
+) -> Plan:
+    """Return the plan against everything that a recording shows, on the node as it is now."""
+    window = Window(recording.extent.from_ns, recording.extent.to_ns)
+    found = diagnose(recording, window)
+    # As a file would have it: a plan made here and one made from a file are the same.
+    proposals = read_proposals(json.loads(json.dumps(diagnosis_document(found))))
+    baselines = read_baselines(recording, proposals, window.to_ns)
+    return make_plan(proposals, node, Wishes(i_know, str(archive.absolute()), baselines))

@@ -1,0 +1,1 @@
+"""Turn proposed actions into the steps of a plan, one module per subject."""
