@@ -154,9 +154,9 @@ def test_paths_have_the_same_id_in_every_segment_and_after_being_cut(
     write_bundle(archive, path, segments[0].wall_from_ns + 30 * SECOND, segments[0].wall_to_ns, 0)
     cut = Archive.open(path).segments()[0]
     for table in WIDE_PATHS:
-        ids = [set(each.read(table.name, ["id"])["id"].to_pylist()) for each in (*segments, cut)]
-        first = segments[0].read(table.name, ["id", "samples"]).to_pydict()
-        wide = {each for each, n in zip(first["id"], first["samples"], strict=True) if n > 200}
+        found = [SampleColumns(each).read_wide(table.name) for each in (*segments, cut)]
+        ids = [set(each.id.tolist()) for each in found]
+        wide = set(found[0].id[found[0].samples > 200].tolist())
         assert len(wide) > 5
         assert all(wide <= one for one in ids)
 

@@ -89,6 +89,16 @@ def find_roll_up(chosen: Filter, group: Group, inverted: bool) -> RollUp | None:
     return None if table is None else RollUp(table, pods=group == "pod")
 
 
+def find_summed(
+    chosen: Filter, group: Group, inverted: bool, count: int, least: float | None = None
+) -> str | None:
+    """Return the roll-up of which `flame_of` only adds up rows, of so many segments; or None."""
+    rolled = find_roll_up(chosen, group, inverted)
+    if rolled is None or rolled.pods or least is not None or count <= FEW:
+        return None
+    return rolled.table
+
+
 def _may_serve(rolled: RollUp | None, columns: SampleColumns, least: float) -> bool:
     """Decide whether a roll-up tells as much of this segment as is asked for."""
     return (

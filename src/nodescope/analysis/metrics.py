@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from nodescope.analysis.filter import number_values
-from nodescope.arrays import F64, I64
-from nodescope.numbering import distinct
+from nodescope.arrays import F64, I32, I64
+from nodescope.numbering import distinct, group
 from nodescope.quantities import SECOND_NS
 from nodescope.recording.part import Part
 from nodescope.recording.read_ahead import read_ahead
@@ -29,7 +29,7 @@ from nodescope.records import TABLES, ColumnKind
 from nodescope.sources.network.driver_statistics import classify_statistic
 
 _NUMBER = re.compile(r"\d+")
-_AT_ONCE = 400_000  # rows: what is counted together
+_AT_ONCE = 60_000  # rows: what is counted together
 _EXACT = 1e-9  # of the largest value: what adding and taking away leaves is nothing
 
 
@@ -91,7 +91,7 @@ class _Reading:
         self._names: dict[str, int] = {}
         self._last: dict[str, F64] = {}
         self._run: tuple[str, int] | None = None
-        self._waiting: list[list[Any]] = []  # segment, time, second, subject, values
+        self._waiting: list[list[Any]] = []  # segment, look, second, apart, subject, values
         self._rows = 0
         self._steps: dict[tuple[int, str], F64] = {}  # where a rate rises and falls
         self._levels: dict[tuple[int, str], list[tuple[I64, F64]]] = {}
@@ -107,9 +107,9 @@ class _Reading:
             for segment in recording.overlapping(self._window)
             if source.table in segment.description.tables
         ]
-        tables = read_ahead(segments, lambda part: part.read(source.table, ["time_ns", *asked]))
-        for segment, table in tables:
-            self._take(segment, table)
+        tables = read_ahead(segments, lambda part: _read_looks(part, source.table, asked))
+        for segment, (table, looks, look) in tables:
+            self._take(segment, table, looks, look)
         self._settle()
         titles = list(self._names)
         for (number, column), steps in self._steps.items():
@@ -124,26 +124,33 @@ class _Reading:
         words = [self._source.table.replace("_", " "), name, column if column != "value" else ""]
         return " ".join(word for word in words if word)
 
-    def _take(self, segment: Part, table: Any) -> None:
+    def _take(self, segment: Part, table: Any, looks: I64, look: I64) -> None:
         """Take a segment's rows; they are counted when some are together, or a run ends."""
         source = self._source
         start = segment.description.start
         if self._run != (start.boot_id, start.run_ns):  # counters may have begun anew
             self._settle()
             self._run, self._last = (start.boot_id, start.run_ns), {}
-        time_ns = table.column("time_ns").to_numpy()
-        second = (segment.wall_ns(time_ns) - self._window.from_ns) // SECOND_NS
+        second = (segment.wall_ns(looks) - self._window.from_ns) // SECOND_NS
         subject = self._number(table, (*source.subjects, *source.summed))
-        kept = (second >= 0) & (second < self._length)
-        kept &= np.array(self._metric, np.int64)[subject] >= 0
+        inside = (second >= 0) & (second < self._length)
+        kept = np.array(self._metric, np.int64)[subject] >= 0
+        if not inside.all():
+            kept &= inside[look]
         if source.only:
             kept &= np.array([not each for each in table.column(source.only).to_pylist()], bool)
-        rows = np.flatnonzero(kept)
-        part = np.full(len(rows), len(self._waiting))
-        values = (table.column(column).to_numpy(zero_copy_only=False) for column in source.values)
-        columns = [each[rows].astype(np.float64) for each in values]
-        self._waiting.append([part, time_ns[rows], second[rows], subject[rows], *columns])
-        self._rows += len(rows)
+        read = (table.column(column).to_numpy(zero_copy_only=False) for column in source.values)
+        columns = [look, subject, *read]
+        if not kept.all():
+            rows = np.flatnonzero(kept)
+            columns = [each[rows] for each in columns]
+        look, subject, *values = columns
+        asked = np.flatnonzero(np.bincount(look, minlength=len(looks)))
+        apart = np.empty(len(looks), np.int64)
+        apart[asked] = _since_before(looks[asked], source.every_s)
+        part = np.full(len(look), len(self._waiting), np.int32)
+        self._waiting.append([part, look, second[look], apart[look], subject, *values])
+        self._rows += len(look)
         if self._rows >= _AT_ONCE:
             self._settle()
 
@@ -152,15 +159,32 @@ class _Reading:
         waiting, self._waiting, self._rows = self._waiting, [], 0
         if not any(len(each[0]) for each in waiting):
             return
-        part, time_ns, second, subject, *columns = (
+        part, look, second, apart, subject, *columns = (
             np.concatenate(each) for each in zip(*waiting, strict=True)
         )
-        apart = _since_before(part, time_ns, self._source.every_s)
-        order = np.lexsort((time_ns, part, subject))
+        moving = {
+            name: values
+            for name, values in zip(self._source.values, columns, strict=True)
+            if not self._stands(name, subject, values)
+        }
+        if not moving:
+            return
+        order = _order(subject, part, look)
         subject, second, apart = subject[order], second[order], apart[order]
         metric = np.array(self._metric, np.int64)[subject]
-        for name, values in zip(self._source.values, columns, strict=True):
-            self._add(name, subject, metric, second, apart, values[order])
+        for name, values in moving.items():
+            self._add(name, subject, metric, second, apart, values[order].astype(np.float64))
+
+    def _stands(self, column: str, subject: I64, values: Any) -> bool:
+        """Decide whether a counter has one value, as before: most count what never happens."""
+        if self._source.table == "memory" or self._kinds[column] is not ColumnKind.COUNTER:
+            return False
+        value = values.min()
+        last = self._last_of(column)
+        if value != values.max() or not (np.isnan(last) | (last == value)).all():
+            return False
+        last[subject] = value
+        return True
 
     def _add(
         self, column: str, subject: I64, metric: I64, second: I64, apart: I64, values: F64
@@ -192,14 +216,18 @@ class _Reading:
 
     def _rises(self, column: str, subject: I64, values: F64) -> F64:
         """How much each row is above the one before of its subject; a fall says nothing."""
-        known = self._last.get(column, np.empty(0))
-        last = np.full(len(self._subjects), np.nan)
-        last[: len(known)] = known
+        last = self._last_of(column)
         first = np.append(True, np.diff(subject) != 0)
         before = np.where(first, last[subject], np.append(np.nan, values[:-1]))
         last[subject] = values  # of several rows the last stays
-        self._last[column] = last
         return np.maximum(np.nan_to_num(values - before), 0)
+
+    def _last_of(self, column: str) -> F64:
+        """Return the last value of each subject, to be brought up to date."""
+        known = self._last.get(column, np.empty(0))
+        last = self._last[column] = np.full(len(self._subjects), np.nan)
+        last[: len(known)] = known
+        return last
 
     def _number(self, table: Any, keys: Sequence[str]) -> I64:
         """The number of each row's subject; new ones get the next."""
@@ -239,6 +267,16 @@ class _Reading:
         return number
 
 
+def _read_looks(part: Part, table: str, columns: Sequence[str]) -> tuple[Any, I64, I64]:
+    """Read a table; return it, the times at which its rows were read, and which each row has.
+
+    These times are few, as many subjects are read at once.
+    """
+    found = part.read(table, ["time_ns", *columns])
+    looks, _, look = group(found.column("time_ns").to_numpy())
+    return found, looks, look
+
+
 def _codes(column: Any) -> tuple[I64, list[str]]:
     """A column as numbers into a list of texts."""
     if str(column.type).startswith("dictionary"):
@@ -248,18 +286,24 @@ def _codes(column: Any) -> tuple[I64, list[str]]:
     return codes, [str(each) for each in values.tolist()]
 
 
-def _since_before(part: I64, time_ns: I64, every_s: int) -> I64:
-    """Return how long before each row one looked, in seconds: `every_s` at a segment's begin."""
-    order = np.lexsort((time_ns, part))
-    times, parts = time_ns[order], part[order]
-    again = (times[1:] == times[:-1]) & (parts[1:] == parts[:-1])
-    look = np.cumsum(np.append(0, ~again))
-    first = np.flatnonzero(np.append(True, ~again))
-    since = np.diff(times[first], prepend=times[0])
-    since[np.append(True, np.diff(parts[first]) != 0)] = 0
-    apart = np.empty(len(part), np.int64)
-    apart[order] = ((since + SECOND_NS // 2) // SECOND_NS)[look]
-    return np.clip(np.where(apart > 0, apart, every_s), 1, every_s)
+def _since_before(looks: I64, every_s: int) -> I64:
+    """Return how long before each look at a segment's subjects the one before was, in seconds.
+
+    The first one counts as `every_s`, and none as longer.
+    """
+    since = (np.diff(looks, prepend=looks[:1]) + SECOND_NS // 2) // SECOND_NS
+    return np.clip(np.where(since > 0, since, every_s), 1, every_s)
+
+
+def _order(subject: I64, part: I32, look: I64) -> I64:
+    """Return the order of rows by subject, segment and time."""
+    # Segments come one after the other, mostly sorted by subject and time: a sort by radix of
+    # the subjects alone then does.
+    narrow = subject.astype(np.uint16) if subject.max(initial=0) < 1 << 16 else subject
+    order = np.argsort(narrow, kind="stable")
+    subject, part, look = subject[order], part[order], look[order]
+    later = (subject[1:] != subject[:-1]) | (part[1:] != part[:-1]) | (look[1:] >= look[:-1])
+    return order if later.all() else order[np.lexsort((look, part, subject))]
 
 
 def _split(metric: I64, rows: I64) -> Iterator[tuple[int, I64]]:

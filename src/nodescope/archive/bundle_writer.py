@@ -1,4 +1,10 @@
-"""Writing a bundle: whole segments as they are, those at the edges cut and sealed again."""
+"""Writing a bundle: whole segments as they are, those at the edges cut and sealed again.
+
+The ids of wide paths and functions are left out: hashes do not compress and are a twelfth of a
+segment. Readers make them anew, which takes some milliseconds a segment; a folder stores them, as
+the views of a week add up thousands of segments. Small roll-ups of a large segment are
+compressed harder than the recorder has time for.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +24,12 @@ from nodescope.archive.bundle import BUNDLE_FILE, BUNDLE_FORMAT, digest
 from nodescope.archive.damage import without_damaged
 from nodescope.archive.description import TableExtent, describe
 from nodescope.archive.description_file import description_to_json
-from nodescope.archive.encoding import encode_tables
+from nodescope.archive.encoding import (
+    WHERE_KNOWN,
+    choose_level,
+    encode_table,
+    encode_tables,
+)
 from nodescope.archive.files import SEGMENT_FILE, translated
 from nodescope.archive.layout import ARCHIVE_FILE, FORMAT, SEALED_DIRECTORY
 from nodescope.archive.reader import Archive, Segment
@@ -37,10 +48,11 @@ from nodescope.records.view import View
 from nodescope.records.view_forms import render_command
 
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # of zip: the same range bundled twice is the same bytes
-_ROLL_UPS = (  # made anew
-    *("threads", "seconds", "trunk", "functions", "features", "feature_seconds"),
+_DERIVED = (
+    *("seconds", "trunk", "functions", "features", "feature_seconds"),
     *(table.name for table in WIDE_PATHS),
 )
+_ROLL_UPS = ("threads", *_DERIVED)  # made anew
 _PLACED = {"samples": "tick", "cores": "time_ns", "heartbeats": "time_ns", "events": "time_ns"}
 
 
@@ -135,11 +147,17 @@ def _put_segment(
     if inside and not segment.is_open:
         content: dict[str, bytes | memoryview] = {**segment.read_files()}
         description = segment.description
+        content |= _encode_smaller(segment)
+        extents = {
+            name: extent._replace(bytes=len(content[name]))
+            for name, extent in description.tables.items()
+        }
+        description = replace(description, tables=extents)
     else:
         tables = cut_tables(segment, report.from_ns, report.to_ns)
         if not any(len(table) for table in tables.values()):
             return
-        encoded = list(encode_tables(tables))
+        encoded = list(encode_tables({name: _without_ids(name, tables[name]) for name in tables}))
         content = {each.name: memoryview(each.data) for each in encoded}
         extents = {each.name: TableExtent(each.rows, len(each.data)) for each in encoded}
         start = segment.description.start
@@ -188,6 +206,26 @@ def cut_tables(segment: Segment, from_ns: int, to_ns: int) -> dict[str, ArrowTab
         ends = segment.wall_ns(gaps.column("to_ns").to_numpy())
         opened["gaps"] = take_rows(gaps, np.flatnonzero((ends >= from_ns) & (starts < to_ns)))
     return derive_sealed(opened, segment.tick_ns)
+
+
+def _encode_smaller(segment: Segment) -> dict[str, memoryview]:
+    """Encode the roll-ups of a segment anew: without ids, and those of few rows harder."""
+    tables = segment.description.tables
+    return {
+        name: memoryview(
+            encode_table(name, _without_ids(name, segment.read(name)), choose_level(extent.rows))
+        )
+        for name, extent in tables.items()
+        if name in _DERIVED and "paths" in tables  # others were sealed as small as can be
+    }
+
+
+def _without_ids(name: str, table: ArrowTable) -> ArrowTable:
+    """Return a table with null for the ids that a reader can make."""
+    if WHERE_KNOWN.get(name) != "id":
+        return table
+    place = table.schema.get_field_index("id")
+    return table.set_column(place, table.schema.field(place), pa.nulls(len(table), pa.int64()))
 
 
 def _with_neighbours(cpu: NDArray[Any], inside: NDArray[np.bool_]) -> NDArray[np.bool_]:

@@ -75,8 +75,8 @@ ENCODINGS: dict[str, dict[str, str]] = {
     for table in WIDE_PATHS
 }
 
-# Columns of nulls that are left out of the file: most segments have nothing to put there.
-WHERE_KNOWN = {"profile": "trunk"}
+# Columns of nulls that are left out of the file: most segments have no trunk, bundles no ids.
+WHERE_KNOWN = {"profile": "trunk", "functions": "id"} | {table.name: "id" for table in WIDE_PATHS}
 
 LEVEL = 15  # 19 is 0.2 % smaller for twice the CPU
 LEVEL_LARGE = 3  # 12 is 3 % smaller for three times the CPU, and there is room
@@ -101,10 +101,11 @@ def encode_tables(tables: Mapping[str, ArrowTable]) -> Iterator[Encoded]:
         stored["samples"], stored["threads"] = by_thread
     for name, table in stored.items():
         if len(table):
-            yield Encoded(name, len(table), _encode(name, table, choose_level(samples)))
+            yield Encoded(name, len(table), encode_table(name, table, choose_level(samples)))
 
 
-def _encode(name: str, table: ArrowTable, level: int) -> Any:
+def encode_table(name: str, table: ArrowTable, level: int) -> Any:
+    """Encode one table as a Parquet file in memory."""
     optional = WHERE_KNOWN.get(name)
     if optional is not None and table.column(optional).null_count == len(table):
         table = table.drop_columns([optional])

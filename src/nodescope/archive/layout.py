@@ -7,6 +7,7 @@
       lock                held by the recorder that writes here; names its pid and host
       open/NAME/          the segment being written: TABLE.arrows, and segment.json
       segments/NAME/      a sealed segment: TABLE.parquet, and segment.json
+      hours/NAME/         roll-ups of an hour of segments, added up: TABLE.parquet, and hour.json
       frozen/ID.json      a wall-clock range that retention must spare
       marks/ID.json       a marked moment that the recorder has not yet put on disk
 
@@ -66,6 +67,7 @@ ARCHIVE_FILE = "archive.json"
 LOCK_FILE = "lock"
 OPEN_DIRECTORY = "open"
 SEALED_DIRECTORY = "segments"
+HOURS_DIRECTORY = "hours"
 FROZEN_DIRECTORY = "frozen"
 MARKS_DIRECTORY = "marks"
 ROOM_BYTES = 512 << 10  # that a device must have free: a few flushes, and sealing what is open
@@ -196,5 +198,11 @@ def create_archive(
 
 def _is_ours(name: str) -> bool:
     # lost+found: an archive may be a file system of its own.
-    directories = (OPEN_DIRECTORY, SEALED_DIRECTORY, FROZEN_DIRECTORY, MARKS_DIRECTORY)
+    directories = (
+        OPEN_DIRECTORY,
+        SEALED_DIRECTORY,
+        HOURS_DIRECTORY,
+        FROZEN_DIRECTORY,
+        MARKS_DIRECTORY,
+    )
     return name.startswith(".") or name in (LOCK_FILE, *directories, "lost+found")

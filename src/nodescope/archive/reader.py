@@ -27,6 +27,7 @@ from nodescope.archive.description import (
 )
 from nodescope.archive.description_file import parse_description, read_description, read_start
 from nodescope.archive.files import SEGMENT_FILE, translated
+from nodescope.archive.hours import Hour, read_hours
 from nodescope.archive.layout import (
     ARCHIVE_FILE,
     OPEN_DIRECTORY,
@@ -364,6 +365,12 @@ class Archive:
                 self._add(listing, opened / name, self._load_open)
         listing.segments.sort(key=lambda segment: parse_sequence(segment.name) or 0)
         return listing
+
+    def hours(self) -> list[Hour]:
+        """Return the hours whose files are whole; a bundle has none."""
+        if self.bundle is not None:
+            return []
+        return [hour for hour in read_hours(self.root) if hour.is_whole]
 
     def _load_open(self, directory: Path) -> Segment:
         target = self.root / SEALED_DIRECTORY / directory.name

@@ -67,6 +67,7 @@ class Sealed:
     wall_from_ns: int
     wall_to_ns: int
     bytes: int
+    rolled_up: bool = False  # so that it may be added to an hour
 
     @classmethod
     def of(cls, description: Description) -> Sealed:
@@ -77,6 +78,7 @@ class Sealed:
             description.wall_from_ns,
             description.wall_to_ns,
             description.bytes,
+            "paths" in description.tables,
         )
 
 

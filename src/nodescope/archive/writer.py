@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -24,6 +25,7 @@ from nodescope.archive.files import (
     sweep,
     translated,
 )
+from nodescope.archive.hour_keeper import HourKeeper
 from nodescope.archive.layout import (
     FROZEN_DIRECTORY,
     OPEN_DIRECTORY,
@@ -78,6 +80,7 @@ class ArchiveWriter:
         self._pending: dict[str, list[Any]] = {}
         self._rows = dict.fromkeys(OPEN_TABLES, 0)
         self._sealed: list[Sealed] = []
+        self._hours = HourKeeper(root)
         self._sequence = 0
 
     @classmethod
@@ -132,6 +135,7 @@ class ArchiveWriter:
                 self._sealed.append(Sealed.of(read_description(sealed / name)))
             except (CorruptSegment, NewerFormat):
                 continue  # not ours to delete: readers report it
+        self._hours.recover({each.name for each in self._sealed})
         self.apply_retention()
 
     @property
@@ -213,6 +217,7 @@ class ArchiveWriter:
         if description is not None:
             self._sealed.append(Sealed.of(description))
         self.apply_retention()
+        self._hours.add_up(self._sealed)
         return description
 
     def apply_retention(self) -> list[str]:
@@ -228,7 +233,10 @@ class ArchiveWriter:
                 frozen.remove(each)
                 self._thawed.append(each)
         now = read_pair(self._clock, tries=1)
-        expired = choose_expired(self._sealed, self.retention, frozen, now, self._boot_id)
+        size = max(0, self.retention.size_bytes - self._hours.bytes)
+        retention = replace(self.retention, size_bytes=size)
+        expired = choose_expired(self._sealed, retention, frozen, now, self._boot_id)
+        self._hours.let_go({segment.name for segment in expired})
         for segment in expired:
             remove_directory(self.root / SEALED_DIRECTORY / segment.name)
             self._sealed.remove(segment)

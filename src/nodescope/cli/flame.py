@@ -47,19 +47,19 @@ def add_parser(commands: options.Commands) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Sum up, prune, and show."""
-    from nodescope.analysis.flame import flame_of
+    from nodescope.analysis.flame import find_summed, flame_of
     from nodescope.analysis.flame_rows import FlameNames, widest
     from nodescope.pictures import documents, flame
 
     chosen, view = window.build_filter(args), window.open_view(args, near_ns=0)
-    names = FlameNames()
+    names, count = FlameNames(), len(view.recording.overlapping(view.window))
     rows = flame_of(
-        view.parts(),
+        view.parts(find_summed(chosen, args.by, args.inverted, count)),
         chosen,
         names,
         inverted=args.inverted,
         group=args.by,
-        count=len(view.recording.overlapping(view.window)),
+        count=count,
     )
     if args.limit and (args.json or args.output):
         rows = widest(rows, args.limit)

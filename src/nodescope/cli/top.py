@@ -46,12 +46,12 @@ def add_parser(commands: options.Commands) -> None:
 def run(args: argparse.Namespace) -> int:
     """Rank, and show."""
     from nodescope.analysis.sampled_time import derive_sample_seconds
-    from nodescope.analysis.top import rank
+    from nodescope.analysis.top import find_summed, rank
     from nodescope.pictures import documents, tables
     from nodescope.recording.core_readings import NEIGHBOUR_NS
 
     chosen, view = window.build_filter(args), window.open_view(args, near_ns=NEIGHBOUR_NS)
-    entries = rank(view.parts(), chosen, args.by)
+    entries = rank(view.parts(find_summed(chosen, args.by)), chosen, args.by)
     limit = (0 if args.json else _LINES) if args.limit is None else args.limit
     shown = entries[: limit or None]
     sample_s = derive_sample_seconds(view.recording, view.window)

@@ -229,10 +229,10 @@ class OpenedView:
 
         return explain_no_samples(self.recording, self.window, given_filter(args))
 
-    def parts(self) -> Iterator[SampleColumns]:
-        """Samples by segment, with a progress bar if it takes long."""
+    def parts(self, roll_up: str | None = None) -> Iterator[SampleColumns]:
+        """Read samples by segment or, of a roll-up, by hour; a progress bar shows if it is slow."""
         count = len(self.recording.overlapping(self.window))
-        return with_progress(self.recording.samples(self.window), count)
+        return with_progress(self.recording.samples(self.window, roll_up), count)
 
 
 def open_view(
@@ -276,7 +276,7 @@ def _open_whole(
         _leave_out(error)
     if not listing.segments:
         return None
-    recording = Recording(listing.segments, archive.info.node, listing.lost)
+    recording = Recording(listing.segments, archive.info.node, listing.lost, archive.hours)
     recording.check_cores(given_filter(args).cpus)
     since_ns = _first_event_ns(recording, archive) if history else None
     return recording, choose_window(args, recording.extent, time.time_ns(), since_ns)
@@ -303,7 +303,7 @@ def _open_near(
     )
     if window is None:
         return None
-    recording = Recording(segments, archive.info.node)
+    recording = Recording(segments, archive.info.node, hours=archive.hours)
     if not recording.has_cores(cpus):  # it may have been recorded at another time
         Recording(archive.segments()).check_cores(cpus)
     return recording, window

@@ -151,11 +151,11 @@ class Case:
     ) -> list[PeggedCore]:
         """Return the pegged cores that reach into a window."""
         readings = self.recording.core_readings(window)
+        seconds = None
         if window.from_ns <= self.window.from_ns and window.to_ns >= self.window.to_ns:
             # The readings of a whole recording are many: they are read once for both.
             seconds = self._kernel_seconds[self.window] = KernelSeconds(self.window)
-            readings = seconds.watch(readings)
-        return find_pegged_cores(readings, window, least_ns, ratio)
+        return find_pegged_cores(readings, window, least_ns, ratio, seconds)
 
     def kernel_seconds(self, window: Window) -> KernelSeconds:
         """Return second by second the share in the kernel: of the busiest core, and of all."""

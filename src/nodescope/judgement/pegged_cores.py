@@ -145,9 +145,13 @@ def find_pegged_cores(
     window: Window,
     least_ns: int = PEGGED_NS,
     ratio: float = SPAN_RATIO,
+    seconds: KernelSeconds | None = None,
 ) -> list[PeggedCore]:
-    """Return the pegged cores that reach into a window, by core and time."""
-    return judge_runs(_find_runs(readings), window, least_ns, ratio)
+    """Return the pegged cores that reach into a window, by core and time.
+
+    The readings are added to `seconds` on the way: those of a whole recording are many.
+    """
+    return judge_runs(_find_runs(readings, seconds), window, least_ns, ratio)
 
 
 def collect_runs(readings: Iterable[CoreReadings], runs: list[PeggedRun]) -> Iterator[CoreReadings]:
@@ -182,18 +186,15 @@ class KernelSeconds:
         self.most: F64 = np.full(length, np.nan)  # not a number: not recorded
         self._total, self._count = np.zeros(length), np.zeros(length)
 
-    def watch(self, readings: Iterable[CoreReadings]) -> Iterator[CoreReadings]:
-        """Add up readings on their way to somebody else."""
-        for part in readings:
-            self.add(part)
-            yield part
-
     def add(self, part: CoreReadings) -> None:
         """Add the readings of a part."""
-        same = find_followed(part)
-        kernel, own, _ = _judge_readings(part.ticks[same + 1] - part.ticks[same])
-        ratio = np.divide(kernel, own, out=np.zeros(len(same)), where=own > 0)
-        second = (part.time_ns[same + 1] - self._from_ns) // SECOND_NS
+        self.take(CoreSteps.of(part))
+
+    def take(self, steps: CoreSteps) -> None:
+        """Add the time between readings."""
+        own = steps.own
+        ratio = np.divide(steps.kernel, own, out=np.zeros(len(own)), where=own > 0)
+        second = (steps.to_ns - self._from_ns) // SECOND_NS
         inside = np.flatnonzero((second >= 0) & (second < len(self.most)))
         if not len(inside):
             return
@@ -213,18 +214,21 @@ class KernelSeconds:
         return mean
 
 
-def _find_runs(readings: Iterable[CoreReadings]) -> Iterator[PeggedRun]:
+def _find_runs(
+    readings: Iterable[CoreReadings], seconds: KernelSeconds | None = None
+) -> Iterator[PeggedRun]:
     for part in readings:
-        same = find_followed(part)
-        kernel, own, is_high = _judge_readings(part.ticks[same + 1] - part.ticks[same])
-        high = np.flatnonzero(is_high)
+        steps = CoreSteps.of(part)
+        if seconds is not None:
+            seconds.take(steps)
+        kernel, own, cpu = steps.kernel, steps.own, steps.cpu
+        high = np.flatnonzero(_is_high(kernel, own))
         if not len(high):
             continue
-        cpu = part.cpu[same]
         first = np.flatnonzero(np.append(True, (np.diff(high) != 1) | (np.diff(cpu[high]) != 0)))
         last = np.append(first[1:], len(high)) - 1
         sums = (np.add.reduceat(ticks[high], first).tolist() for ticks in (kernel, own))
-        begin, end = part.time_ns[same][high[first]], part.time_ns[same + 1][high[last]]
+        begin, end = steps.from_ns[high[first]], steps.to_ns[high[last]]
         columns = (cpu[high[first]].tolist(), begin.tolist(), end.tolist(), *sums)
         for values in zip(*columns, strict=True):
             yield PeggedRun(*values)
@@ -250,10 +254,47 @@ def find_followed(part: CoreReadings) -> I64:
 # -- one reading -----------------------------------------------------------------
 
 
+@dataclass(frozen=True, slots=True)
+class CoreSteps:
+    """The time of cores from one reading to the next, by core and time."""
+
+    cpu: I64
+    from_ns: I64
+    to_ns: I64
+    kernel: I64  # ticks in the kernel
+    own: I64  # ticks the core had: without what the hypervisor took
+
+    @classmethod
+    def of(cls, part: CoreReadings) -> CoreSteps:
+        """Take the difference of each reading and the next one of the same core."""
+        kernel, own = _add_states(part.ticks)
+        same = (part.cpu[1:] == part.cpu[:-1]) & (part.time_ns[1:] > part.time_ns[:-1])
+        columns = (
+            part.cpu[:-1],
+            part.time_ns[:-1],
+            part.time_ns[1:],
+            np.diff(kernel),
+            np.diff(own),
+        )
+        return cls(*(column[same] for column in columns))
+
+
 def _judge_readings(used: I64) -> tuple[I64, I64, Bool]:
     """Return ticks in the kernel, ticks the core had, and whether that is nearly all kernel."""
+    kernel, own = _add_states(used)
+    return kernel, own, _is_high(kernel, own)
+
+
+def _add_states(ticks: I64) -> tuple[I64, I64]:
+    """Return ticks in the kernel, and all but those that the hypervisor took."""
     # Column by column: numpy sums rows of eight numbers at a fifth of the speed.
-    kernel: I64 = sum((used[:, state] for state in _KERNEL), np.zeros(len(used), np.int64))
+    kernel: I64 = sum((ticks[:, state] for state in _KERNEL), np.zeros(len(ticks), np.int64))
     others = (state for state in range(len(STATES)) if state not in (*_KERNEL, _STEAL))
-    own: I64 = sum((used[:, state] for state in others), kernel)
-    return kernel, own, (own > 0) & (kernel >= READING_RATIO * own)
+    own: I64 = sum((ticks[:, state] for state in others), kernel)
+    return kernel, own
+
+
+def _is_high(kernel: I64, own: I64) -> Bool:
+    """Decide of each reading whether it is nearly all kernel."""
+    high: Bool = (own > 0) & (kernel >= READING_RATIO * own)
+    return high

@@ -8,12 +8,13 @@ looked at; a window that ends before it started leaves it alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nodescope.archive.reader import Archive
+from nodescope.archive.hours import Hour
+from nodescope.archive.reader import Archive, Segment
 from nodescope.errors import ArchiveError
 from nodescope.recording.core_readings import (
     CoreReadings,
@@ -43,17 +44,19 @@ class Recording:
         parts: Parts,
         node: Mapping[str, object] | None = None,
         lost: Sequence[ArchiveError] = (),
+        hours: Callable[[], Sequence[Hour]] = tuple,
     ) -> None:
         self.parts = parts
         self.node = node or {}
         self.lost = lost  # segments of which nothing can be read
+        self.hours = hours  # read only for long windows
 
     @classmethod
     def open(cls, path: str | Path) -> Recording:
         """Open a folder or a bundle; damaged segments are left out."""
         archive = Archive.open(path)
         listing = archive.listing()
-        return cls(listing.segments, archive.info.node, listing.lost)
+        return cls(listing.segments, archive.info.node, listing.lost, archive.hours)
 
     @property
     def node_name(self) -> str:
@@ -154,9 +157,36 @@ class Recording:
         """Refuse cores that were not recorded: an empty answer would look like idleness."""
         check_cores(self.parts, wanted or frozenset())
 
-    def samples(self, window: Window) -> Iterator[SampleColumns]:
-        """Read the samples of a window, part by part."""
+    def samples(self, window: Window, roll_up: str | None = None) -> Iterator[SampleColumns]:
+        """Read the samples of a window, part by part.
+
+        Whoever only adds up the rows of a `roll_up` gets whole hours in the place of their parts.
+        """
         from nodescope.recording.sample_columns import SampleColumns
 
-        for part in self.overlapping(window):
+        parts = self.overlapping(window)
+        if roll_up is not None:
+            parts = self._by_hour(parts, window, roll_up)
+        for part in parts:
             yield SampleColumns(part, window.from_ns, window.to_ns)
+
+    def _by_hour(self, parts: list[Part], window: Window, table: str) -> list[Part]:
+        """Return the parts, each hour of which all are there and in the window as one."""
+        inside = {
+            part.name: part.description
+            for part in parts
+            if not part.is_open and table in part.description.tables
+            and window.from_ns <= part.wall_from_ns and part.wall_to_ns < window.to_ns
+        }  # fmt: skip
+        found: dict[str, Part] = {}
+        taken: set[str] = set()
+        for hour in self.hours():
+            members = [inside[name] for name in hour.members if name in inside]
+            if table in hour.tables and len(members) == len(hour.members):
+                found[hour.members[0]] = Segment(hour.directory, hour.describe(members))
+                taken.update(hour.members)
+        return [
+            found.get(part.name, part)
+            for part in parts
+            if part.name in found or part.name not in taken
+        ]

@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from nodescope.archive.schema import text_indices
-from nodescope.arrays import I16, I32, I64, Bool
+from nodescope.archive.stack_ids import identify_frames, identify_roots, identify_rows
+from nodescope.arrays import I16, I32, I64, U64, Bool
 from nodescope.errors import CorruptSegment
 from nodescope.recording.part import Part
 from nodescope.recording.roll_ups import FunctionCounts, RolledFeatures, WideCounts, WidePaths
@@ -236,12 +237,10 @@ class SampleColumns:
     def read_functions(self) -> FunctionCounts:
         """Samples of the whole segment by function, from the roll-up."""
         table = self.segment.read("functions")
-        return FunctionCounts(
-            self._rows_in("frames", _numbers(table, "frame"), "functions"),
-            _numbers(table, "samples"),
-            _numbers(table, "own"),
-            _numbers(table, "id").view(np.uint64),
-        )
+        frame = self._rows_in("frames", _numbers(table, "frame"), "functions")
+        stored = not table.column("id").null_count
+        ids = _numbers(table, "id").view(np.uint64) if stored else self._frame_ids[frame]
+        return FunctionCounts(frame, _numbers(table, "samples"), _numbers(table, "own"), ids)
 
     @cached_property
     def features(self) -> RolledFeatures:
@@ -264,13 +263,14 @@ class SampleColumns:
         )
 
     def count_wide(self, table: str, kernel: bool | None = None) -> WideCounts | None:
-        """Ids and samples of wide paths; None if the segment has none, or none with ids."""
+        """Return ids and samples of wide paths; None if the segment has none."""
         if table not in self.segment.description.tables:
             return None
         names = ["id", "depth", "samples"] + (["kernel"] if kernel is not None else [])
         found = self.segment.read(table, names)
         if found.column("id").null_count:
-            return None
+            wide = self.read_wide(table, kernel)
+            return WideCounts(wide.id, wide.samples, int(wide.samples[wide.depth == 0].sum()))
         ids = found.column("id").to_numpy().view(np.uint64)
         depth, samples = found.column("depth").to_numpy(), _numbers(found, "samples")
         if kernel is not None:
@@ -279,7 +279,7 @@ class SampleColumns:
         return WideCounts(ids, samples, int(samples[depth == 0].sum()))
 
     def read_wide(self, table: str, kernel: bool | None = None) -> WidePaths:
-        """The wide paths with what they are made of."""
+        """Read the wide paths with what they are made of."""
         found = self.segment.read(table)
         if "cpu" in found.column_names:
             root, names = _numbers(found, "cpu"), None
@@ -287,13 +287,31 @@ class SampleColumns:
             root, names = _texts(found, "cgroup" if "cgroup" in found.column_names else "comm")
         depth = self._checked_tree(found.column("depth").to_numpy(), table)
         frame, samples = _numbers(found, "frame"), _numbers(found, "samples")
-        ids = found.column("id").fill_null(0).to_numpy().view(np.uint64)
         self._rows_in("frames", frame[depth > 0], table)
+        if found.column("id").null_count:
+            ids = self._identify(
+                WidePaths(root, depth, frame, samples, np.empty(0, np.uint64), names)
+            )
+        else:
+            ids = found.column("id").to_numpy().view(np.uint64)
         columns = (root, depth, frame, samples, ids)
         if kernel is not None:
             rows = np.flatnonzero(found.column("kernel").to_numpy(zero_copy_only=False) == kernel)
             columns = tuple(each[rows] for each in columns)  # type: ignore[assignment]
         return WidePaths(*columns, names)
+
+    def _identify(self, wide: WidePaths) -> U64:
+        """Return the ids of wide paths that were stored without: in a bundle, or long ago."""
+        outermost = np.flatnonzero(wide.depth == 0)
+        values, code = np.unique(wide.root[outermost], return_inverse=True)
+        roots = np.zeros(len(wide.depth), np.uint64)
+        roots[outermost] = identify_roots([wide.name(each) for each in values.tolist()])[code]
+        own = np.where(wide.depth == 0, np.uint64(0), self._frame_ids[wide.frame])
+        return identify_rows(wide.depth, wide.parent, own, roots)
+
+    @cached_property
+    def _frame_ids(self) -> U64:
+        return identify_frames(self.modules, self.frame_module, self.frame_names, self.frame_kernel)
 
     def _checked_tree(self, depth: I16, table: str) -> I16:
         if len(depth) and not _is_tree(depth):

@@ -175,7 +175,7 @@ def _wide_paths(name: str, meaning: str, *roots: Column) -> Table:
                 "int64",
                 ColumnKind.KEY,
                 "hash of the root and the functions, the same in every segment and on every node; "
-                "null in earlier formats",
+                "null in bundles and in earlier formats, where readers make it",
                 nullable=True,
             ),
         ),
@@ -235,7 +235,12 @@ FUNCTIONS = Table(
         ),
         Column("own", "int32", ColumnKind.COUNT, "samples in the function itself"),
         Column(
-            "id", "int64", ColumnKind.KEY, "hash of it, the same in every segment and on every node"
+            "id",
+            "int64",
+            ColumnKind.KEY,
+            "hash of it, the same in every segment and on every node; null in bundles, where "
+            "readers make it",
+            nullable=True,
         ),
     ),
 )

@@ -121,16 +121,16 @@ class Question:
         """All of the recording, read only while somebody waits."""
         parts = [WatchedPart(part, self.check) for part in self.snapshot.segments]
         known = self.snapshot.recording
-        return Recording(parts, known.node, known.lost)
+        return Recording(parts, known.node, known.lost, known.hours)
 
     def overlapping(self, window: Window) -> list[Part]:
         """Return the parts of a window as the shelf knows them."""
         return self.snapshot.recording.overlapping(window)
 
-    def parts(self) -> Iterator[SampleColumns]:
-        """Samples of the window, segment by segment."""
+    def parts(self, roll_up: str | None = None) -> Iterator[SampleColumns]:
+        """Read the samples of the window by segment or, of a roll-up, by hour."""
         if self.window.length_ns:
-            yield from self.recording.samples(self.window)
+            yield from self.recording.samples(self.window, roll_up)
 
     @property
     def node(self) -> str:

@@ -44,7 +44,7 @@ class Snapshot:
     def recording(self) -> Recording:
         """Return the recording that questions are asked of."""
         lost = Listing(self.segments, self.damaged).lost
-        return Recording(self.segments, self.archive.info.node, lost)
+        return Recording(self.segments, self.archive.info.node, lost, self.archive.hours)
 
     @property
     def extent(self) -> TimeExtent:

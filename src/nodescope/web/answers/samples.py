@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from nodescope.analysis.flame import Group, flame_of, is_pruned
+from nodescope.analysis.flame import Group, find_summed, flame_of, is_pruned
 from nodescope.analysis.flame_rows import FlameNames, FlameRows, whole
 from nodescope.analysis.heatmap import make_split_heatmap
+from nodescope.analysis.top import find_summed as find_ranked
 from nodescope.analysis.top import rank
 from nodescope.pictures.answer_size import LARGEST
 from nodescope.pictures.documents import top_document
@@ -56,20 +57,23 @@ def flame(question: Question) -> Reply:
 
 def _rows(question: Question, names: FlameNames, least: float | None) -> FlameRows:
     group: Group = question.values["merge"]
+    inverted: bool = question.values["inverted"]
+    count = len(question.recording.overlapping(question.window))
     return flame_of(
-        question.parts(),
+        question.parts(find_summed(question.filter, group, inverted, count, least)),
         question.filter,
         names,
-        inverted=question.values["inverted"],
+        inverted=inverted,
         group=group,
-        count=len(question.recording.overlapping(question.window)),
+        count=count,
         least=least,
     )
 
 
 def top(question: Question) -> Reply:
     """Rank what ran most."""
-    entries = rank(question.parts(), question.filter, question.values["by"])
+    by = question.values["by"]
+    entries = rank(question.parts(find_ranked(question.filter, by)), question.filter, by)
     limit = question.values["limit"]
     document, _ = top_document(entries[:limit])
     return json_reply(document)
