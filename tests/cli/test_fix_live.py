@@ -27,6 +27,7 @@ pytestmark = [
     pytest.mark.timeout(600),
 ]
 
+_UNIT = "looping-agent.service"
 _AGENT = (
     "[Unit]\nStartLimitIntervalSec=0\n[Service]\nExecStart=/bin/sh -c 'exit 3'\n"
     "Restart=always\nRestartSec=500ms\n[Install]\nWantedBy=multi-user.target\n"
@@ -36,9 +37,11 @@ _AGENT = (
 @pytest.fixture(scope="module")
 def guest(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guest]:
     skip_without_namespaces()
-    guest = Guest(tmp_path_factory.mktemp("guest"), {"looping-agent.service": _AGENT}, {})
+    guest = Guest(tmp_path_factory.mktemp("guest"), {_UNIT: _AGENT}, {})
     try:
         guest.wait_for(lambda: _is_booted(guest), "the guest has booted")
+        # A plan rests on a certain run of a unit, unless the unit is known to loop.
+        guest.wait_for(lambda: _restarts(guest) >= 5, "the agent is known to loop")
         yield guest
     finally:
         guest.stop()
@@ -47,6 +50,11 @@ def guest(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guest]:
 def _is_booted(guest: Guest) -> bool:
     shown = guest.run("systemctl", "is-system-running", check=False)
     return shown.stdout.strip() in (b"running", b"degraded")
+
+
+def _restarts(guest: Guest) -> int:
+    shown = guest.run("systemctl", "show", "--property=NRestarts", "--value", _UNIT)
+    return int(shown.stdout or b"0")
 
 
 def _fix(guest: Guest, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -60,7 +68,7 @@ def test_a_looping_unit_is_stopped_for_good_and_comes_back_by_undo(
     guest: Guest, tmp_path: Path
 ) -> None:
     before = read_guest(guest)
-    made = _fix(guest, "plan", "--unit", "looping-agent.service", "--json")
+    made = _fix(guest, "plan", "--unit", _UNIT, "--json")
     assert made.returncode == 0, made.stderr
     document = json.loads(made.stdout)
     archive = tmp_path / "archive"
@@ -79,11 +87,12 @@ def test_a_looping_unit_is_stopped_for_good_and_comes_back_by_undo(
     assert done.returncode == 0, done.stderr
     steps = json.loads(done.stdout)["steps"]
     assert [each["outcome"] for each in steps] == ["applied"] * len(document["steps"])
-    off = guest.run("systemctl", "is-active", "looping-agent.service", check=False)
+    off = guest.run("systemctl", "is-active", _UNIT, check=False)
     assert off.stdout.strip() in (b"inactive", b"failed")
-    assert guest.run(
-        "systemctl", "is-enabled", "looping-agent.service", check=False
-    ).stdout.strip() in (b"disabled", b"masked")
+    assert guest.run("systemctl", "is-enabled", _UNIT, check=False).stdout.strip() in (
+        b"disabled",
+        b"masked",
+    )
 
     with locked_node(guest.root / FIXES_FOLDER):
         busy = _fix(guest, "undo", str(plan), "--yes")
@@ -101,9 +110,7 @@ def test_a_looping_unit_is_stopped_for_good_and_comes_back_by_undo(
     assert differences(before, read_guest(guest)) == {}
     guest.wait_for(
         lambda: (
-            guest.run(
-                "systemctl", "show", "--property=NRestarts", "--value", "looping-agent.service"
-            ).stdout.strip()
+            guest.run("systemctl", "show", "--property=NRestarts", "--value", _UNIT).stdout.strip()
             not in (b"", b"0")
         ),
         "the agent loops again",
@@ -116,10 +123,10 @@ def test_a_looping_unit_is_stopped_for_good_and_comes_back_by_undo(
 
 
 def test_a_plan_for_another_run_of_the_unit_is_not_begun(guest: Guest, tmp_path: Path) -> None:
-    made = _fix(guest, "plan", "--unit", "looping-agent.service", "--json")
+    made = _fix(guest, "plan", "--unit", _UNIT, "--json")
     plan = tmp_path / "plan.json"
     plan.write_text(made.stdout)
-    guest.run("systemctl", "disable", "looping-agent.service")
+    guest.run("systemctl", "disable", _UNIT)
     before = read_guest(guest)
     stale = _fix(guest, "apply", str(plan), "--yes")
     assert stale.returncode == 2, stale.stdout
