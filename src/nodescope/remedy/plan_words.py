@@ -54,7 +54,7 @@ def _render_step(number: int, step: PlanStep, room: int) -> list[str]:
 def describe_step_kind(step: PlanStep) -> str:
     """Return a step in one line: the verb and what it acts on."""
     name = step.target.name or "the node"
-    return _HEADS[step.kind].format(name=name, **step.arguments)
+    return _HEADS[step.kind].format(**{**step.arguments, "name": name})
 
 
 _HEADS = {

@@ -8,14 +8,14 @@ the image, a preset or another unit pulls it in: there it is masked, or, where i
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from nodescope.errors import SourceError
 from nodescope.records.action import Target
+from nodescope.remedy.actions.mask_unit import OFF_DROP_IN
 from nodescope.remedy.node_access import NodeAccess
 from nodescope.remedy.plan import PlanStep, Predicted
 from nodescope.remedy.proposals import Proposal
 from nodescope.remedy.steps.expansion import Expansion, join, refuse
+from nodescope.remedy.unit_links import find_enabling_links
 from nodescope.sources.systemd.unit import Unit
 
 STOP_TIMEOUT_S = 90  # systemd's own default before it kills
@@ -88,7 +88,7 @@ def _stop(unit: Unit, why: str) -> PlanStep:
 
 
 def _disable(unit: Unit, node: NodeAccess) -> PlanStep:
-    links = list(find_links(unit.name, node))
+    links = find_enabling_links(node.unit_root, unit.name)
     changes = [f"{path} (link): removed" for path in links] or [f"links of {unit.name}: removed"]
     return PlanStep(
         "disable_unit", Target("unit", unit.name), "so that it does not start at the next boot",
@@ -101,22 +101,10 @@ def _mask(unit: Unit) -> PlanStep:
     own = (unit.fragment or "").startswith("/etc/systemd/system/")
     folder = f"/etc/systemd/system/{unit.name}"
     if own:
-        changes = (f"{folder}.d/nodescope.conf: written, with a condition that is never met",)
+        changes = (f"{folder}.d/{OFF_DROP_IN}: written, with a condition that is never met",)
     else:
         changes = (f"{folder}: made, a link to /dev/null",)
     return PlanStep(
         "mask_unit", Target("unit", unit.name), "so that nothing else starts it again",
         {}, changes, ("systemctl", "mask", "--", unit.name), "remove what was made",
     )  # fmt: skip
-
-
-def find_links(name: str, node: NodeAccess) -> Iterator[str]:
-    """Yield the links in /etc that enable a unit, as the node names them."""
-    folder = node.unit_root / "etc/systemd/system"
-    for kind in ("wants", "requires", "upholds"):
-        for path in sorted(folder.glob(f"*.{kind}/*")):
-            if path.name == name and path.is_symlink():
-                yield f"/{path.relative_to(node.unit_root)}"
-    for path in sorted(folder.iterdir()) if folder.is_dir() else ():
-        if path.is_symlink() and path.name != name and path.readlink().name == name:
-            yield f"/{path.relative_to(node.unit_root)}"  # an alias
