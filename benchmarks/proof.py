@@ -20,10 +20,10 @@ from benchmarks.proof_nodes import LEAKS, LOOPS, Trial, log_uniform, make_leak, 
 from benchmarks.results import Bar, Grid, Options, Result
 from nodescope.analysis.exact_tests import binomial_below, clopper_pearson
 from nodescope.analysis.sequential import STOP_AT, Draw, log_e_value, log_urn_e_value
-from nodescope.remedy.aftermath import Afterwards, SourceState
-from nodescope.remedy.assess import assess
 from nodescope.remedy.experiment.design import CandidateNode, design_experiment
 from nodescope.remedy.plan import Plan
+from nodescope.remedy.proof.aftermath import Afterwards, SourceState
+from nodescope.remedy.proof.assess import assess
 
 SEED = 20_261_117
 NODES = 1000

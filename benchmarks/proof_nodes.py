@@ -12,14 +12,14 @@ import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from nodescope.remedy.aftermath import Aftermath
-from nodescope.remedy.baselines import (
+from nodescope.remedy.plan import Baseline
+from nodescope.remedy.proof.aftermath import Aftermath
+from nodescope.remedy.proof.baselines import (
     make_count_baseline,
     make_level_baseline,
     make_outcome_baseline,
 )
-from nodescope.remedy.measure_series import NODE
-from nodescope.remedy.plan import Baseline
+from nodescope.remedy.proof.measure_series import NODE
 
 Gaps = Iterator[float]
 

@@ -8,7 +8,7 @@ import pytest
 from nodescope.errors import UsageError
 from nodescope.recording.memory import recording_of
 from nodescope.records.recorder_tables import EventRow
-from nodescope.remedy.applied import Applied, find_applied, parse_applied, read_applied
+from nodescope.remedy.proof.applied import Applied, find_applied, parse_applied, read_applied
 
 
 def journal(*records: tuple[str, int, int]) -> bytes:

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from nodescope.records.action import Target
-from nodescope.remedy.aftermath import Aftermath, Afterwards, SourceState
-from nodescope.remedy.assess import assess
 from nodescope.remedy.plan import Baseline, Plan, PlanStep, Predicted
+from nodescope.remedy.proof.aftermath import Aftermath, Afterwards, SourceState
+from nodescope.remedy.proof.assess import assess
 
 UNIT = "leaky.service"
 LOOP = Baseline(

@@ -21,14 +21,14 @@ from nodescope.records.node_tables import (
 )
 from nodescope.records.recorder_tables import EventRow
 from nodescope.records.table import Row
-from nodescope.remedy.applied import Applied
-from nodescope.remedy.assess import Verdicts, assess
-from nodescope.remedy.baselines import (
+from nodescope.remedy.plan import Baseline, Plan, PlanStep
+from nodescope.remedy.proof.applied import Applied
+from nodescope.remedy.proof.assess import Verdicts, assess
+from nodescope.remedy.proof.baselines import (
     make_count_baseline,
     read_target_baselines,
 )
-from nodescope.remedy.plan import Baseline, Plan, PlanStep
-from nodescope.remedy.recorded_aftermath import judge_container, judge_unit, read_afterwards
+from nodescope.remedy.proof.recorded_aftermath import judge_container, judge_unit, read_afterwards
 
 START = 1_700_000_000 * SECOND_NS
 UNIT = "leaky.service"

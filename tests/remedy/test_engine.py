@@ -15,8 +15,8 @@ from tests.sources.containers.daemons import http_answer, listening
 from nodescope.errors import RemedyError
 from nodescope.records.action import Target
 from nodescope.remedy.actions.catalogue import find_operation
-from nodescope.remedy.container_makers import find_maker
 from nodescope.remedy.engine import open_engine
+from nodescope.remedy.guard.container_makers import find_maker
 from nodescope.remedy.node_access import NodeAccess
 from nodescope.remedy.plan import PlanStep, StepName
 from nodescope.sources.places import Places

@@ -8,10 +8,10 @@ import pytest
 from tests.remedy.plans import make_step
 
 from nodescope.records.action import Target
-from nodescope.remedy.facts import READERS, changed_facts, read_facts
 from nodescope.remedy.node_access import NodeAccess
 from nodescope.remedy.plan import Fact, PlanStep
-from nodescope.remedy.unit_file_facts import list_unit_files, read_file_digest
+from nodescope.remedy.rests_on.facts import READERS, changed_facts, read_facts
+from nodescope.remedy.rests_on.unit_file_facts import list_unit_files, read_file_digest
 from nodescope.sources.places import Places
 
 
@@ -67,7 +67,7 @@ def test_a_systemd_that_went_away_makes_a_plan_stale(access: NodeAccess) -> None
 
 
 def test_each_kind_has_its_words() -> None:
-    from nodescope.remedy.facts import _WORDS
+    from nodescope.remedy.rests_on.facts import _WORDS
 
     assert _WORDS.keys() == READERS.keys()
 

@@ -3,8 +3,8 @@ from __future__ import annotations
 import random
 
 from nodescope.quantities import SECOND_NS
-from nodescope.remedy.forecast import LeakSource, make_forecast
-from nodescope.remedy.verdict_words import render_forecast
+from nodescope.remedy.proof.forecast import LeakSource, make_forecast
+from nodescope.remedy.proof.verdict_words import render_forecast
 
 BOUNDS = (2000, 10_000)
 ECS = LeakSource("unit", "ecs.service", True, "enabled in the image")

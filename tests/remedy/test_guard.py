@@ -14,16 +14,16 @@ from tests.remedy.guard_table import CONTAINERS, KUBELET, UNITS, Row
 
 from nodescope.records.action import Target
 from nodescope.records.json import JsonObject
-from nodescope.remedy.container_surroundings import (
+from nodescope.remedy.guard.container_surroundings import (
     find_declared,
     find_dependants,
     find_pod_owner,
     read_container_surroundings,
 )
-from nodescope.remedy.guard import decide, guard
+from nodescope.remedy.guard.decision import decide, guard
+from nodescope.remedy.guard.surroundings import Client, Surroundings
 from nodescope.remedy.node_access import NodeAccess
 from nodescope.remedy.plan import PlanStep, Refused
-from nodescope.remedy.surroundings import Client, Surroundings
 from nodescope.sources.places import Places
 
 _RECORDED = Path(__file__).with_name("kubelet_surroundings.json")
@@ -182,7 +182,7 @@ def test_hidden_sockets_are_reported_as_not_seen() -> None:
     """Another user's view: nobody may look at the descriptors of root's processes."""
     code = (
         "import os\nfrom pathlib import Path\n"
-        "from nodescope.remedy.socket_use import SocketReading\n"
+        "from nodescope.remedy.guard.socket_use import SocketReading\n"
         "from nodescope.sources.processes.process_table import read_process_table\n"
         "table = read_process_table(Path('/proc'))\n"
         "reading = SocketReading(Path('/proc'), table, (), {})\n"

@@ -12,7 +12,7 @@ from tests.remedy.guarded_node import GuardedNode
 from tests.remedy.plans import make_step
 
 from nodescope.records.action import Target
-from nodescope.remedy.guard import guard
+from nodescope.remedy.guard.decision import guard
 from nodescope.remedy.plan import PlanStep, Refused
 from nodescope.sources.cgroups.hierarchies import read_hierarchies
 from nodescope.sources.places import Places
@@ -77,7 +77,7 @@ def test_ourselves_are_never_stopped(node: GuardedNode) -> None:
     code = (
         "import os, sys\n"
         "for path in sys.argv[2:]: open(path + '/cgroup.procs', 'w').write('0')\n"
-        "from nodescope.remedy.guard import guard\n"
+        "from nodescope.remedy.guard.decision import guard\n"
         "from nodescope.remedy.node_access import NodeAccess\n"
         "from nodescope.sources.places import Places\n"
         "from tests.remedy.plans import make_step\n"

@@ -19,9 +19,9 @@ from tests.waiting import wait_for
 
 from nodescope.errors import StalePlan
 from nodescope.records.action import Target
-from nodescope.remedy.facts import changed_facts, read_facts
 from nodescope.remedy.node_access import NodeAccess
 from nodescope.remedy.plan import Fact, PlanStep
+from nodescope.remedy.rests_on.facts import changed_facts, read_facts
 from nodescope.sources.memory_cgroups.hierarchy import find_memory_hierarchy
 from nodescope.sources.places import Places
 
@@ -194,7 +194,7 @@ def _ask_elsewhere(node: GuardedNode, facts: tuple[Fact, ...], file: Path, over:
     """Return what changed for a process that sees another file in a place."""
     code = (
         "import json, sys\n"
-        "from nodescope.remedy.facts import changed_facts\n"
+        "from nodescope.remedy.rests_on.facts import changed_facts\n"
         "from nodescope.remedy.node_access import NodeAccess\n"
         "from nodescope.remedy.plan import Fact\n"
         "from nodescope.sources.places import Places\n"

@@ -29,7 +29,7 @@ def add_up(segments: Sequence[Segment]) -> dict[str, Any] | None:
     """Return the tables of all segments together; None if one lacks a roll-up or its ids."""
     if any(name not in segment.description.tables for segment in segments for name in TABLES):
         return None
-    frames = _Frames()
+    frames = _FrameSums()
     labels = {table.name: _Labels() for table in WIDE_PATHS}
     found: dict[str, list[Rows]] = {name: [] for name in TABLES}
     for segment in segments:
@@ -55,7 +55,7 @@ def add_up(segments: Sequence[Segment]) -> dict[str, Any] | None:
 
 
 @dataclass
-class _Frames:
+class _FrameSums:
     """The functions of all segments, each once."""
 
     number: dict[tuple[str, str, bool], int] = field(default_factory=dict)

@@ -118,8 +118,8 @@ def _make_run(
 ) -> ApplyRun:
     from nodescope.remedy.apply import ApplyRun, Consents
     from nodescope.remedy.culprits import find_culprit
-    from nodescope.remedy.facts import changed_facts
-    from nodescope.remedy.guard import guard
+    from nodescope.remedy.guard.decision import guard
+    from nodescope.remedy.rests_on.facts import changed_facts
 
     return ApplyRun(
         plan,
@@ -136,8 +136,8 @@ def _make_run(
 def _show(plan: Plan, node: NodeAccess, args: argparse.Namespace) -> int:
     """Report what would stop the plan; change nothing, not even a folder."""
     from nodescope.remedy.apply import Consents, find_obstacles
-    from nodescope.remedy.facts import changed_facts
-    from nodescope.remedy.guard import guard
+    from nodescope.remedy.guard.decision import guard
+    from nodescope.remedy.rests_on.facts import changed_facts
 
     consents = Consents(frozenset(args.i_know), frozenset(args.consent))
     obstacles: tuple[str, ...]

@@ -13,9 +13,9 @@ from nodescope.errors import NodescopeError, UsageError
 from nodescope.quantities import MINUTE_NS, SECOND_NS
 
 if TYPE_CHECKING:
-    from nodescope.remedy.applied import Applied
-    from nodescope.remedy.assess import Verdicts
     from nodescope.remedy.plan import Plan
+    from nodescope.remedy.proof.applied import Applied
+    from nodescope.remedy.proof.assess import Verdicts
 
 _FOR_NS = 10 * MINUTE_NS
 _REPORT_NS = 10 * SECOND_NS
@@ -100,8 +100,8 @@ def run_validate(args: argparse.Namespace) -> int:
     from nodescope.remedy.journal import fixes_folder
     from nodescope.remedy.node_access import NodeAccess
     from nodescope.remedy.plan_documents import read_plan
-    from nodescope.remedy.validate import Validation
-    from nodescope.remedy.verdict_words import render_verdicts, verdicts_document
+    from nodescope.remedy.proof.validate import Validation
+    from nodescope.remedy.proof.verdict_words import render_verdicts, verdicts_document
 
     plan = read_plan(args.plan)
     places = options.places(args)
@@ -145,8 +145,8 @@ def _archive(args: argparse.Namespace, plan: Plan) -> Path | None:
 def _applied(args: argparse.Namespace, plan: Plan, folder: Path, archive: Path | None) -> Applied:
     from nodescope.cli.moment import parse_time_ns
     from nodescope.recording.recording import Recording
-    from nodescope.remedy.applied import Applied, find_applied, read_applied
     from nodescope.remedy.journal import SUFFIX
+    from nodescope.remedy.proof.applied import Applied, find_applied, read_applied
 
     recording = None if archive is None else Recording.open(archive)
     if args.applied is None:
@@ -170,7 +170,7 @@ class _Reporter:
 
     def __call__(self, verdicts: Verdicts) -> None:
         from nodescope.remedy.fix_status import write_verdict
-        from nodescope.remedy.verdict_words import describe_progress, verdicts_document
+        from nodescope.remedy.proof.verdict_words import describe_progress, verdicts_document
 
         now_ns = time.monotonic_ns()
         changed = verdicts.mechanism.verdict != self._verdict
@@ -183,8 +183,8 @@ class _Reporter:
 def run_forecast(args: argparse.Namespace) -> int:
     """Read, predict, print."""
     from nodescope.recording.recording import Recording
-    from nodescope.remedy.forecast import read_forecast
-    from nodescope.remedy.verdict_words import forecast_document, render_forecast
+    from nodescope.remedy.proof.forecast import read_forecast
+    from nodescope.remedy.proof.verdict_words import forecast_document, render_forecast
 
     forecast = read_forecast(Recording.open(options.archive_path(args)), args.root)
     if forecast is None:

@@ -7,7 +7,7 @@ be reached; and where not even a preset names it, only if it never worked. In an
 nothing runs: there the distribution's own and what other packages need is left out.
 
 `find_stopped_with` answers the other side of the question, for a remedy: which units that
-run would stop together with it. The guard adds who talks to it (`remedy/guard.py`).
+run would stop together with it. The guard adds who talks to it (`remedy/guard/decision.py`).
 """
 
 from __future__ import annotations

@@ -14,11 +14,11 @@ from nodescope.errors import NodescopeError, SourceError
 from nodescope.quantities import HOUR_NS
 from nodescope.records.action_words import describe_action
 from nodescope.remedy.elsewhere.forms import render_elsewhere
-from nodescope.remedy.facts import read_boot, read_facts, read_host
-from nodescope.remedy.guard import guard
+from nodescope.remedy.guard.decision import guard
 from nodescope.remedy.node_access import NodeAccess
 from nodescope.remedy.plan import Baseline, Plan, PlanStep, Refused, StepName
 from nodescope.remedy.proposals import Proposal, Proposals
+from nodescope.remedy.rests_on.facts import read_boot, read_facts, read_host
 from nodescope.remedy.steps.containers import expand_stop_container
 from nodescope.remedy.steps.expansion import Expansion, join
 from nodescope.remedy.steps.interrupts import expand_spread_queues

@@ -9,10 +9,10 @@ from nodescope.diagnosis.diagnose import diagnose
 from nodescope.diagnosis.report.document import diagnosis_document
 from nodescope.recording.recording import Recording
 from nodescope.recording.window import Window
-from nodescope.remedy.baselines import read_baselines
 from nodescope.remedy.node_access import NodeAccess
 from nodescope.remedy.plan import Plan
 from nodescope.remedy.planner import Wishes, make_plan
+from nodescope.remedy.proof.baselines import read_baselines
 from nodescope.remedy.proposals import read_proposals
 
 

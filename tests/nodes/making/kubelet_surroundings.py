@@ -16,10 +16,10 @@ from dataclasses import asdict
 from pathlib import Path
 
 from nodescope.records.action import Target
+from nodescope.remedy.guard.socket_use import SocketReading
+from nodescope.remedy.guard.surroundings import Surroundings
+from nodescope.remedy.guard.unit_surroundings import NodeLook
 from nodescope.remedy.node_access import NodeAccess
-from nodescope.remedy.socket_use import SocketReading
-from nodescope.remedy.surroundings import Surroundings
-from nodescope.remedy.unit_surroundings import NodeLook
 from nodescope.sources.containers.pods import Pods
 from nodescope.sources.places import Places
 from nodescope.sources.processes.process_table import ProcessSeen, read_process_table

@@ -10,9 +10,9 @@ from __future__ import annotations
 from nodescope.errors import RemedyError, SourceError
 from nodescope.records.json import JsonObject
 from nodescope.remedy.actions.operation import Captured
-from nodescope.remedy.container_makers import find_maker
-from nodescope.remedy.container_surroundings import describe_pod, find_declared
 from nodescope.remedy.engine import Engine, as_remedy_errors, labels_of, open_engine
+from nodescope.remedy.guard.container_makers import find_maker
+from nodescope.remedy.guard.container_surroundings import describe_pod, find_declared
 from nodescope.remedy.node_access import NodeAccess
 from nodescope.remedy.plan import PlanStep
 from nodescope.wire.json_fields import inner, text

@@ -18,10 +18,10 @@ from nodescope.remedy.actions.container_step import (
     why_not,
 )
 from nodescope.remedy.actions.operation import Captured, Standing, UndoOutcome
-from nodescope.remedy.container_facts import LIMITS
 from nodescope.remedy.engine import as_remedy_errors
 from nodescope.remedy.node_access import NodeAccess
 from nodescope.remedy.plan import PlanStep
+from nodescope.remedy.rests_on.container_facts import LIMITS
 from nodescope.wire.json_fields import inner, whole
 
 

@@ -16,7 +16,7 @@ from nodescope.recording.window import Window
 from nodescope.records.json import Json
 from nodescope.remedy.experiment.design import Assignment, CandidateNode, ExperimentDesign
 from nodescope.remedy.experiment.status import DayOfNode
-from nodescope.remedy.measure_series import NODE, read_series
+from nodescope.remedy.proof.measure_series import NODE, read_series
 
 _MOST_BYTES = 256 << 20
 _Fields = Mapping[str, Json]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 
 from nodescope.records.action import Action, Target
-from nodescope.remedy.container_makers import ContainerMaker, find_maker
 from nodescope.remedy.engine import open_engine
+from nodescope.remedy.guard.container_makers import ContainerMaker, find_maker
 from nodescope.remedy.node_access import NodeAccess
 from nodescope.remedy.plan import PlanStep
 from nodescope.remedy.proposals import Proposal

@@ -6,12 +6,12 @@ from nodescope.errors import NodescopeError
 from nodescope.records.json import Json
 from nodescope.records.view import View
 from nodescope.records.view_forms import render_command
-from nodescope.remedy.facts import read_boot
 from nodescope.remedy.fix_status import read_fixes
 from nodescope.remedy.node_access import NodeAccess
 from nodescope.remedy.plan_documents import plan_document
 from nodescope.remedy.plan_words import describe_predicted, describe_step_kind
 from nodescope.remedy.recorded_plan import plan_recording
+from nodescope.remedy.rests_on.facts import read_boot
 from nodescope.web.answers.replies import json_reply
 from nodescope.web.question import Question, Reply, to_ms
 

@@ -22,8 +22,8 @@ from nodescope.analysis.recurrence import (
 )
 from nodescope.judgement.zombies import find_trend
 from nodescope.quantities import HOUR_NS, SECOND_NS, format_duration
-from nodescope.remedy.aftermath import Aftermath
 from nodescope.remedy.plan import Baseline
+from nodescope.remedy.proof.aftermath import Aftermath
 
 Answer = Literal["proven", "refuted", "unknown"]
 

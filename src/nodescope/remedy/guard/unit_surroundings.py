@@ -18,9 +18,9 @@ from nodescope.judgement.unit_loops import loops_now
 from nodescope.judgement.unit_use import find_stopped_with
 from nodescope.records.json import JsonObject
 from nodescope.remedy.engine import ENGINES, container_name, open_engine
+from nodescope.remedy.guard.socket_use import SocketReading
+from nodescope.remedy.guard.surroundings import Surroundings
 from nodescope.remedy.node_access import NodeAccess
-from nodescope.remedy.socket_use import SocketReading
-from nodescope.remedy.surroundings import Surroundings
 from nodescope.sources.containers.docker import container_of
 from nodescope.sources.node.mount_table import parse_mountinfo
 from nodescope.sources.processes.process_table import (

@@ -17,10 +17,10 @@ from nodescope.judgement.container_loops import loops_by_counter
 from nodescope.records.action import Target
 from nodescope.records.json import JsonObject
 from nodescope.remedy.engine import container_name, labels_of, open_engine
+from nodescope.remedy.guard.socket_use import SocketReading
+from nodescope.remedy.guard.surroundings import Surroundings
+from nodescope.remedy.guard.unit_surroundings import find_proc, read_running
 from nodescope.remedy.node_access import NodeAccess
-from nodescope.remedy.socket_use import SocketReading
-from nodescope.remedy.surroundings import Surroundings
-from nodescope.remedy.unit_surroundings import find_proc, read_running
 from nodescope.sources.containers.docker import container_of
 from nodescope.sources.processes.process_table import parse_cgroup_paths, read_process_table
 from nodescope.wire.json_fields import inner, text

@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 
 from nodescope.errors import SourceError
 from nodescope.quantities import SECOND_NS
-from nodescope.remedy.aftermath import SETTLE_S, Aftermath, Afterwards, SourceState
-from nodescope.remedy.applied import Applied
-from nodescope.remedy.measure_series import is_container
 from nodescope.remedy.node_access import NodeAccess
 from nodescope.remedy.plan import Baseline, Plan
-from nodescope.remedy.recorded_aftermath import judge_container, judge_unit, stopped_targets
+from nodescope.remedy.proof.aftermath import SETTLE_S, Aftermath, Afterwards, SourceState
+from nodescope.remedy.proof.applied import Applied
+from nodescope.remedy.proof.measure_series import is_container
+from nodescope.remedy.proof.recorded_aftermath import judge_container, judge_unit, stopped_targets
 from nodescope.sources.cgroups.hierarchies import read_hierarchies
 from nodescope.sources.cgroups.usage import parse_flat
 from nodescope.sources.containers.container import HappeningKind

@@ -14,15 +14,15 @@ from dataclasses import dataclass, field
 
 from nodescope.analysis.exact_tests import rate_fell, rate_rose
 from nodescope.analysis.recurrence import Recurrence, few_probability, time_needed
-from nodescope.remedy.aftermath import Aftermath, Afterwards
-from nodescope.remedy.baselines import UNEVEN_WEEKS, WEEK_S
-from nodescope.remedy.measure_verdicts import (
+from nodescope.remedy.plan import Baseline, Plan
+from nodescope.remedy.proof.aftermath import Aftermath, Afterwards
+from nodescope.remedy.proof.baselines import UNEVEN_WEEKS, WEEK_S
+from nodescope.remedy.proof.measure_verdicts import (
     DIRECT,
     Answer,
     MeasureVerdict,
     judge_measure,
 )
-from nodescope.remedy.plan import Baseline, Plan
 
 OUTCOME_P = 0.05
 _SHORTFALL = 0.05  # of what was predicted, that may be missing

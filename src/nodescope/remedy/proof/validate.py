@@ -14,14 +14,14 @@ from pathlib import Path
 from nodescope.errors import NodescopeError
 from nodescope.quantities import MINUTE_NS, SECOND_NS
 from nodescope.recording.recording import Recording
-from nodescope.remedy.aftermath import Aftermath, Afterwards
-from nodescope.remedy.applied import Applied
-from nodescope.remedy.assess import Verdicts, assess
-from nodescope.remedy.baselines import read_target_baselines
-from nodescope.remedy.live_watch import LiveWatch
 from nodescope.remedy.node_access import NodeAccess
 from nodescope.remedy.plan import Baseline, Plan
-from nodescope.remedy.recorded_aftermath import read_afterwards
+from nodescope.remedy.proof.aftermath import Aftermath, Afterwards
+from nodescope.remedy.proof.applied import Applied
+from nodescope.remedy.proof.assess import Verdicts, assess
+from nodescope.remedy.proof.baselines import read_target_baselines
+from nodescope.remedy.proof.live_watch import LiveWatch
+from nodescope.remedy.proof.recorded_aftermath import read_afterwards
 from nodescope.wall_time import format_moment
 
 LOOK_NS = 2 * SECOND_NS

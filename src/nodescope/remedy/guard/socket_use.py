@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from nodescope.errors import SourceError
-from nodescope.remedy.surroundings import Client, SocketUse
+from nodescope.remedy.guard.surroundings import Client, SocketUse
 from nodescope.sources.network.tcp_sockets import TcpSocket, read_tcp_sockets
 from nodescope.sources.network.unix_sockets import UnixSocket, read_unix_sockets
 from nodescope.sources.processes.process_table import ProcessSeen, ProcessTable

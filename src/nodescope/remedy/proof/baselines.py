@@ -23,8 +23,8 @@ from nodescope.recording.window import Window
 from nodescope.records.action import Target
 from nodescope.records.event_details import ContainerDetails, UnitChildDetails
 from nodescope.records.node_tables import ContainerRow, UnitRow
-from nodescope.remedy.measure_series import NODE, is_container, read_series
 from nodescope.remedy.plan import Baseline
+from nodescope.remedy.proof.measure_series import NODE, is_container, read_series
 from nodescope.remedy.proposals import Proposals
 
 WEEK_S = 7 * 86_400.0

@@ -7,8 +7,8 @@ from dataclasses import asdict
 
 from nodescope.quantities import SECOND_NS, format_duration
 from nodescope.records.json import Json
-from nodescope.remedy.assess import PredictionVerdict, Verdicts
-from nodescope.remedy.forecast import LeakSource, Passing, ZombieForecast
+from nodescope.remedy.proof.assess import PredictionVerdict, Verdicts
+from nodescope.remedy.proof.forecast import LeakSource, Passing, ZombieForecast
 from nodescope.wall_time import format_moment
 
 _COMES_BACK = {True: "starts again by itself", False: "does not come back", None: "not known"}

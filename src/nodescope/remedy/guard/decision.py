@@ -12,11 +12,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from nodescope.errors import SourceAbsent, SourceError
-from nodescope.remedy.container_surroundings import read_container_surroundings
+from nodescope.remedy.guard.container_surroundings import read_container_surroundings
+from nodescope.remedy.guard.surroundings import Client, Surroundings
+from nodescope.remedy.guard.unit_surroundings import read_unit_surroundings
 from nodescope.remedy.node_access import NodeAccess
 from nodescope.remedy.plan import PlanStep, Refused, StepName
-from nodescope.remedy.surroundings import Client, Surroundings
-from nodescope.remedy.unit_surroundings import read_unit_surroundings
 
 # Steps that end something, or keep it from coming back. The others leave it running.
 ENDING: frozenset[StepName] = frozenset(

@@ -18,9 +18,9 @@ from nodescope.judgement.loop_rules import CONTAINER_WITHIN_NS
 from nodescope.records.action import Target
 from nodescope.records.json import JsonObject
 from nodescope.remedy.engine import Engine, container_name, labels_of
+from nodescope.remedy.guard.socket_use import SocketReading
+from nodescope.remedy.guard.unit_surroundings import find_proc
 from nodescope.remedy.node_access import NodeAccess
-from nodescope.remedy.socket_use import SocketReading
-from nodescope.remedy.unit_surroundings import find_proc
 from nodescope.sources.containers.docker import Docker
 from nodescope.sources.processes.process_table import (
     ProcessSeen,

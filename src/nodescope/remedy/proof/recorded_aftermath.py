@@ -10,10 +10,10 @@ from nodescope.recording.recording import Recording
 from nodescope.recording.window import Window
 from nodescope.records.action import Target
 from nodescope.records.node_tables import ContainerRow, UnitRow
-from nodescope.remedy.aftermath import SETTLE_S, Aftermath, Afterwards, SourceState
-from nodescope.remedy.applied import Applied
-from nodescope.remedy.measure_series import is_container, read_series
 from nodescope.remedy.plan import Baseline, Plan
+from nodescope.remedy.proof.aftermath import SETTLE_S, Aftermath, Afterwards, SourceState
+from nodescope.remedy.proof.applied import Applied
+from nodescope.remedy.proof.measure_series import is_container, read_series
 from nodescope.wall_time import format_moment
 
 _BOOTS_NS = SECOND_NS

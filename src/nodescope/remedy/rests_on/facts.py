@@ -14,17 +14,17 @@ from pathlib import Path
 
 from nodescope.errors import SourceAbsent, SourceError
 from nodescope.judgement.unit_loops import loops_now
-from nodescope.remedy.container_facts import (
+from nodescope.remedy.node_access import NodeAccess
+from nodescope.remedy.plan import Fact, PlanStep
+from nodescope.remedy.rests_on.container_facts import (
     read_container_id,
     read_container_image,
     read_container_limit,
     read_container_policy,
     read_container_state,
 )
-from nodescope.remedy.node_access import NodeAccess
-from nodescope.remedy.plan import Fact, PlanStep
+from nodescope.remedy.rests_on.unit_file_facts import list_unit_files, read_file_digest
 from nodescope.remedy.steps.kernel_values import read_value
-from nodescope.remedy.unit_file_facts import list_unit_files, read_file_digest
 from nodescope.sources.cgroups.paths_by_id import find_default_hierarchy
 from nodescope.sources.kernel_files import read_text
 from nodescope.sources.memory_cgroups.hierarchy import find_memory_hierarchy
