@@ -188,29 +188,35 @@ def _describe(plan: str, attempts: list[StepAttempt]) -> str:
 
 
 def _state_of(attempt: StepAttempt) -> str:
+    from nodescope.remedy.fix_status import state_of
     from nodescope.wall_time import format_moment
 
-    if attempt.undone_ns is not None:
-        return f"undone {format_moment(attempt.undone_ns)}"
-    if attempt.kept:
-        return "cannot come back"
-    if attempt.undo_begun:
-        return "its undo was cut short: `fix undo` continues"
-    if attempt.after is not None and attempt.ended_ns is not None:
-        return f"done {format_moment(attempt.ended_ns)}"
-    if attempt.error is not None:
+    state = state_of(attempt)
+    ended = attempt.undone_ns or attempt.ended_ns
+    if state in ("applied", "undone") and ended is not None:
+        return f"{state} {format_moment(ended)}"
+    if state == "failed":
         return f"failed: {attempt.error}"
-    return "cut short: `fix apply` continues, `fix undo` goes back"
+    return _STATES.get(state, state)
+
+
+_STATES = {
+    "under way": "cut short, or under way: `fix apply` continues, `fix undo` goes back",
+    "being undone": "its undo was cut short: `fix undo` continues",
+    "not undone": "cannot come back",
+}
 
 
 def _document(plan: str, attempts: list[StepAttempt]) -> dict[str, Json]:
+    from nodescope.remedy.fix_status import state_of
+
     steps: list[Json] = [
         {
             "number": each.number,
             "attempt": each.attempt,
             "kind": each.step.kind,
             "target": each.step.target.name,
-            "state": _word(each),
+            "state": state_of(each),
             "begun_ns": each.begun_ns,
             "ended_ns": each.ended_ns,
             "undone_ns": each.undone_ns,
@@ -225,15 +231,3 @@ def _document(plan: str, attempts: list[StepAttempt]) -> dict[str, Json]:
         "undone": sum(each.undone_ns is not None for each in attempts),
         "steps": steps,
     }
-
-
-def _word(attempt: StepAttempt) -> str:
-    if attempt.undone_ns is not None:
-        return "undone"
-    if attempt.kept:
-        return "kept"
-    if attempt.undo_begun:
-        return "undoing"
-    if attempt.after is not None:
-        return "done"
-    return "failed" if attempt.error is not None else "begun"
