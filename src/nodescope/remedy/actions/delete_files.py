@@ -16,6 +16,7 @@ import re
 import stat
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Literal
 
 from nodescope.errors import RemedyError
 from nodescope.remedy.actions.one_way import OneWay
@@ -27,6 +28,7 @@ from nodescope.remedy.node_access import NodeAccess
 from nodescope.remedy.plan import PlanStep
 
 _IN_MEMORY = frozenset({0x01021994, 0x858458F6, 0x958458F6})  # tmpfs, ramfs, hugetlbfs
+Found = Literal["same", "replaced", "gone"]
 _OTHER_ROOT = re.compile(r"/proc/\d{1,9}/root(?=/)")
 # State of the system in /run: nobody has it open, and it is needed all the same.
 _SYSTEM_STATE = tuple(
@@ -49,14 +51,14 @@ class _DeleteFiles(OneWay):
         try:
             files = _files(step)
             used = find_used(find_proc(node), set(files.values())).used
-            left = sum(
-                not _delete(path, node, identity, really=False) or identity in used
+            now = [
+                "used" if identity in used else _delete(path, node, identity, really=False)
                 for path, identity in files.items()
-            )
+            ]
         except RemedyError as error:
             return str(error)
-        if left == len(files):
-            return "each of its files is gone, was replaced since, or is used by a process"
+        if not {"same", "gone"} & set(now):  # gone: an earlier run may have been cut short
+            return "each of its files was replaced since, or is used by a process"
         return None
 
     def apply(self, step: PlanStep, node: NodeAccess, before: Captured) -> Captured:
@@ -64,7 +66,7 @@ class _DeleteFiles(OneWay):
         files = _files(step)
         found = find_used(find_proc(node), set(files.values()))
         deleted = sum(
-            _delete(path, node, identity, really=True)
+            _delete(path, node, identity, really=True) == "same"
             for path, identity in files.items()
             if identity not in found.used
         )
@@ -100,8 +102,8 @@ def _files(step: PlanStep) -> Mapping[str, Identity]:
     return found
 
 
-def _delete(path: str, node: NodeAccess, identity: Identity, *, really: bool) -> bool:
-    """Delete one file; return whether it was there, and still the same."""
+def _delete(path: str, node: NodeAccess, identity: Identity, *, really: bool) -> Found:
+    """Delete one file if it is still the same; return what was there."""
     other = _OTHER_ROOT.match(path)
     root = node.places.inside(other[0]) if other else node.places.root
     parts = (path[other.end() :] if other else path).split("/")[1:]
@@ -111,7 +113,7 @@ def _delete(path: str, node: NodeAccess, identity: Identity, *, really: bool) ->
         try:
             descriptor = _open_folder(root, parts[:-1])
         except FileNotFoundError:
-            return False
+            return "gone"
         try:
             return _delete_in(descriptor, parts[-1], path, identity, really)
         finally:
@@ -129,20 +131,20 @@ def _open_folder(root: Path, parts: Sequence[str]) -> int:
     return descriptor
 
 
-def _delete_in(folder: int, name: str, path: str, identity: Identity, really: bool) -> bool:
+def _delete_in(folder: int, name: str, path: str, identity: Identity, really: bool) -> Found:
     try:
         found = os.stat(name, dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:
-        return False
+        return "gone"
     if not stat.S_ISREG(found.st_mode):
         raise RemedyError(f"{path!r} is not a regular file")
     if _file_system(folder) not in _IN_MEMORY:
         raise RemedyError(f"{path!r} does not lie in memory: it pins no zombie for long")
     if (found.st_dev, found.st_ino) != identity:
-        return False  # replaced since: it is not what the plan was made for
+        return "replaced"  # it is not what the plan was made for
     if really:
         os.unlink(name, dir_fd=folder)
-    return True
+    return "same"
 
 
 def _file_system(descriptor: int) -> int:
