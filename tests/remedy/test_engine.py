@@ -45,9 +45,7 @@ class FakePodman:
             connection.sendall(http_answer(b'{"message": "no such container"}', 404))
         elif path.endswith("/update") and self.refusals:
             self.refusals -= 1
-            connection.sendall(
-                http_answer(b'{"message": "cannot update a stopped one"}', 500)
-            )
+            connection.sendall(http_answer(b'{"message": "cannot update a stopped one"}', 500))
         elif path.endswith("/update"):
             if not self.deaf:
                 self.container["HostConfig"] |= json.loads(body)

@@ -154,6 +154,8 @@ def _read_descriptors(folder: str) -> tuple[frozenset[int] | None, frozenset[str
         try:
             target = os.readlink(f"{folder}/{name}")
         except PermissionError:
+            if not os.path.exists(folder):
+                return frozenset(), frozenset()  # it ended: the kernel may deny this, too
             return None, frozenset()  # the numbers may be listed where the links are hidden
         except OSError:
             continue  # closed in the meantime
