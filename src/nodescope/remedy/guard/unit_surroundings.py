@@ -43,19 +43,20 @@ def read_unit_surroundings(name: str, node: NodeAccess) -> Surroundings:
     """Read the facts about one unit; `SourceError` if its systemd cannot be asked.
 
     What loops may end between two reads: a process that is gone is not one that is hidden, so
-    all is read again while the unit's main process changes.
+    all is read again while the unit is in another run, or its main process changes.
     """
-    before, found = _main_pid(name, node), _read_once(name, node)
+    before, found = _read_run(name, node), _read_once(name, node)
     for _ in range(_MOST_LOOKS):
-        if not found.unseen or before == (now := _main_pid(name, node)):
+        if not found.unseen or before == (now := _read_run(name, node)):
             break
         before, found = now, _read_once(name, node)
     return found
 
 
-def _main_pid(name: str, node: NodeAccess) -> int | None:
+def _read_run(name: str, node: NodeAccess) -> tuple[int | None, str | None, int | None] | None:
+    """Return what tells one run of a unit from the next: also between two, none has a process."""
     unit = node.manager.read_units([name]).get(name)
-    return None if unit is None else unit.main_pid
+    return None if unit is None else (unit.main_pid, unit.invocation, unit.restarts)
 
 
 def _read_once(name: str, node: NodeAccess) -> Surroundings:
