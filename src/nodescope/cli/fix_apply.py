@@ -151,5 +151,6 @@ def _show(plan: Plan, node: NodeAccess, args: argparse.Namespace) -> int:
         return 0
     for each in obstacles:
         print(f"would stop it: {each}")
-    print("dry run: nothing was changed; `--yes` applies it")
+    what = "`--yes` applies it" if plan.steps else "the plan has no steps to apply"
+    print(f"dry run: nothing was changed; {what}")
     return 0

@@ -63,7 +63,10 @@ def advise(case: Case, result: Diagnosis) -> None:
     if case.recording.imported:
         advice = "an import has only what its files hold: record the node itself"
     elif not case.events_of("source_denied", within=case.reach):
-        advice = "no source was refused: record with all observers"
+        advice = (
+            "no source was refused: the observer was left out, or found nothing to read; "
+            "`nodescope doctor` on the node shows which"
+        )
     else:
         return
     result.missing = [_advised(each, advice) for each in result.missing]
