@@ -197,11 +197,12 @@ def _task_link(case: Case, story: Story, found: Comparison | None) -> bool:
             # Several events are put together by their p-values; one is judged by its q.
             story.p = change.p
             strength += _surprise(change)
+    # Like the comparison, this reads the samples: it is done for the first incidents.
+    who = case.name_processes(held.window, held.cpu, comm) if story.compared else comm
     story.links.append(
         Link(
             "task", comm,
-            f"{case.name_processes(held.window, held.cpu, comm)} had {share:.0%} of core "
-            f"{held.cpu}'s samples in those seconds{against}",
+            f"{who} had {share:.0%} of core {held.cpu}'s samples in those seconds{against}",
             strength,
             view_top(held, "comm"),
             f"{comm} as busy in the kernel at other times without harm",

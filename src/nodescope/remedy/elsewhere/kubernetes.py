@@ -90,7 +90,7 @@ def _lease(plan: Plan, node: RolloutNode, namespace: str) -> Json:
     }  # fmt: skip
     return {
         "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata,
-        "spec": {"holderIdentity": f"nodescope fix {plan.id} {node.name}",
+        "spec": {"holderIdentity": f"nodescope-fix-{plan.id}-{node.name}",
                  "leaseDurationSeconds": LEASE_S},
     }  # fmt: skip
 
