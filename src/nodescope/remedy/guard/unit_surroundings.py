@@ -43,11 +43,11 @@ def read_unit_surroundings(name: str, node: NodeAccess) -> Surroundings:
     """Read the facts about one unit; `SourceError` if its systemd cannot be asked.
 
     What loops may end between two reads: a process that is gone is not one that is hidden, so
-    all is read again while the unit's main process changes.
+    all is read again while the unit's main process changes, or is none now.
     """
     before, found = _main_pid(name, node), _read_once(name, node)
     for _ in range(_MOST_LOOKS):
-        if not found.unseen or before == (now := _main_pid(name, node)):
+        if not found.unseen or (before == (now := _main_pid(name, node)) and now):
             break
         before, found = now, _read_once(name, node)
     return found
