@@ -118,32 +118,43 @@ def _open_bus(packages: str) -> Callable[[str, str, tuple[object, ...]], object]
     return call
 
 
-def make_anew(name: str) -> None:
-    """Make, start and remove one container after the other, by docker's API."""
+def make_anew(*command: str) -> None:
+    """Make, start and remove one container after the other, as the command's client would.
+
+    The connection is kept for a round, as `docker run` keeps it while the container runs.
+    """
+    name = command[-1]
+    body = json.dumps({"Image": "lab", "Cmd": ["sh", "-c", "exit 2"],
+                       "HostConfig": {"NetworkMode": "none"}})  # fmt: skip
     while True:
-        body = json.dumps({"Image": "lab", "Cmd": ["sh", "-c", "exit 2"],
-                           "HostConfig": {"NetworkMode": "none"}})  # fmt: skip
+        docker = http.client.HTTPConnection("docker", timeout=30)
+        docker.sock = socket.socket(socket.AF_UNIX)
         try:
-            if _ask_docker("POST", f"/containers/create?name={name}", body) < 300:
-                _ask_docker("POST", f"/containers/{name}/start")
+            docker.sock.connect("/run/docker.sock")
+            if _ask(docker, "POST", f"/containers/create?name={name}", body) < 300:
+                _ask(docker, "POST", f"/containers/{name}/start")
                 time.sleep(0.5)
                 with open(f"/run/{name}", "a") as told:
                     told.write("made\n")
-            _ask_docker("DELETE", f"/containers/{name}?force=1")
+            _ask(docker, "DELETE", f"/containers/{name}?force=1")
         except OSError:
             pass  # dockerd is not up yet
+        finally:
+            docker.close()
         time.sleep(0.1)
 
 
-def _ask_docker(method: str, path: str, body: str = "") -> int:
-    connection = http.client.HTTPConnection("docker", timeout=30)
-    connection.sock = socket.socket(socket.AF_UNIX)
-    try:
-        connection.sock.connect("/run/docker.sock")
-        connection.request(method, path, body, {"Content-Type": "application/json"})
-        return connection.getresponse().status
-    finally:
-        connection.close()
+def watch_docker(name: str) -> None:
+    """Keep a connection to dockerd, and make nothing."""
+    print("docker inspect", name)
+    connect_unix("/run/docker.sock")
+
+
+def _ask(docker: http.client.HTTPConnection, method: str, path: str, body: str = "") -> int:
+    docker.request(method, path, body, {"Content-Type": "application/json"})
+    answer = docker.getresponse()
+    answer.read()
+    return answer.status
 
 
 def _accept(server: socket.socket) -> None:
@@ -169,7 +180,7 @@ PROGRAMS: dict[str, Callable[..., None]] = {
     for each in (
         listen_tcp, listen_unix, serve_activated, talk_to_itself, listen_and_fail,
         connect_tcp, connect_unix, serve_files, make_anew, own_name,
-        watch_name,
+        watch_name, watch_docker,
     )
 }  # fmt: skip
 

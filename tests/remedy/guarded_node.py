@@ -103,7 +103,8 @@ _UNWANTED = {
     "job.timer": "[Timer]\nOnBootSec=1\nOnUnitInactiveSec=1\nAccuracySec=100ms\n"
     "[Install]\nWantedBy=timers.target\n",
     **{f"steady-{number}.service": unit(_SLEEPS) for number in range(6)},
-    "maker.service": unit(run_program("make_anew", "made-anew")),
+    "maker.service": unit(run_program("make_anew", "docker", "run", "--name", "made-anew")),
+    "monitor.service": unit(run_program("watch_docker", "made-anew")),
     "fan.service": unit(_SLEEPS, section="Wants=network.target\nAfter=network.target\n"),
 }
 _LOOP = ["sh", "-c", "exit 6"]

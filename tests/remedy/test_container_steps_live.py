@@ -160,6 +160,7 @@ def test_one_that_is_made_anew_is_refused_and_its_maker_named(node: GuardedNode)
     assert "made anew" in refused
     assert "stop that unit instead" in refused
     assert "maker.service" in refused
+    assert "monitor.service" not in refused  # connected all the time, and names the container
 
 
 def test_a_plan_stops_the_maker_and_not_what_it_makes(node: GuardedNode) -> None:

@@ -63,6 +63,24 @@ def test_a_step_that_ends_nothing_is_not_guarded(node: GuardedNode) -> None:
     assert guard(make_step("set_unit_property", "web.service", raised), node.access) is None
 
 
+@pytest.mark.parametrize(
+    ("prop", "value"), [("CPUQuota", "500000"), ("MemoryMax", str(64 << 20)), ("TasksMax", "3")]
+)
+def test_what_is_needed_gets_less_only_if_a_person_knows(
+    node: GuardedNode, prop: str, value: str
+) -> None:
+    lowered = {"property": prop, "value": value}
+    step = make_step("set_unit_property", "store.service", lowered)
+    refused = guard(step, node.access)
+    assert refused is not None
+    assert "it would get less than it has, and shop.service requires it" in refused.reason
+    assert refused.override == "store.service"
+    assert guard(step, node.access, frozenset({"store.service"})) is None
+    assert guard(make_step("set_unit_property", "idle.service", lowered), node.access) is None
+    dropped = {"file": "a.conf", "content": "[Service]\nMemoryMax=1M"}
+    assert guard(make_step("write_drop_in", "store.service", dropped), node.access) is not None
+
+
 def test_what_is_not_there_is_refused_for_good(node: GuardedNode) -> None:
     refused = guard(make_step("stop_unit", "nobody-knows.service"), node.access)
     assert refused is not None

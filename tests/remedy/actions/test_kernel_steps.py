@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import mmap
 import os
 import shutil
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -15,7 +17,9 @@ from tests.remedy.killed import KillAt, run_killed
 from tests.remedy.plans import apply_plan, make_plan, make_step, undo_plan
 
 from nodescope.errors import NodescopeError, RemedyError
+from nodescope.records.action import Target
 from nodescope.remedy.actions.catalogue import find_operation
+from nodescope.remedy.actions.operation import Captured
 from nodescope.remedy.apply import Consents
 from nodescope.remedy.node_access import NodeAccess
 from nodescope.remedy.plan import PlanStep
@@ -182,12 +186,22 @@ def in_memory() -> Iterator[Path]:
 
 
 def _deletion(*paths: Path | str, consent: str = "owner") -> PlanStep:
-    files = json.dumps([str(path) for path in paths])
-    return make_step(
-        "delete_files", "/dev/shm", {"files": files}, "mount", undo="never", consent=consent
-    )
+    files = {str(path): _identity(path) for path in paths}
+    folder = "/" if not str(paths[0]).startswith("/dev/shm/") else "/dev/shm"
+    arguments = {"files": json.dumps(files)}
+    return make_step("delete_files", folder, arguments, "mount", undo="never", consent=consent)
 
 
+def _counts(after: Captured) -> tuple[object, ...]:
+    return after["deleted"], after["left"], after["used"]
+
+
+def _identity(path: Path | str) -> str:
+    found = os.lstat(path) if os.path.lexists(path) else os.stat("/")
+    return f"{found.st_dev}:{found.st_ino}"
+
+
+@pytest.mark.root
 def test_files_in_memory_are_deleted_and_nothing_else(in_memory: Path) -> None:
     node = NodeAccess(Places())
     odd = in_memory / "a\nb"
@@ -197,11 +211,50 @@ def test_files_in_memory_are_deleted_and_nothing_else(in_memory: Path) -> None:
     operation = find_operation("delete_files")
     assert operation.check(step, node) is None
     assert odd.exists()
-    assert operation.apply(step, node, {}) == {"deleted": 1}
+    assert _counts(operation.apply(step, node, {})) == (1, 1, 0)
     assert os.listdir(in_memory) == ["kept"]
-    assert operation.apply(step, node, {}) == {"deleted": 0}
+    assert _counts(operation.apply(step, node, {})) == (0, 2, 0)
 
 
+@pytest.mark.root
+def test_a_file_that_was_replaced_or_is_used_is_left(in_memory: Path) -> None:
+    node, operation = NodeAccess(Places()), find_operation("delete_files")
+    free, replaced, opened, mapped = (in_memory / name for name in "from")
+    for path in (free, replaced, opened, mapped):
+        path.write_text("x" * 4096)
+    step = _deletion(free, replaced, opened, mapped)
+    (in_memory / "new").write_text("y")
+    (in_memory / "new").rename(replaced)
+    with mapped.open("r+b") as file:
+        pages = mmap.mmap(file.fileno(), 4096)  # the descriptor is closed, as shm_open's is
+    with pages, opened.open("ab"):
+        assert operation.check(step, node) is None
+        assert _counts(operation.apply(step, node, {})) == (1, 3, 2)
+        assert sorted(os.listdir(in_memory)) == ["m", "o", "r"]
+        assert operation.check(step, node) is None  # a run that was cut short goes on
+        rest = _deletion(opened, mapped)
+        assert "used by a process" in (operation.check(rest, node) or "")
+    assert operation.apply(step, node, {})["deleted"] == 2
+    assert replaced.read_text() == "y"
+
+
+@pytest.mark.root
+def test_files_elsewhere_or_of_the_system_are_refused(in_memory: Path) -> None:
+    node, operation = NodeAccess(Places()), find_operation("delete_files")
+    (in_memory / "x").write_text("x")
+    step = _deletion(in_memory / "x")
+    elsewhere = replace(step, target=Target("mount", "/dev/shm/other"))
+    assert "does not lie in /dev/shm/other" in (operation.check(elsewhere, node) or "")
+    by_name = replace(step, arguments={"files": json.dumps([str(in_memory / "x")])})
+    assert operation.check(by_name, node)
+    for path in ("/run/udev/data/b8:0", "/proc/7/root/run/systemd/units/a"):
+        state = replace(step, target=Target("mount", str(Path(path).parent)),
+                        arguments={"files": json.dumps({path: "1:2"})})  # fmt: skip
+        assert "is state of" in (operation.check(state, node) or "")
+    assert (in_memory / "x").exists()
+
+
+@pytest.mark.root
 def test_what_is_no_file_in_memory_is_never_deleted(in_memory: Path, tmp_path: Path) -> None:
     node = NodeAccess(Places())
     operation = find_operation("delete_files")

@@ -6,12 +6,13 @@ import errno
 import os
 import socket
 import struct
+import tempfile
 from pathlib import Path
 
 import pytest
 
 from nodescope.sources.network.tcp_sockets import parse_tcp_sockets, read_tcp_sockets
-from nodescope.sources.network.unix_sockets import parse_dump, read_unix_sockets
+from nodescope.sources.network.unix_sockets import file_of, parse_dump, read_unix_sockets
 
 _HEAD = (
     b"  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt uid tmo inode\n"
@@ -73,6 +74,28 @@ def test_peers_of_unix_sockets_are_known(tmp_path: Path) -> None:
             assert found[os.fstat(server.fileno()).st_ino].listening
             assert (ours.name, ours.peer) == (path, theirs.inode)
             assert (theirs.name, theirs.peer) == ("", ours.inode)
+            listening = found[os.fstat(server.fileno()).st_ino]
+            assert listening.file is not None
+            assert ours.file == listening.file
+            assert theirs.file is None
+
+
+def test_a_socket_is_known_by_its_file_and_not_by_its_name() -> None:
+    """On tmpfs, where sockets of engines lie: other file systems may show another device."""
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+        made = []
+        for name in ("a", "b"):
+            os.mkdir(f"{folder}/{name}")
+            server = socket.socket(socket.AF_UNIX)
+            server.bind(f"{folder}/{name}/docker.sock")
+            server.listen()
+            made.append(server)
+        found = {each.inode: each for each in read_unix_sockets(Path("/proc/self/ns/net"))}
+        files = [found[os.fstat(each.fileno()).st_ino].file for each in made]
+        assert files == [file_of(Path(folder) / name / "docker.sock") for name in ("a", "b")]
+        assert files[0] != files[1]
+        for server in made:
+            server.close()
 
 
 def test_an_abstract_name_is_shown_as_the_kernel_shows_it() -> None:

@@ -6,6 +6,8 @@ import os
 import socket
 from pathlib import Path
 
+import pytest
+
 from nodescope.sources.processes.process_table import (
     ProcessSeen,
     index_processes,
@@ -27,6 +29,25 @@ def test_this_process_is_in_the_table_with_its_sockets() -> None:
         inode = os.fstat(mine.fileno()).st_ino
         assert [each.pid for each in table.having(inode)] == [os.getpid()]
     assert table.processes[os.getpid()].parent == os.getppid()
+
+
+def test_links_that_are_hidden_are_not_closed_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A security module may list the descriptors of a process and hide where they lead."""
+    folder = tmp_path / "7"
+    (folder / "fd").mkdir(parents=True)
+    (folder / "fd/0").symlink_to("socket:[12]")
+    (folder / "stat").write_text("7 (x) S 1 7")
+    (folder / "cgroup").write_text("0::/a\n")
+    (folder / "status").write_text("NSpid:\t7\n")
+    assert read_process_table(tmp_path).processes[7].sockets == frozenset({12})
+
+    def deny(path: str) -> str:
+        raise PermissionError(path)
+
+    monkeypatch.setattr("os.readlink", deny)
+    assert read_process_table(tmp_path).processes[7].sockets is None
 
 
 def test_a_container_is_told_by_whichever_hierarchy_names_it() -> None:

@@ -1,14 +1,18 @@
 """Who makes a container anew, again and again, under one name.
 
-Such a container has a new id each time, and stopping it changes nothing. Its maker is known
-where it left a name: a label of podman's units, a command line that names the container, or
-being the only client of the engine. Otherwise it is not guessed.
+Such a container has a new id each time, and stopping it changes nothing. Its maker is known by
+the label of podman's units, or if it was seen at it: connected to the socket of the engine,
+with a command of its own or of a parent that runs or creates a container of this name. A
+process that only names the container, or is only connected, is not taken for its maker. Of
+several, none is chosen.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,15 +26,25 @@ from nodescope.remedy.guard.socket_use import SocketReading
 from nodescope.remedy.guard.unit_surroundings import find_proc
 from nodescope.remedy.node_access import NodeAccess
 from nodescope.sources.containers.docker import Docker
+from nodescope.sources.network.unix_sockets import file_of
 from nodescope.sources.processes.process_table import (
     ProcessSeen,
     ProcessTable,
     read_process_table,
 )
+from nodescope.sources.systemd.control_groups import find_prefix
 from nodescope.wire.json_fields import text
 
 _PODMAN_UNIT = "PODMAN_SYSTEMD_UNIT"
 _MAX_COMMAND = 64 << 10
+_LOOKS = 10  # a client is connected for a moment in each round
+_BETWEEN_S = 0.2
+_PROGRAMS = frozenset(("docker", "podman"))
+_MAKES = frozenset(("run", "create"))
+_ENDS_COMMAND = re.compile(r"[;&|()\n]+")
+# Options of the program itself that take a value; a command of two words is `container run`.
+_WITH_VALUE = frozenset(("-H", "--host", "-c", "--context", "--config", "-l", "--log-level",
+                         "--url", "--connection", "--root", "--runroot"))  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,18 +68,36 @@ def find_maker(inspected: JsonObject, engine: Engine, node: NodeAccess) -> Conta
     if times < 2:
         return None
     anew = f"{name} was made anew {times} times within half an hour"
-    proc = find_proc(node)
     try:
-        table = read_process_table(proc)
-        found = _by_command(name, table, proc) or _by_connection(engine, table, proc)
-    except SourceError:
-        found = None
-    if found is None:
-        return ContainerMaker(None, f"{anew}, and it is not known by whom: stop what makes it")
-    target, how = found
-    return ContainerMaker(
-        target, f"{anew} by {target.name} ({how}): stop that {target.kind} instead"
-    )
+        seen = _watch_clients(name, engine, find_proc(node))
+        return choose_maker(anew, seen, lambda process: _owner_target(process, node))
+    except SourceError as error:
+        return ContainerMaker(None, f"{anew}, and it cannot be seen by whom ({error.reason})")
+
+
+@dataclass(frozen=True, slots=True)
+class ClientsSeen:
+    """The clients of an engine within a few looks, each by the words for its owner."""
+
+    makers: Mapping[str, ProcessSeen]  # with a command that makes the container
+    others: Collection[str]
+
+
+def choose_maker(
+    anew: str, seen: ClientsSeen, target_of: Callable[[ProcessSeen], Target | None]
+) -> ContainerMaker:
+    """Return the one maker that was seen; none if there are several, or it cannot be stopped."""
+    if len(seen.makers) > 1:
+        named = " and ".join(sorted(seen.makers))
+        return ContainerMaker(None, f"{anew}, and several make it: {named}; stop these yourself")
+    for owner, process in seen.makers.items():
+        target = target_of(process)
+        if target is None:
+            return ContainerMaker(None, f"{anew} by {owner}, which no step can stop: end it there")
+        how = f"its process {process.comm} was seen at it"
+        return ContainerMaker(target, f"{anew} by {owner} ({how}): stop that {target.kind} instead")
+    clients = f"; clients of the engine: {', '.join(sorted(seen.others))}" if seen.others else ""
+    return ContainerMaker(None, f"{anew}, and it is not known by whom: stop what makes it{clients}")
 
 
 def _count_ids(name: str, engine: Engine, node: NodeAccess) -> int:
@@ -85,42 +117,88 @@ def _count_ids(name: str, engine: Engine, node: NodeAccess) -> int:
     return loops[0].ids if loops and loops[0].new_ids else 0
 
 
-def _by_command(name: str, table: ProcessTable, proc: Path) -> tuple[Target, str] | None:
-    """Find the one unit or container in which a command names the container."""
-    found = {}
-    for each in table.processes.values():
-        if each.pid != os.getpid() and name in _read_words(proc, each.pid):
-            target = _owner_target(each)
-            # A container's own processes may well know its name.
-            if target is not None and target.name != name:
-                found[target] = f"its command {each.comm} names the container"
-    return next(iter(found.items())) if len(found) == 1 else None
+def _watch_clients(name: str, engine: Engine, proc: Path) -> ClientsSeen:
+    """Look at the clients of the engine's socket a few times."""
+    file = file_of(engine.path)
+    makers: dict[str, ProcessSeen] = {}
+    others: set[str] = set()
+    for number in range(_LOOKS):
+        if number:
+            time.sleep(_BETWEEN_S)
+        table = read_process_table(proc)
+        reading = SocketReading(proc, table, {os.getpid()}, {})
+        for client in reading.holders_of_clients(file):
+            owner = reading.describe(client)
+            chain = list(_with_parents(client, table))
+            if any(makes(_read_command(proc, each.pid), name) for each in chain):
+                makers[owner] = client
+            else:
+                others.add(owner)
+    return ClientsSeen(makers, others - makers.keys())
 
 
-def _by_connection(engine: Engine, table: ProcessTable, proc: Path) -> tuple[Target, str] | None:
-    """Find the one unit or container that is connected to the engine's socket."""
-    reading = SocketReading(proc, table, {os.getpid()}, {})
-    holders = reading.holders_of_clients(f"/{engine.path.name}")
-    found = {target for each in holders if (target := _owner_target(each)) is not None}
-    if len(found) != 1:
-        return None
-    return found.pop(), "the only client of the engine"
+def _with_parents(process: ProcessSeen, table: ProcessTable) -> Iterator[ProcessSeen]:
+    """Yield a process and its parents, as far as they are of one owner."""
+    passed: set[int] = set()
+    each: ProcessSeen | None = process
+    while each is not None and each.pid not in passed and each.owner == process.owner:
+        passed.add(each.pid)
+        yield each
+        each = table.processes.get(each.parent)
 
 
-def _owner_target(process: ProcessSeen) -> Target | None:
+def makes(command: Sequence[str], name: str) -> bool:
+    """Decide whether a command runs or creates a container of this name by its engine's client.
+
+    The text of a shell is one argument with several commands in it.
+    """
+    if _makes(command, name):
+        return True
+    texts = (part for word in command if " " in word for part in _ENDS_COMMAND.split(word))
+    return any(_makes([word.strip("'\"") for word in each.split()], name) for each in texts)
+
+
+def _makes(words: Sequence[str], name: str) -> bool:
+    for at, word in enumerate(words):
+        if os.path.basename(word) in _PROGRAMS:
+            rest = _after_options(words[at + 1 :])
+            if rest[:1] == ["container"]:
+                rest = rest[1:]
+            pairs = zip(rest, [*rest[1:], ""], strict=True)
+            named = f"--name={name}" in rest or ("--name", name) in pairs
+            if rest and rest[0] in _MAKES and named:
+                return True
+    return False
+
+
+def _after_options(words: Sequence[str]) -> list[str]:
+    """Return the words from the first that is neither an option nor the value of one."""
+    at = 0
+    while at < len(words) and words[at].startswith("-"):
+        at += 2 if words[at] in _WITH_VALUE else 1
+    return list(words[at:])
+
+
+def _owner_target(process: ProcessSeen, node: NodeAccess) -> Target | None:
+    """Return the container or service of a process; None if this node's systemd has it not."""
     owner = process.owner
     if owner is None:
         return None
     if owner.container_id:
         return Target("container", owner.container_id, runtime=owner.runtime or "docker")
-    return Target("unit", owner.unit) if (owner.unit or "").endswith(".service") else None
+    name = owner.unit or ""
+    unit = node.manager.read_units([name]).get(name) if name.endswith(".service") else None
+    prefix = find_prefix(node.places, node.manager.bus.peer_pid, ())
+    # Another systemd, inside this one or around it, may have a unit of the same name.
+    if unit is None or not unit.control_group or prefix is None:
+        return None
+    return Target("unit", name) if process.is_below(prefix + unit.control_group) else None
 
 
-def _read_words(proc: Path, pid: int) -> set[str]:
+def _read_command(proc: Path, pid: int) -> list[str]:
     try:
         with open(proc / str(pid) / "cmdline", "rb") as file:
-            words = file.read(_MAX_COMMAND).decode("utf-8", "replace").split("\0")
+            content = file.read(_MAX_COMMAND)
     except OSError:
-        return set()  # it ended
-    # A shell's command is one argument with many words; `--name=x` is one as well.
-    return {part for word in words for part in word.replace("=", " ").split()}
+        return []  # it ended
+    return content.decode("utf-8", "replace").rstrip("\0").split("\0")

@@ -13,12 +13,14 @@ from collections.abc import Collection, Iterable
 
 from nodescope.errors import SourceAbsent, SourceError
 from nodescope.remedy.guard.container_surroundings import read_container_surroundings
+from nodescope.remedy.guard.lowering import takes_away
 from nodescope.remedy.guard.surroundings import Client, Surroundings
 from nodescope.remedy.guard.unit_surroundings import read_unit_surroundings
 from nodescope.remedy.node_access import NodeAccess
 from nodescope.remedy.plan import PlanStep, Refused, StepName
 
-# Steps that end something, or keep it from coming back. The others leave it running.
+# Steps that end something, or keep it from coming back. Of the others, those are guarded as
+# well that leave it with less than it has (`lowering`).
 ENDING: frozenset[StepName] = frozenset(
     ("stop_unit", "disable_unit", "mask_unit", "stop_container", "set_restart_policy")
 )
@@ -73,9 +75,12 @@ _NEVER_KINDS = {
 def guard(
     step: PlanStep, node: NodeAccess, i_know: Collection[str] = frozenset()
 ) -> Refused | None:
-    """Return why the node needs what a step would end; None if the step may be taken."""
+    """Return why the node needs what a step would end or lower; None if it may be taken."""
     target = step.target
-    if step.kind not in ENDING or not is_guarded(target.kind):
+    if not is_guarded(target.kind):
+        return None
+    ends = step.kind in ENDING
+    if not ends and not takes_away(step, node):
         return None
     if not target.name:
         return Refused(target, f"{step.kind} has no target: nothing is ended without a name")
@@ -90,10 +95,11 @@ def guard(
         if target.name in i_know:
             return None
         return Refused(target, f"who needs {target.name} cannot be seen: {error}", target.name)
-    reasons, override = decide(surroundings)
+    reasons, override = decide(surroundings, ends=ends)
     if not reasons or (override and override in i_know):
         return None
-    return Refused(target, f"{target.name}: {'; '.join(reasons)}", override)
+    less = "" if ends else "it would get less than it has, and "
+    return Refused(target, f"{target.name}: {less}{'; '.join(reasons)}", override)
 
 
 def is_guarded(kind: str) -> bool:
@@ -101,12 +107,15 @@ def is_guarded(kind: str) -> bool:
     return kind in ("unit", "container", "pod")
 
 
-def decide(facts: Surroundings) -> tuple[tuple[str, ...], str]:
-    """Return the reasons not to end it, and the name that `--i-know` needs; empty: never."""
-    never = _never(facts)
+def decide(facts: Surroundings, *, ends: bool = True) -> tuple[tuple[str, ...], str]:
+    """Return the reasons not to end (or lower) it, and the name that `--i-know` needs.
+
+    Without a name it is never done.
+    """
+    never = _never(facts, ends)
     if never:
         return never, ""
-    reasons = (*_depended_on(facts), *_talked_to(facts), *_keeps(facts))
+    reasons = (*_depended_on(facts, ends), *_talked_to(facts), *_keeps(facts))
     if facts.kind == "unit" and not reasons:
         reasons = _role_by_name(facts)
     if facts.unseen:
@@ -114,7 +123,7 @@ def decide(facts: Surroundings) -> tuple[tuple[str, ...], str]:
     return reasons, facts.name
 
 
-def _never(facts: Surroundings) -> tuple[str, ...]:
+def _never(facts: Surroundings, ends: bool) -> tuple[str, ...]:
     """Return why it is never ended: ourselves, what undoing needs, what is declared elsewhere."""
     if facts.ours:
         return (facts.ours,)
@@ -125,6 +134,8 @@ def _never(facts: Surroundings) -> tuple[str, ...]:
     suffix = facts.name.rpartition(".")[2]
     if facts.name == "init.scope":
         return ("it is systemd itself",)
+    if suffix in _NEVER_KINDS and not ends:
+        return ("it is no service: others would get less as well",)
     if suffix in _NEVER_KINDS:
         also = f" ({_listed(facts.stops_with)})" if facts.stops_with else ""
         return (f"{_NEVER_KINDS[suffix]}{also}",)
@@ -133,9 +144,11 @@ def _never(facts: Surroundings) -> tuple[str, ...]:
     return ()
 
 
-def _depended_on(facts: Surroundings) -> Iterable[str]:
-    if facts.stops_with:
+def _depended_on(facts: Surroundings, ends: bool) -> Iterable[str]:
+    if facts.stops_with and ends:
         yield f"systemd would stop {_listed(facts.stops_with)} with it"
+    elif facts.stops_with:
+        yield f"{_listed(facts.stops_with)} requires it"
     if facts.shared_by:
         yield f"{_listed(facts.shared_by)} depends on it"
     roles = [_ROLES[target] for target in facts.provides if target in _ROLES]

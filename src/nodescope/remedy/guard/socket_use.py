@@ -138,15 +138,19 @@ class SocketReading:
             return None
         return self.describe(others[0])
 
-    def holders_of_clients(self, ending: str) -> list[ProcessSeen]:
-        """Return the processes connected to a Unix socket whose path ends so, in any namespace."""
+    def holders_of_clients(self, file: tuple[int, int]) -> list[ProcessSeen]:
+        """Return the processes connected to the Unix socket of a file, in any namespace."""
         by_network = {each.network: each.pid for each in self.table.processes.values()}
         found: dict[int, ProcessSeen] = {}
         for network, pid in by_network.items():
             if network is None:
                 continue
-            for each in self._read_unix(network, pid):
-                if each.peer is not None and not each.listening and each.name.endswith(ending):
+            try:
+                sockets = self._read_unix(network, pid)
+            except SourceError:
+                continue  # that process ended: its namespace is gone, or seen through the next look
+            for each in sockets:
+                if each.peer is not None and not each.listening and each.file == file:
                     found |= {holder.pid: holder for holder in self.table.having(each.peer)}
         return [each for pid, each in found.items() if pid not in self._ignored]
 

@@ -90,7 +90,7 @@ def _read_once(name: str, node: NodeAccess) -> Surroundings:
         runs_inside=kept,
         programs=tuple(sorted({each.comm for each in members})),
         ours=look.is_ours(members, [each.cgroup or "" for each in look.placed([unit, *started])]),
-        unseen=(*unseen, *use.unseen, *look.unseen),
+        unseen=(*unseen, *use.unseen, *look.names_unseen(members), *look.unseen),
     )
 
 
@@ -104,6 +104,7 @@ class NodeLook:
     prefix: str | None  # where that systemd's tree of cgroups stands in ours
     bus: BusNames | None
     containers: dict[str, JsonObject]  # inspections, by id
+    bus_namespace: str | None = None  # the pid namespace in which the bus numbers processes
     unseen: tuple[str, ...] = ()
 
     @classmethod
@@ -121,7 +122,9 @@ class NodeLook:
         names = {id_: container_name(each) for id_, each in containers.items()}
         sockets = SocketReading(proc, table, {os.getpid()}, names)
         prefix = find_prefix(node.places, node.manager.bus.peer_pid, ())
-        return cls(proc, table, sockets, prefix, bus, containers, tuple(unseen))
+        peer = table.processes.get(node.manager.bus.peer_pid or 0)
+        namespace = None if peer is None else peer.pid_namespace
+        return cls(proc, table, sockets, prefix, bus, containers, namespace, tuple(unseen))
 
     def placed(self, units: Iterable[Unit]) -> list[Unit]:
         """Return units with their cgroups as this machine names them, where that is known."""
@@ -150,16 +153,37 @@ class NodeLook:
         """Return the bus names of processes, and who asked for their signals."""
         if self.bus is None:
             return (), ()
-        pids = {each.inner_pid for each in members}
-        names = [name for pid in sorted(pids) for name in self.bus.by_process.get(pid, ())]
-        asking = {
-            pid for name in names for pid in (self.bus.watchers or {}).get(name, ())
-        } - pids - {os.getpid()}  # fmt: skip
-        by_inner = {each.inner_pid: each for each in self.table.processes.values()}
-        known = [by_inner[pid] for pid in sorted(asking) if pid in by_inner]
-        return tuple(names), tuple(
-            dict.fromkeys(self.sockets.describe(each) for each in known if each.pid != os.getpid())
-        )
+        by_number = self._on_bus()
+        own = {each.pid for each in members}
+        numbers = [number for number, each in sorted(by_number.items()) if each.pid in own]
+        names = [name for number in numbers for name in self.bus.by_process.get(number, ())]
+        asking = {number for name in names for number in (self.bus.watchers or {}).get(name, ())}
+        known = [by_number[number] for number in sorted(asking) if number in by_number]
+        others = [each for each in known if each.pid not in own and each.pid != os.getpid()]
+        return tuple(names), tuple(dict.fromkeys(self.sockets.describe(each) for each in others))
+
+    def names_unseen(self, members: Collection[ProcessSeen]) -> tuple[str, ...]:
+        """Return that names of processes are not known: the bus numbers them in its namespace.
+
+        Only if the bus has names of processes that are none of its namespace's.
+        """
+        if self.bus is None:
+            return ()
+        outside = [each for each in members if each.pid_namespace != self.bus_namespace]
+        foreign = self.bus.by_process.keys() - self._on_bus().keys()
+        if self.bus_namespace is not None and not (outside and foreign):
+            return ()
+        return ("names on the bus (its processes are in another pid namespace, or hidden)",)
+
+    def _on_bus(self) -> dict[int, ProcessSeen]:
+        """Return the processes of the bus's pid namespace by their number there."""
+        if self.bus_namespace is None:
+            return {}
+        return {
+            each.inner_pid: each
+            for each in self.table.processes.values()
+            if each.pid_namespace == self.bus_namespace
+        }
 
     def mounts_of(self, members: Collection[ProcessSeen]) -> tuple[str, ...]:
         """Return the file systems in user space, if one of the processes serves some."""

@@ -17,6 +17,7 @@ from nodescope.errors import SourceError
 from nodescope.judgement.zombie_report import Report, assess
 from nodescope.quantities import format_bytes
 from nodescope.records.action import Target
+from nodescope.remedy.actions.delete_files import is_system_state
 from nodescope.remedy.node_access import NodeAccess
 from nodescope.remedy.plan import PlanStep, Predicted
 from nodescope.remedy.steps.expansion import Expansion
@@ -142,7 +143,8 @@ def _deletions(
     except SourceError as error:
         return Expansion(cannot=(f"the files that pin zombies could not be searched for: {error}",))
     wanted = {each.path for each in parents}
-    files = [each for each in search.files if each.parent in wanted and each.kind == "shmem"]
+    pinning = [each for each in search.files if each.parent in wanted and each.kind == "shmem"]
+    files = [each for each in pinning if not is_system_state(each.path)]
     by_folder: dict[str, list[PinningFile]] = defaultdict(list)
     for file in files:
         by_folder[_folder_of(file)].append(file)
@@ -150,6 +152,9 @@ def _deletions(
     many = {folder: listed for folder, listed in by_folder.items() if len(listed) >= worth}
     steps = [_delete(folder, listed, dying) for folder, listed in sorted(many.items())]
     cannot = _describe_held(search, wanted)
+    if len(pinning) > len(files):
+        kept = f"{len(pinning) - len(files):,} files of systemd, udev or a runtime below /run"
+        cannot = (*cannot, f"{kept} pin zombies; they are state in use, and never deleted")
     if few := len(files) - sum(map(len, many.values())):
         cannot = (*cannot, f"{few:,} other files in memory pin a few zombies; they are left alone")
     return Expansion(tuple(steps), cannot=cannot)
@@ -168,11 +173,21 @@ def _delete(folder: str, files: Sequence[PinningFile], dying: Mapping[str, int])
     return PlanStep(
         "delete_files", Target("mount", folder),
         "files in memory pin zombies; only deleting them lets the kernel free these",
-        {"files": json.dumps(sorted(each.path for each in files))},
-        (f"{len(files):,} files in {folder}: deleted, their content is lost",),
+        {"files": json.dumps(name_files(files), sort_keys=True)},
+        (f"{len(files):,} files in {folder}: deleted, their content is lost",
+         "one that a process uses then, or that was replaced since, is left"),
         ("rm", "--", f"{folder}/…"), "never", (_predict(count, because, certain=True),),
         consent=folder,
     )  # fmt: skip
+
+
+def name_files(files: Sequence[PinningFile]) -> dict[str, str]:
+    """Return the device and inode of each file by its path, as `delete_files` takes them."""
+    return {
+        each.path: f"{each.identity[0]}:{each.identity[1]}"
+        for each in files
+        if each.identity is not None
+    }
 
 
 def _describe_held(search: PinSearch, parents: set[str]) -> tuple[str, ...]:

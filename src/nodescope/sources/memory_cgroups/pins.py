@@ -48,6 +48,7 @@ class PinningFile:
     bytes: int
     holder_pid: int | None = None
     holder_comm: str | None = None
+    identity: tuple[int, int] | None = None  # device and inode
 
 
 @dataclass(slots=True)
@@ -140,7 +141,8 @@ def _look_at(
         if parent is not None:
             comm = None if found.pid is None else _comm(places, found.pid)
             size = number * PAGE_BYTES
-            yield PinningFile(parent, found.shown, found.kind, size, found.pid, comm)
+            identity = found.status.st_dev, found.status.st_ino
+            yield PinningFile(parent, found.shown, found.kind, size, found.pid, comm, identity)
 
 
 def _every_file(

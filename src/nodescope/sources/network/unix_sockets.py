@@ -2,7 +2,8 @@
 
 `/proc/net/unix` has no peers: a netlink dump has them (`UNIX_DIAG_PEER`, since 3.3). A peer is
 an inode, and may be in another network namespace. The accepted end of a connection bears the
-name of the socket that it came in by, the other end usually none.
+name of the socket that it came in by, the other end usually none, and the file of that socket
+(`UNIX_DIAG_VFS`): names repeat in other mount namespaces, a device and inode do not.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ _SOCK_DIAG = 4  # NETLINK_SOCK_DIAG
 _BY_FAMILY = 20  # SOCK_DIAG_BY_FAMILY
 _REQUEST_DUMP = 0x301  # NLM_F_REQUEST | NLM_F_DUMP
 _DONE, _ERROR = 3, 2
-_SHOW_NAME, _SHOW_PEER = 1, 4
-_NAME, _PEER = 0, 2  # UNIX_DIAG_NAME, UNIX_DIAG_PEER
+_SHOW_NAME, _SHOW_FILE, _SHOW_PEER = 1, 2, 4
+_NAME, _FILE, _PEER = 0, 1, 2  # UNIX_DIAG_NAME, UNIX_DIAG_VFS, UNIX_DIAG_PEER
 _LISTEN = 10
 _NEW_NETWORK = 0x40000000  # CLONE_NEWNET
 _HEADER = struct.Struct("=IHHII")
@@ -39,6 +40,17 @@ class UnixSocket:
     name: str
     listening: bool
     peer: int | None  # inode of the other end
+    file: tuple[int, int] | None = None  # device and inode of its path, as `file_of` has them
+
+
+def file_of(path: Path) -> tuple[int, int]:
+    """Return the device and inode of a socket's path, as far as sock_diag has bits for them."""
+    try:
+        found = path.stat()
+    except OSError as error:
+        raise source_error(path, error) from error
+    device = os.major(found.st_dev) << 20 | os.minor(found.st_dev)
+    return device, found.st_ino & 0xFFFFFFFF
 
 
 def read_unix_sockets(namespace: Path) -> list[UnixSocket]:
@@ -81,8 +93,8 @@ def _connect(namespace: Path) -> socket.socket:
 
 def _dump(connection: socket.socket) -> list[UnixSocket]:
     body = struct.pack(
-        "=BBHIIIII", socket.AF_UNIX, 0, 0, 0xFFFFFFFF, 0, _SHOW_NAME | _SHOW_PEER,
-        0xFFFFFFFF, 0xFFFFFFFF,
+        "=BBHIIIII", socket.AF_UNIX, 0, 0, 0xFFFFFFFF, 0,
+        _SHOW_NAME | _SHOW_FILE | _SHOW_PEER, 0xFFFFFFFF, 0xFFFFFFFF,
     )  # fmt: skip
     connection.send(_HEADER.pack(_HEADER.size + len(body), _BY_FAMILY, _REQUEST_DUMP, 1, 0) + body)
     found: list[UnixSocket] = []
@@ -113,7 +125,7 @@ def parse_dump(data: bytes) -> tuple[list[UnixSocket], bool]:
 
 def _parse_socket(body: bytes) -> UnixSocket:
     _, _, state, _, inode, _, _ = _MESSAGE.unpack_from(body)
-    name, peer = "", None
+    name, peer, file = "", None, None
     at = _MESSAGE.size
     while at + _ATTRIBUTE.size <= len(body):
         length, kind = _ATTRIBUTE.unpack_from(body, at)
@@ -123,5 +135,8 @@ def _parse_socket(body: bytes) -> UnixSocket:
             name = shown.decode("utf-8", "replace")
         elif kind == _PEER and len(value) >= 4:
             peer = struct.unpack_from("=I", value)[0] or None
+        elif kind == _FILE and len(value) >= 8:
+            found, device = struct.unpack_from("=II", value)
+            file = device, found
         at += max(_ATTRIBUTE.size, (length + 3) & ~3)
-    return UnixSocket(inode, name, state == _LISTEN, peer)
+    return UnixSocket(inode, name, state == _LISTEN, peer, file)

@@ -32,6 +32,7 @@ class ProcessSeen:
     network: str | None  # its network namespace, `net:[4026531840]`; None: hidden
     sockets: frozenset[int] | None  # inodes; None: hidden
     devices: frozenset[str] = frozenset()  # open device files that others depend on
+    pid_namespace: str | None = None  # in which `inner_pid` counts, `pid:[…]`; None: hidden
 
     @property
     def owner(self) -> CgroupOwner | None:
@@ -117,6 +118,7 @@ def _read_process(proc: Path, pid: int) -> ProcessSeen | None:
         _read_link(f"{folder}/ns/net"),
         sockets,
         devices,
+        _read_link(f"{folder}/ns/pid"),
     )
 
 
@@ -149,8 +151,11 @@ def _read_descriptors(folder: str) -> tuple[frozenset[int] | None, frozenset[str
         return None, frozenset()
     sockets, devices = set(), set()
     for name in names:
-        target = _read_link(f"{folder}/{name}")
-        if target is None:
+        try:
+            target = os.readlink(f"{folder}/{name}")
+        except PermissionError:
+            return None, frozenset()  # the numbers may be listed where the links are hidden
+        except OSError:
             continue  # closed in the meantime
         if target.startswith("socket:[") and target[8:-1].isdigit():
             sockets.add(int(target[8:-1]))
