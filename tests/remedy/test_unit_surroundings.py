@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from nodescope.remedy import unit_surroundings
+from nodescope.remedy.guard import unit_surroundings
 from nodescope.remedy.guard.unit_surroundings import read_unit_surroundings
 
 
