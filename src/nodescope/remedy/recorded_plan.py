@@ -42,6 +42,13 @@ def plan_recording(
 def why_not_here(recording: Recording, node: NodeAccess) -> str | None:
     """Return why a plan cannot be made here: it rests on the node as it is now."""
     recorded = recording.parts[-1].description.start.boot_id if recording.parts else None
+    return why_not_boot(recorded, node)
+
+
+def why_not_boot(recorded: object, node: NodeAccess) -> str | None:
+    """Return why a plan cannot rest on what was recorded in a boot; None if it is this one."""
+    if recorded is None:
+        return "it does not say which boot it is of"
     if recorded != read_boot(node):
         return "this recording is of another node, or of an earlier boot of this one"
     return None
