@@ -56,6 +56,7 @@ _NEEDED = {
     "deep.service": unit(_SLEEPS),
     "middle.target": "[Unit]\nRequires=deep.service\nAfter=deep.service\n",
     "top.service": unit(_SLEEPS, section="Requires=middle.target\nAfter=middle.target\n"),
+    "store.timer": "[Timer]\nOnBootSec=1h\n[Install]\nWantedBy=timers.target\n",
     "bound.service": unit(_SLEEPS),
     "binder.service": unit(_SLEEPS, section="BindsTo=bound.service\nAfter=bound.service\n"),
     "shaky.service": unit("/bin/sh -c 'sleep 0.2; exit 3'", _AGAIN),

@@ -30,6 +30,7 @@ class FakePodman:
 
     container: dict[str, Any]
     deaf: bool = False
+    refusals: int = 0  # of updates, before one is taken
     asked: list[str] = field(default_factory=list)
 
     def talk(self, connection: socket.socket) -> None:
@@ -42,6 +43,11 @@ class FakePodman:
             connection.sendall(http_answer(json.dumps(self.container).encode()))
         elif path.endswith("/json"):
             connection.sendall(http_answer(b'{"message": "no such container"}', 404))
+        elif path.endswith("/update") and self.refusals:
+            self.refusals -= 1
+            connection.sendall(
+                http_answer(b'{"message": "cannot update a stopped one"}', 500)
+            )
         elif path.endswith("/update"):
             if not self.deaf:
                 self.container["HostConfig"] |= json.loads(body)
@@ -87,6 +93,18 @@ def test_a_policy_comes_back_with_its_retries(podman: FakePodman, access: NodeAc
     assert podman.container["HostConfig"]["RestartPolicy"] == policy
     changing = [each for each in podman.asked if each.startswith("POST")]
     assert changing == [f"POST /containers/{_ID}/update"] * 2  # by id, never by name
+
+
+def test_a_policy_is_set_again_if_a_round_ended_meanwhile(
+    podman: FakePodman, access: NodeAccess
+) -> None:
+    podman.refusals = 2
+    step, operation = _step("set_restart_policy", policy="no"), find_operation("set_restart_policy")
+    operation.apply(step, access, operation.capture(step, access))
+    assert podman.container["HostConfig"]["RestartPolicy"]["Name"] == "no"
+    podman.refusals = 1000
+    with pytest.raises(RemedyError, match="cannot update a stopped one"):
+        operation.apply(step, access, operation.capture(step, access))
 
 
 def test_an_engine_that_does_not_do_it_is_found_out(podman: FakePodman, access: NodeAccess) -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from nodescope.errors import NodescopeError, SourceError
 from nodescope.quantities import HOUR_NS
+from nodescope.records.action import Target
 from nodescope.records.action_words import describe_action
 from nodescope.remedy.elsewhere.forms import render_elsewhere
 from nodescope.remedy.guard.decision import guard
@@ -123,8 +124,34 @@ def _guarded(
             allowed.append(step)
         else:
             refused[key] = verdict
+    for verdict in list(refused.values()):
+        for name in _bound_by_trigger(verdict.target, allowed, node):
+            why = f"{name}: it goes together with {verdict.target.name}, which is refused"
+            bound = Refused(Target("unit", name), why, verdict.override)
+            refused.setdefault(("unit", name), bound)
     kept = [each for each in allowed if (each.target.kind, each.target.name) not in refused]
     return kept, list(refused.values())
+
+
+def _bound_by_trigger(refused: Target, steps: Iterable[PlanStep], node: NodeAccess) -> list[str]:
+    """Return the units of steps that a refused unit starts, or that start it.
+
+    A service without its socket or timer, or these without the service, is half a change: what
+    is left would fail, or start it again.
+    """
+    if refused.kind != "unit" or not refused.name:
+        return []
+    found = []
+    for name in dict.fromkeys(each.target.name for each in steps if each.target.kind == "unit"):
+        for trigger, started in ((refused.name, name), (name, refused.name)):
+            if trigger and name and trigger.endswith((".socket", ".timer", ".path")):
+                try:
+                    bound = started in node.manager.read_triggers(trigger)
+                except SourceError:
+                    bound = True  # not seen
+                if bound:
+                    found.append(name)
+    return found
 
 
 def _without_useless(

@@ -173,6 +173,24 @@ def test_a_frozen_cgroup_is_thawed_and_frozen_again(node: NodeAccess) -> None:
     assert path.read_text() == "1"
 
 
+@pytest.mark.parametrize("made_anew", [True, False])
+def test_undo_freezes_no_other_cgroup_of_the_name(node: NodeAccess, made_anew: bool) -> None:
+    plan = make_plan(make_step("thaw", "/a", {"what": "cgroup"}, target="cgroup"))
+    folder = node.places.root / "sys/fs/cgroup/a"
+    (folder / "cgroup.freeze").write_text("1")
+    apply_plan(plan, node)
+    folder.rename(folder.with_name("old"))
+    if made_anew:
+        folder.mkdir()
+        (folder / "cgroup.freeze").write_text("0")
+    undone = undo_plan(plan, node)
+    assert undone.left_alone == (
+        ("/a was made anew since, and is not frozen",) if made_anew else ("/a is gone",)
+    )
+    if made_anew:
+        assert (folder / "cgroup.freeze").read_text() == "0"
+
+
 # -- files -----------------------------------------------------------------------------
 
 

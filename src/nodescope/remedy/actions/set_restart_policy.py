@@ -21,7 +21,7 @@ from nodescope.remedy.actions.container_step import (
     why_not,
 )
 from nodescope.remedy.actions.operation import Captured, Standing, UndoOutcome
-from nodescope.remedy.engine import as_remedy_errors
+from nodescope.remedy.engine import Engine, as_remedy_errors
 from nodescope.remedy.node_access import NodeAccess
 from nodescope.remedy.plan import PlanStep
 from nodescope.remedy.rests_on.container_facts import describe_policy
@@ -29,6 +29,8 @@ from nodescope.sources.containers.docker import container_of
 from nodescope.wire.json_fields import inner, text, whole
 
 _POLICIES = ("no", "always", "unless-stopped", "on-failure")
+_TRIES = 10
+_BETWEEN_S = 0.1
 
 
 class _SetRestartPolicy:
@@ -57,7 +59,7 @@ class _SetRestartPolicy:
         """Set it, and read it back."""
         engine = engine_of(step, node)
         with as_remedy_errors():
-            engine.update(str(before["id"]), _update(_wanted(step)))
+            _set_policy(engine, str(before["id"]), _wanted(step))
         now = _policy(inspect(step, node, str(before["id"])))
         if now != _wanted(step):
             raise RemedyError(
@@ -88,7 +90,7 @@ class _SetRestartPolicy:
             return UndoOutcome((), (f"container {name}: somebody set the policy {shown} since",))
         engine, identifier = engine_of(step, node), str(before["id"])
         with as_remedy_errors():
-            engine.update(identifier, _update(_captured(before)))
+            _set_policy(engine, identifier, _captured(before))
             # Read again: a run that ended before the policy was back is not started by it.
             if before.get("loops") is True and not is_on(inspect(step, node, identifier)):
                 engine.start(identifier)
@@ -111,9 +113,18 @@ def _captured(before: Captured) -> dict[str, Json]:
     return {"policy": before.get("policy"), "retries": before.get("retries")}
 
 
-def _update(policy: dict[str, Json]) -> dict[str, Json]:
+def _set_policy(engine: Engine, identifier: str, policy: dict[str, Json]) -> None:
+    """Have the engine set a policy, again if it refuses.
+
+    One that loops may end while dockerd updates it, which is then refused and changes nothing.
+    """
     named = {"Name": policy["policy"], "MaximumRetryCount": policy["retries"]}
-    return {"RestartPolicy": named}
+    for _ in range(_TRIES - 1):
+        try:
+            return engine.update(identifier, {"RestartPolicy": named})
+        except RemedyError:
+            time.sleep(_BETWEEN_S)
+    return engine.update(identifier, {"RestartPolicy": named})
 
 
 OPERATION = _SetRestartPolicy()

@@ -66,8 +66,10 @@ class _StopContainer:
         now = inspect_captured(step, node, before)
         if now is None:
             return UndoOutcome((), (f"container {name} was removed since; it is not made again",))
-        if is_on(now):
-            return UndoOutcome((), (f"container {name} runs: somebody started it since",))
+        if is_on(now) and before.get("status") == text(inner(now, "State"), "Status"):
+            return UndoOutcome((f"container {name} is {before.get('status')}, as before",))
+        if is_on(now):  # by whom is not known: an undo that was cut short may have started it
+            return UndoOutcome((), (f"container {name} runs already; it is left as it is",))
         if before.get("on") is not True:
             return UndoOutcome((f"container {name} did not run before, and does not now",))
         identifier = str(before["id"])

@@ -1,4 +1,4 @@
-"""Let a frozen cgroup or file system go on; undone by freezing the cgroup again.
+"""Let a frozen cgroup or file system go on; undone by freezing the same cgroup again.
 
 Arguments: `what`, `cgroup` or `mount`. The target is the cgroup's path in its hierarchy, or the
 mount point. A file system is not frozen again by undo: whoever froze it has to.
@@ -29,6 +29,10 @@ _FREEZERS = {
 }
 
 
+class CgroupGone(RemedyError):
+    """A cgroup that is not there, or that nothing can freeze."""
+
+
 class _Thaw:
     """The operation."""
 
@@ -45,8 +49,10 @@ class _Thaw:
         return None
 
     def capture(self, step: PlanStep, node: NodeAccess) -> Captured:
-        """Store that it was frozen."""
-        return {"frozen": True}
+        """Store that it was frozen, and which cgroup of that name it is."""
+        if step.arguments.get("what") == "mount":
+            return {"frozen": True}
+        return {"frozen": True, "inode": _inode(_freezer(step, node)[0])}
 
     def apply(self, step: PlanStep, node: NodeAccess, before: Captured) -> Captured:
         """Thaw it."""
@@ -71,9 +77,13 @@ class _Thaw:
         name = step.target.name or ""
         if step.arguments["what"] == "mount":
             return UndoOutcome((), (f"{name} is not frozen again: whoever froze it has to",))
-        file, _, frozen = _freezer(step, node)
-        if not file.exists():
+        try:
+            file, _, frozen = _freezer(step, node)
+        except CgroupGone:
             return UndoOutcome((), (f"{name} is gone",))
+        if _inode(file) != before.get("inode"):
+            said = f"{name} was made anew since, and is not frozen"
+            return UndoOutcome((), (said,))
         write_kernel_file(file, frozen[0])
         return UndoOutcome((f"{name} is frozen again",))
 
@@ -92,7 +102,15 @@ def _freezer(step: PlanStep, node: NodeAccess) -> tuple[Path, str, tuple[str, ..
         file = each.mount / path.lstrip("/") / name
         if file.exists():
             return file, runs, frozen
-    raise RemedyError(f"{path} is gone, or nothing can freeze it")
+    raise CgroupGone(f"{path} is gone, or nothing can freeze it")
+
+
+def _inode(file: Path) -> int | None:
+    """Return the identity of the cgroup that a file of its own belongs to."""
+    try:
+        return file.parent.stat().st_ino
+    except OSError:
+        return None
 
 
 def _thaw_mount(path: Path) -> None:
