@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -103,6 +104,18 @@ def test_network_clears_when_it_is_over_and_needs_sight() -> None:
     assert found.line == "NicReset: eth0, 1 in the last 10m"
     assert _check("network", reset, last_ns=MINUTE_NS).status == "unknown"  # nobody looked
     assert set(NETWORK_KINDS) <= set(EVENT_KINDS)
+
+
+def test_an_all_clear_says_how_much_of_the_time_was_recorded(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """13 s of a healthy node are no all-clear for a minute."""
+    path = str(_BUNDLES / "zombie-agent-healthy.bundle")
+    options = ["--archive", path, "--max-age", "100000h"]
+    assert main(["check", "cores", *options]) == 0
+    assert re.search(r"none pegged in \d+ s recorded of the last 1m$", capsys.readouterr().out)
+    assert main(["check", "cores", *options, "--last", "5s"]) == 0
+    assert capsys.readouterr().out.endswith("none pegged in the last 5 s\n")
 
 
 def test_an_old_reading_neither_raises_nor_clears() -> None:

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.diagnosis.told import at, lines, solve_told
+from tests.diagnosis.told import at, event, lines, record, solve_told
 
 from nodescope.cli.main import main
 from nodescope.diagnosis.diagnose import diagnose
@@ -14,6 +14,7 @@ from nodescope.diagnosis.report.document import diagnosis_document
 from nodescope.diagnosis.report.text import render_markdown
 from nodescope.recording.recording import Recording
 from nodescope.recording.window import Window
+from nodescope.records.node_tables import SourceCostRow
 from nodescope.records.recorder_tables import Gap
 
 LOG = """\
@@ -124,3 +125,15 @@ def test_lines_that_were_overwritten_make_counts_a_least() -> None:
     assert "34,463 records were overwritten" in missing.consequence
     assert "at least 2 times" in render_markdown(found)
     assert "at least" not in render_markdown(solve_told(told))
+
+
+def test_a_kernel_log_that_was_refused_a_moment_after_the_start_is_missing() -> None:
+    """The observer is asked first when the recording runs already."""
+    started = event(0, "recorder_started", "recorder")
+    kept = Gap(from_ns=at(0.1), to_ns=at(901), source="kernel_log", reason="not permitted")
+    asked = SourceCostRow(time_ns=at(900), source="kernel_log")
+    recording = record([started], [kept, asked])
+    window = Window(recording.extent.from_ns, recording.extent.to_ns)
+    found = diagnose(recording, window)
+    assert "kernel log" in [each.what for each in found.missing]
+    assert found.blind

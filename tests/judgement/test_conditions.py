@@ -80,6 +80,12 @@ def test_zombies_have_a_rate_with_an_interval_and_the_time_until_they_are_critic
     assert [step.kind for step in found.steps] == ["stop_leak", "free_zombies"]
 
 
+def test_zombies_that_were_many_before_they_fell_are_not_called_new() -> None:
+    counts = [(30, 9_000), (20, 9_160), (10, 1_000), (5, 3_500), (0, 4_570)]
+    assert only(*zombies(counts)).since_ns is None  # many from the first reading on
+    assert only(*zombies([(40, 10), *counts])).since_ns == minutes_ago(30)
+
+
 def test_an_uneven_growth_has_a_wide_interval() -> None:
     grown = [(60 - minute, 5_000 + (4 if minute < 30 else 16) * minute) for minute in range(61)]
     assert "(240 to " in only(*zombies(grown)).trend

@@ -51,6 +51,16 @@ def test_a_recorded_hour_says_when_it_becomes_critical(tree: V1Tree) -> None:
     assert trend["nature"] == "leak"
 
 
+def test_many_that_were_freed_are_not_called_cache_and_have_no_rate(tree: V1Tree) -> None:
+    """Somebody may have deleted the files that pinned them; that is not known."""
+    times = [second * 10_000_000_000 for second in range(13)]
+    history = History(times, [8_985, 9_160, *[600] * 5, *range(1_000, 4_000, 500)], [])
+    text = render_report(_report(tree, history))
+    assert "many were freed in this time" in text
+    assert "cache: it falls" not in text
+    assert " per hour; many" not in text
+
+
 def test_a_recorded_moment_is_no_forecast(tree: V1Tree) -> None:
     history = History([0, 20_000_000_000], [3_990, 4_000], [])
     report = _report(tree, history)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import signal
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -281,6 +282,12 @@ def test_a_dry_run_lists_everything_that_would_stop_it(node: NodeAccess) -> None
     )
     assert found == ("stop_unit a.service: no such unit", "mask_unit b.service: no such unit")
     assert fake.calls == ["check", "check"]
+
+
+def test_a_dry_run_of_an_expired_plan_says_that_it_expired(node: NodeAccess) -> None:
+    old = replace(make_plan(), expires_ns=2)
+    (found,) = find_obstacles(old, node, lambda _step, _node, _known: None, Consents())
+    assert found == "it expired at 1970-01-01T00:00:00.000Z"
 
 
 # -- two at once, and interrupts ---------------------------------------------------------

@@ -156,6 +156,10 @@ def test_the_reset_that_led_to_the_plan_is_no_rate() -> None:
     verdict = assess(make_plan(), [once], since(resets(0, 5000))).outcome
     assert verdict.verdict == "unknown"
     assert verdict.node_hours_needed is None
+    assert "one, which may have led to it" in verdict.because
+    none = replace(once, count=0)
+    because = assess(make_plan(), [none], since(resets(0, 5000))).outcome.because
+    assert because == "resets: none was recorded before the plan; no rate is known"
 
 
 # -- predictions -----------------------------------------------------------------------

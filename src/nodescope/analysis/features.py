@@ -148,6 +148,7 @@ def count_part(part: SampleColumns, chosen: Filter, windows: Windows, wanted: U6
 
     By window are counted the features that are `wanted` (in order) and those with many samples.
     """
+    part.read_together("tick", "profile", "cpu")
     window = windows.find(part.time_ns)
     passing = chosen.samples(part)
     if passing is not None:

@@ -30,6 +30,7 @@ from nodescope.sources.network.driver_statistics import classify_statistic
 
 _NUMBER = re.compile(r"\d+")
 _AT_ONCE = 60_000  # rows: what is counted together
+_FEW = 2_000  # rows of a table: decoding them takes less than handing them to another thread
 _EXACT = 1e-9  # of the largest value: what adding and taking away leaves is nothing
 
 
@@ -107,8 +108,7 @@ class _Reading:
             for segment in recording.overlapping(self._window)
             if source.table in segment.description.tables
         ]
-        tables = read_ahead(segments, lambda part: _read_looks(part, source.table, asked))
-        for segment, (table, looks, look) in tables:
+        for segment, (table, looks, look) in _read_each(segments, source.table, asked):
             self._take(segment, table, looks, look)
         self._settle()
         titles = list(self._names)
@@ -191,7 +191,8 @@ class _Reading:
     ) -> None:
         """Rows of a segment, by subject and time; `apart` is how long ago one looked before."""
         kind = self._kinds[column]
-        gauge = np.array([self._is_gauge(name, kind) for name in self._names], bool)[metric]
+        gauges = np.array([self._is_gauge(name, kind) for name in self._names], bool)
+        gauge = gauges[metric] if gauges.any() else np.zeros(1, bool)
         for number, rows in _split(metric, np.flatnonzero(gauge & ~np.isnan(values))):
             self._levels.setdefault((number, column), []).append((second[rows], values[rows]))
         rise = (
@@ -217,10 +218,15 @@ class _Reading:
     def _rises(self, column: str, subject: I64, values: F64) -> F64:
         """How much each row is above the one before of its subject; a fall says nothing."""
         last = self._last_of(column)
-        first = np.append(True, np.diff(subject) != 0)
-        before = np.where(first, last[subject], np.append(np.nan, values[:-1]))
-        last[subject] = values  # of several rows the last stays
-        return np.maximum(np.nan_to_num(values - before), 0)
+        change = np.flatnonzero(subject[1:] != subject[:-1])
+        first, final = np.append(0, change + 1), np.append(change, len(subject) - 1)
+        before = np.empty_like(values)
+        before[1:] = values[:-1]
+        before[first] = last[subject[first]]
+        last[subject[final]] = values[final]
+        rise = values - before
+        rise[~(rise > 0)] = 0  # also where one of both is not known
+        return rise
 
     def _last_of(self, column: str) -> F64:
         """Return the last value of each subject, to be brought up to date."""
@@ -267,6 +273,15 @@ class _Reading:
         return number
 
 
+def _read_each(
+    segments: Sequence[Part], table: str, columns: Sequence[str]
+) -> Iterator[tuple[Part, tuple[Any, I64, I64]]]:
+    """Return each segment with what `_read_looks` returns of it; small tables without a thread."""
+    if all(segment.description.tables[table].rows < _FEW for segment in segments):
+        return ((segment, _read_looks(segment, table, columns)) for segment in segments)
+    return read_ahead(segments, lambda part: _read_looks(part, table, columns))
+
+
 def _read_looks(part: Part, table: str, columns: Sequence[str]) -> tuple[Any, I64, I64]:
     """Read a table; return it, the times at which its rows were read, and which each row has.
 
@@ -310,7 +325,11 @@ def _split(metric: I64, rows: I64) -> Iterator[tuple[int, I64]]:
     """Rows by metric, each in their order."""
     if not len(rows):
         return
-    ordered = rows[np.argsort(metric[rows], kind="stable")]
+    of_rows = metric[rows]
+    if of_rows.min() == of_rows.max():
+        yield int(of_rows[0]), rows
+        return
+    ordered = rows[np.argsort(of_rows, kind="stable")]
     for part in np.split(ordered, np.flatnonzero(np.diff(metric[ordered])) + 1):
         yield int(metric[part[0]]), part
 

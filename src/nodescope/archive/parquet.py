@@ -8,6 +8,7 @@ hold both against `pyarrow.parquet` and fail by name when pyarrow changes them.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -34,7 +35,7 @@ class ParquetTable:
         """The number of rows by the file's footer."""
         return int(self._reader.metadata.num_rows)
 
-    @property
+    @cached_property
     def columns(self) -> list[str]:
         """The names of its columns."""
         return list(self._reader.schema_arrow.names)

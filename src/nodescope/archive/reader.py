@@ -42,10 +42,11 @@ from nodescope.archive.layout import (
 from nodescope.archive.parquet import ParquetTable
 from nodescope.archive.schema import (
     ArrowTable,
-    arrow_schema,
+    column_names,
     conform,
     empty_table,
     former_names,
+    schema_of,
     text_columns,
 )
 from nodescope.archive.streams import has_streams, stream_size
@@ -97,9 +98,9 @@ class Segment:
         """A table as `pyarrow.Table`; `text` columns come dictionary-encoded."""
         if table not in SEALED_TABLES:
             raise UsageError(f"no table {table!r} in a segment", hint=", ".join(SEALED_TABLES))
-        names = list(arrow_schema(table).names if columns is None else columns)
-        unknown = [name for name in names if name not in arrow_schema(table).names]
-        if unknown:
+        known = column_names(table)
+        names = list(known if columns is None else columns)
+        if unknown := [name for name in names if name not in known]:
             raise UsageError(f"no column {unknown[0]!r} in table {table}")
         return self._read(table, names)
 
@@ -124,8 +125,9 @@ class Segment:
             content = file.read(stored)
             if stored != names:  # written by an older version
                 content = conform(table, content, names)
-            content = content.select(names)
-            schema = pa.schema([arrow_schema(table).field(name) for name in names])
+            if content.column_names != names:
+                content = content.select(names)
+            schema = schema_of(table, tuple(names))
             if content.schema.types != schema.types:  # casting costs the import of pyarrow.compute
                 content = content.cast(schema)
         except FileNotFoundError:

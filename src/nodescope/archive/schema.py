@@ -52,6 +52,19 @@ def _column_names(table: str) -> tuple[frozenset[str], frozenset[str]]:
     )
 
 
+@cache
+def column_names(table: str) -> tuple[str, ...]:
+    """Return the names of a table's columns, in order."""
+    return tuple(column.name for column in TABLES[table].columns)
+
+
+@cache
+def schema_of(table: str, names: tuple[str, ...]) -> Any:
+    """Return the schema of some columns of a table, in this order."""
+    return pa.schema([arrow_schema(table).field(name) for name in names])
+
+
+@cache
 def text_columns(table: str) -> tuple[str, ...]:
     """The columns that hold repeated strings."""
     return tuple(column.name for column in TABLES[table].columns if column.type == "text")

@@ -30,6 +30,7 @@ from nodescope.archive.schema import (
     combine,
     make_numbers,
     make_text,
+    schema_of,
     text_indices,
 )
 from nodescope.arrays import I32, I64
@@ -130,7 +131,7 @@ def read_by_thread(
             if in_time is not None:
                 rank = _scatter(rank, _by_number(numbers))
             columns["profile"] = make_numbers(_profile_rows(numbers, rank, comm, path))
-    schema = pa.schema([arrow_schema("samples").field(name) for name in names])
+    schema = schema_of("samples", tuple(names))
     return pa.Table.from_arrays([columns[name] for name in names], schema=schema)
 
 
@@ -225,8 +226,8 @@ def _thread_rows(back: I32, threads: int, path: str) -> I64:
     if (len(back) and (back.min() < 0 or before.min() < 0)) or int(first.sum()) != threads:
         raise CorruptSegment(path, "its samples refer to threads that threads does not have")
     # Each look doubles how far back is seen: 15 of them for 23,000 samples at the most.
-    while not first[before].all():
-        before = before[before]
+    while not np.array_equal(further := before.take(before), before):
+        before = further
     row: I64 = (np.cumsum(first) - 1)[before]
     return row
 

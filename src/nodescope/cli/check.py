@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from nodescope.cli import options
 from nodescope.errors import ArchiveError, NothingRecorded, SourceError
-from nodescope.quantities import MINUTE_NS, SECOND_NS
+from nodescope.quantities import MINUTE_NS, SECOND_NS, format_duration
 
 if TYPE_CHECKING:
     from nodescope.judgement.health import Health
@@ -147,7 +147,8 @@ def _cores_now(places: Places) -> Health:
         stream.read(time.monotonic_ns(), cores[:, 0], cores[:, 1:])
     runs = [run.judge(BRIEF_NS) for run in stream.end()]
     looked_ns = time.monotonic_ns() - first_ns
-    return judge_cores([each for each in runs if each is not None], looked_ns)
+    over = f"the last {format_duration(looked_ns)}"
+    return judge_cores([each for each in runs if each is not None], over)
 
 
 def _loops_now(places: Places) -> Health:

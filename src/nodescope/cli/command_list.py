@@ -9,7 +9,7 @@ GROUPS = {
         "freeze": "keep a time range beyond retention",
     },
     "Look": {
-        "serve": "browse a recording: timeline, flame graph, diagnosis, fix",
+        "serve": "browse a recording: timeline, flame graph, diagnosis",
         "cores": "time of each core by state, second by second",
         "heatmap": "samples by second and by offset within the second",
         "flame": "flame graph of any window",
@@ -20,7 +20,7 @@ GROUPS = {
     "Explain": {
         "diagnose": "find what went wrong and why, with evidence",
         "compare": "find what differs from the time before, and how surely",
-        "zombies": "count removed memory cgroups still in the kernel; their source",
+        "zombies": "count removed memory cgroups still in the kernel, find the source",
         "audit": "find units and containers that fail, crash-loop or serve nobody",
         "check": "one-shot health for node-problem-detector, Nagios and scripts",
     },

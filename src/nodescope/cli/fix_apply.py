@@ -151,5 +151,11 @@ def _show(plan: Plan, node: NodeAccess, args: argparse.Namespace) -> int:
         return 0
     for each in obstacles:
         print(f"would stop it: {each}")
-    print("dry run: nothing was changed; `--yes` applies it")
+    if not plan.steps:
+        what = "the plan has no steps to apply"
+    elif obstacles:
+        what = "with `--yes` it would be stopped as well"
+    else:
+        what = "`--yes` applies it"
+    print(f"dry run: nothing was changed; {what}")
     return 0

@@ -90,12 +90,16 @@ def run(args: argparse.Namespace) -> int:
         options.print_json(plan_document(plan))
     else:
         print(render_plan(plan, options.terminal_width()))
+    if not plan.steps and (args.json or args.output is not None):
+        print("nodescope: the plan has no steps: nothing to do, or nothing is allowed",
+              file=sys.stderr)  # fmt: skip
     return 0 if plan.steps else 1
 
 
 def _plan(args: argparse.Namespace, node: NodeAccess) -> Plan:
     from nodescope.remedy.planner import Wishes, make_plan
     from nodescope.remedy.proposals import read_proposals, wish_to_stop
+    from nodescope.remedy.recorded_plan import why_not_boot
 
     i_know = frozenset(args.i_know)
     if args.unit or args.container:
@@ -103,7 +107,14 @@ def _plan(args: argparse.Namespace, node: NodeAccess) -> Plan:
             raise UsageError("--from and --unit or --container exclude each other")
         return make_plan(wish_to_stop(args.unit, args.container), node, Wishes(i_know))
     if args.diagnosis is not None:
-        return make_plan(read_proposals(_read_json(args.diagnosis)), node, Wishes(i_know))
+        document = _read_json(args.diagnosis)
+        proposals = read_proposals(document)
+        if (why := why_not_boot(document.get("boot"), node)) is not None:
+            raise UsageError(
+                f"{args.diagnosis}: {why}",
+                hint="a plan is made on the node, in the boot that was diagnosed",
+            )
+        return make_plan(proposals, node, Wishes(i_know))
     return _plan_recording(args, node)
 
 

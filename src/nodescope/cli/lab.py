@@ -55,7 +55,8 @@ def add_parser(commands: options.Commands) -> None:
     )
     parser.add_argument(
         "--fix", action="store_true",
-        help="while it still runs: plan the fix, apply, validate and undo it",
+        help="while it still runs: plan the fix, apply, validate and undo it; exits 1 if it was "
+        "not proven",
     )  # fmt: skip
     parser.add_argument(
         "--yes",
@@ -100,29 +101,34 @@ def _run(args: argparse.Namespace) -> int:
             "lab run needs a scenario and --record DIR", hint="see `nodescope lab list`"
         )
     scenario = find_scenario(args.scenario)
+    failures: list[str] = []
     truth = run_scenario(
         scenario, args.record, strength=args.strength, healthy=args.healthy, consent=args.yes,
-        seed=args.seed, say=_say, then=partial(_fix, args),
+        seed=args.seed, say=_say, then=partial(_fix, args, failures),
     )  # fmt: skip
     if args.json:
         options.print_json(asdict(truth))
     else:
         print(f"the recording is in {args.record}, the truth in {truth_path(args.record)}")
-    return 0
+    for each in failures:
+        _say(each)
+    return 1 if failures else 0
 
 
-def _fix(args: argparse.Namespace, stage: ScenarioRun) -> None:
-    """Fix the scenario while it still runs, if that was asked for."""
-    from nodescope.errors import UsageError
-    from nodescope.lab.fix_run import VALIDATE_S, fix_while_it_runs, plan_while_it_runs
+def _fix(args: argparse.Namespace, failures: list[str], stage: ScenarioRun) -> None:
+    """Fix the scenario while it still runs, if that was asked for; add what did not work."""
+    from nodescope.lab.fix_run import (
+        VALIDATE_S,
+        describe_failures,
+        fix_while_it_runs,
+        plan_while_it_runs,
+    )
 
     if args.plan and not args.fix:
         plan_while_it_runs(stage, args.record, _say)
-    if not args.fix:
-        return
-    codes = fix_while_it_runs(stage, args.record, VALIDATE_S, _say)
-    if codes.validate != 0 or codes.undo != 0:
-        raise UsageError(f"the fix was not proven, or not undone: {codes}")
+    if args.fix:
+        codes = fix_while_it_runs(stage, args.record, VALIDATE_S, _say)
+        failures += describe_failures(codes)
 
 
 def _synthetic(args: argparse.Namespace) -> int:

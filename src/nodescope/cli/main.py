@@ -79,7 +79,12 @@ def build_parser(wanted: Sequence[str]) -> Parser:
 def _run(arguments: list[str]) -> int:
     wanted = next((each for each in arguments if not each.startswith("-")), "")
     parser = build_parser([wanted])
-    args = parser.parse_args(arguments)
+    args, unknown = parser.parse_known_args(arguments)
+    if unknown:
+        command = f"nodescope {wanted}".rstrip()
+        raise UsageError(
+            f"unrecognized arguments: {' '.join(unknown)}", hint=f"see `{command} --help`"
+        )
     if not hasattr(args, "run"):
         parser.print_help(sys.stderr)
         raise UsageError("no command given", hint="start with `nodescope doctor`")

@@ -41,6 +41,8 @@ def diagnose(
     case = Case(recording, window)
     incidents = find_incidents(case, at_ns)
     result = Diagnosis(window.from_ns, window.to_ns)
+    if recording.parts:
+        result.boot = recording.parts[-1].description.start.boot_id or None
     followed, left = _choose(incidents)
     for number, incident in enumerate(followed):
         progress(number, len(followed))

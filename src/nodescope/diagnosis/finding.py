@@ -196,6 +196,7 @@ class Diagnosis:
     missing: list[Missing] = field(default_factory=list)
     conditions: list[Condition] = field(default_factory=list)  # worst first
     archive: Path | None = None  # the recording; None is the one that commands read by default
+    boot: str | None = None  # id of the boot that the last part was recorded in
     blind: bool = False  # something could not be seen without which silence means nothing
 
     @property

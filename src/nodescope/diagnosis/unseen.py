@@ -22,6 +22,7 @@ from nodescope.records.view import View
 from nodescope.wall_time import format_span
 
 _NAMED_FILES = 3
+_MOMENT = 0.1  # of the time that was recorded
 _UNSEEN = {
     "kernel log": "resets and lockups would not be seen",
     "per-core time": "a core that is pegged would not be seen",
@@ -63,7 +64,10 @@ def advise(case: Case, result: Diagnosis) -> None:
     if case.recording.imported:
         advice = "an import has only what its files hold: record the node itself"
     elif not case.events_of("source_denied", within=case.reach):
-        advice = "no source was refused: record with all observers"
+        advice = (
+            "no source was refused: the observer was left out, or found nothing to read; "
+            "`nodescope doctor` on the node shows which"
+        )
     else:
         return
     result.missing = [_advised(each, advice) for each in result.missing]
@@ -81,12 +85,22 @@ def _missing_sources(case: Case) -> list[str]:
     """Return the sources that were not observed and whose absence makes silence worth less."""
     seen = {
         # An imported log has no rows of its own: its lines are events.
-        "kernel log": case.observed("kernel_log") or _has_kernel_lines(case),
+        "kernel log": _was_observed(case, "kernel_log") or _has_kernel_lines(case),
         "per-core time": case.recorded("cores"),
         "samples": case.recorded("samples"),
-        "packet work": case.observed("softnet"),
+        "packet work": _was_observed(case, "softnet"),
     }
     return [what for what, there in seen.items() if not there]
+
+
+def _was_observed(case: Case, table: str) -> bool:
+    """Decide whether a table was observed for more than a moment of the time that was recorded.
+
+    A source that refuses is noted at its first reading, a moment after the recording begins.
+    """
+    seen = case.recording.coverage(table, case.reach).observed_ns
+    recorded = case.recording.coverage("heartbeats", case.reach).observed_ns
+    return seen > recorded * _MOMENT
 
 
 def _has_kernel_lines(case: Case) -> bool:

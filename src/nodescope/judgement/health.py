@@ -23,6 +23,7 @@ from nodescope.records.json import Json
 
 Status = Literal["ok", "warning", "critical", "unknown"]
 
+_NEARLY_ALL = 0.9  # of the time that was asked for
 MAX_AGE_NS = 2 * MINUTE_NS  # an open recording lags by at most a minute
 MAX_LINE = 80  # bytes that node-problem-detector keeps
 LOOP_KINDS = {
@@ -93,6 +94,15 @@ def _in_sight(
     return None
 
 
+def _describe_time(recording: Recording, at_ns: int, last_ns: int, table: str) -> str:
+    """Return the time that an all-clear is about, and how much of it was recorded if not all."""
+    seen_ns = recording.coverage(table, Window(at_ns - last_ns, at_ns + 1)).observed_ns
+    last = f"the last {format_duration(last_ns)}"
+    if seen_ns >= last_ns * _NEARLY_ALL:
+        return last
+    return f"{format_duration(seen_ns // SECOND_NS * SECOND_NS)} recorded of {last}"
+
+
 # -- the checks ----------------------------------------------------------------------
 
 
@@ -157,11 +167,10 @@ def _loops(recording: Recording, at_ns: int, _last_ns: int) -> Health:
     return Health("loops", "ok", "NoLoops", message, at_ns)
 
 
-def judge_cores(found: Sequence[PeggedCore], over_ns: int, at_ns: int | None = None) -> Health:
-    """Return the answer of the pegged cores of the last so many seconds."""
-    over = format_duration(over_ns)
+def judge_cores(found: Sequence[PeggedCore], over: str, at_ns: int | None = None) -> Health:
+    """Return the answer of the pegged cores of a time, which `over` describes."""
     if not found:
-        return Health("cores", "ok", "NoPeggedCore", f"none pegged in the last {over}", at_ns)
+        return Health("cores", "ok", "NoPeggedCore", f"none pegged in {over}", at_ns)
     worst = max(found, key=lambda each: each.to_ns - each.from_ns)
     cores: list[Json] = [
         {"cpu": each.cpu, "seconds": round(each.seconds, 1), "share": round(each.share, 3)}
@@ -177,7 +186,8 @@ def _cores(recording: Recording, at_ns: int, last_ns: int) -> Health:
     window = Window(at_ns - last_ns, at_ns + 1)
     found = find_pegged_cores(recording.core_readings(window), window)
     unseen = None if found else _in_sight("cores", recording, at_ns, last_ns, ("cores",))
-    return unseen or judge_cores(found, last_ns, at_ns)
+    over = _describe_time(recording, at_ns, last_ns, "cores")
+    return unseen or judge_cores(found, over, at_ns)
 
 
 def _network(recording: Recording, at_ns: int, last_ns: int) -> Health:
@@ -185,7 +195,8 @@ def _network(recording: Recording, at_ns: int, last_ns: int) -> Health:
     over = format_duration(last_ns)
     if not events:
         unseen = _in_sight("network", recording, at_ns, last_ns, ("softnet", "kernel_log"))
-        message = f"no reset or starvation in the last {over}"
+        seen = _describe_time(recording, at_ns, last_ns, "softnet")
+        message = f"no reset or starvation in {seen}"
         return unseen or Health("network", "ok", "NetworkQuiet", message, at_ns)
     kind = next(each for each in NETWORK_KINDS if any(event.kind == each for event in events))
     mine = [event for event in events if event.kind == kind]

@@ -90,11 +90,11 @@ def _trend(report: Report, growth: Growth | None) -> str:
 
 
 def _since_ns(counted: list[tuple[int, int]], warn_at: int) -> int | None:
-    """Return when the warning threshold was passed, if that was recorded in the last hour."""
-    below = [time_ns for time_ns, dying in counted if dying < warn_at]
-    if not below:
+    """Return when the warning threshold was first passed, if that was recorded in the last hour."""
+    above = [dying >= warn_at for _, dying in counted]
+    if not any(above) or above[0]:
         return None
-    return next((time_ns for time_ns, _ in counted if time_ns > below[-1]), None)
+    return counted[above.index(True)][0]
 
 
 def _owner(report: Report, owners: CgroupOwners, name: str) -> ConditionOwner:

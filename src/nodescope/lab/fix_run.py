@@ -42,13 +42,28 @@ def fix_while_it_runs(
     planned = plan_while_it_runs(stage, archive, say, show=True)
     if planned != 0:
         return FixCodes(planned)
-    consents = [word for owner in _owners(plan_path(archive)) for word in ("--consent", owner)]
+    owners = _owners(plan_path(archive), stage)
+    consents = [word for owner in owners for word in ("--consent", owner)]
     applied = _run(("apply", path, "--yes", *consents), environment, say)
     validated = None
     if applied == 0:
         lasting = format_duration(validate_s * SECOND_NS)
         validated = _run(("validate", path, "--for", lasting), environment, say)
     return FixCodes(planned, applied, validated, _run(("undo", path, "--yes"), environment, say))
+
+
+def describe_failures(codes: FixCodes) -> list[str]:
+    """Return a sentence for each command of a fix that did not work; none if all did."""
+    if codes.plan != 0:
+        return ["there was nothing that a plan may do: nothing was changed"]
+    failures = []
+    if codes.apply != 0:
+        failures.append("the plan was not applied as a whole")
+    elif codes.validate != 0:
+        failures.append("the fix was not proven: the verdict above says why")
+    if codes.undo != 0:
+        failures.append("not everything was undone: `nodescope fix status` lists what is left")
+    return failures
 
 
 def plan_path(archive: Path) -> Path:
@@ -66,9 +81,11 @@ def _environment(stage: ScenarioRun, archive: Path) -> Mapping[str, str]:
     }
 
 
-def _owners(path: Path) -> Sequence[str]:
-    """Return whose consent a plan asks for: in the lab all files are the lab's own."""
-    return sorted({step["consent"] for step in json.loads(path.read_text())["steps"]} - {""})
+def _owners(path: Path, stage: ScenarioRun) -> Sequence[str]:
+    """Return the folders a plan asks consent for that this run made; others' are not the lab's."""
+    asked = {step["consent"] for step in json.loads(path.read_text())["steps"]}
+    mine = stage.ground.name
+    return sorted(each for each in asked if f"/{mine}-" in each or f"/{mine}/" in f"{each}/")
 
 
 def _run(

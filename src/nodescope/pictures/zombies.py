@@ -101,12 +101,13 @@ def _trend(report: Report) -> str:
     where = "recorded" if report.recorded else "two looks"
     change = trend.last - trend.first
     parts.append(f"{change:+,} in {format_duration(trend.over_ns)} ({where})")
-    if report.recorded and trend.over_ns >= _RATE_NS:
+    # A rate over a rise and a fall would be that of neither.
+    if report.recorded and trend.over_ns >= _RATE_NS and report.nature != "cache":
         parts.append(f"{trend.per_hour:+,.0f} per hour")
     if report.to_critical_ns:
         parts.append(f"critical in {format_duration(report.to_critical_ns)}")
     if report.nature != "unknown":
-        meanings = {"leak": "a leak", "cache": "ordinary cache: it falls by itself"}
+        meanings = {"leak": "a leak", "cache": "many were freed in this time"}
         parts.append(meanings[report.nature])
     if report.per_hour_since_boot is not None and report.reading.uptime_ns:
         uptime = format_duration(report.reading.uptime_ns)

@@ -29,11 +29,12 @@ class CoreReadings:
 
     cpu: I64
     time_ns: I64  # wall
-    ticks: I64  # rows × STATES
+    ticks: I64  # rows × STATES; each state lies together, as all that reads them goes by state
 
     def take(self, rows: I64) -> CoreReadings:
         """Return some of them."""
-        return CoreReadings(self.cpu[rows], self.time_ns[rows], self.ticks[rows])
+        ticks = self.ticks.T.take(rows, axis=1).T
+        return CoreReadings(self.cpu[rows], self.time_ns[rows], ticks)
 
 
 def read_core_readings(parts: Parts, window: Window) -> Iterator[CoreReadings]:
@@ -53,7 +54,7 @@ def read_core_readings(parts: Parts, window: Window) -> Iterator[CoreReadings]:
         if len(readings.cpu):
             yield readings
             last = np.flatnonzero(np.append(np.diff(readings.cpu) != 0, True))
-            before = CoreReadings(readings.cpu[last], readings.time_ns[last], readings.ticks[last])
+            before = readings.take(last)
 
 
 def count_cores(parts: Parts, window: Window) -> int:
@@ -91,7 +92,7 @@ def _read(part: Part, window: Window) -> CoreReadings:
     table = part.read("cores", ["cpu", "time_ns", *STATES])
     column = {name: table.column(name).to_numpy() for name in table.column_names}
     time_ns = part.wall_ns(column["time_ns"])
-    ticks = np.empty((len(time_ns), len(STATES)), np.int64)
+    ticks = np.empty((len(STATES), len(time_ns)), np.int64).T
     for number, state in enumerate(STATES):
         ticks[:, number] = column[state]
     readings = CoreReadings(column["cpu"].astype(np.int64), time_ns, ticks)
@@ -102,7 +103,7 @@ def _read(part: Part, window: Window) -> CoreReadings:
 def _joined(before: CoreReadings, after: CoreReadings) -> CoreReadings:
     cpu = np.concatenate((before.cpu, after.cpu))
     time_ns = np.concatenate((before.time_ns, after.time_ns))
-    ticks = np.concatenate((before.ticks, after.ticks))
+    ticks = np.concatenate((before.ticks.T, after.ticks.T), axis=1).T
     # Two sorted runs, which a stable sort takes advantage of.
     order = np.argsort(cpu, kind="stable")
     joined = CoreReadings(cpu, time_ns, ticks).take(order)

@@ -29,6 +29,7 @@ class SampleColumns:
         self.segment = segment
         self.from_ns = from_ns
         self.to_ns = to_ns
+        self._together: dict[str, I64] = {}  # columns of `samples` before they are cut
 
     @cached_property
     def whole(self) -> bool:
@@ -37,6 +38,11 @@ class SampleColumns:
         return starts and (self.to_ns is None or self.to_ns > self.segment.wall_to_ns)
 
     # -- samples -----------------------------------------------------------
+
+    def read_together(self, *names: str) -> None:
+        """Read columns of `samples` that will all be asked for: each is decoded from others."""
+        found = self.segment.read("samples", names)
+        self._together = {name: _numbers(found, name) for name in names}
 
     @cached_property
     def _times(self) -> tuple[I64, Bool | None]:
@@ -329,6 +335,8 @@ class SampleColumns:
         return rows
 
     def _numbers(self, table: str, name: str) -> I64:
+        if table == "samples" and (read := self._together.pop(name, None)) is not None:
+            return read
         return _numbers(self.segment.read(table, [name]), name)
 
 

@@ -73,9 +73,9 @@ class ApplyRun:
                 return
 
     def _refuse_stale(self) -> None:
-        if self.now_ns() > self.plan.expires_ns:
+        if expired := describe_expiry(self.plan, self.now_ns()):
             raise StalePlan(
-                (f"it expired at {format_moment(self.plan.expires_ns)}",),
+                (expired,),
                 hint="make the plan again; `fix undo` takes back what was applied of it",
             )
         begun = [each for each in self.journal.attempts if each.stands]
@@ -162,6 +162,11 @@ def is_own(fact: Fact, attempt: StepAttempt) -> bool:
     return subject in step.arguments.values() or json.dumps(subject) in json.dumps(attempt.before)
 
 
+def describe_expiry(plan: Plan, now_ns: int) -> str:
+    """Return since when a plan may not be applied any more; empty while it may."""
+    return f"it expired at {format_moment(plan.expires_ns)}" if now_ns > plan.expires_ns else ""
+
+
 def find_obstacles(
     plan: Plan,
     node: NodeAccess,
@@ -169,8 +174,9 @@ def find_obstacles(
     consents: Consents,
     operations: Callable[[StepName], Operation] = find_operation,
 ) -> tuple[str, ...]:
-    """Return what would stop a plan now: the guard, a missing consent, a step's own check."""
-    found = []
+    """Return what would stop a plan: its age, the guard, a missing consent, a step's own check."""
+    expired = describe_expiry(plan, time.time_ns())
+    found = [expired] if expired else []
     for step in plan.steps:
         try:
             refuse_step(step, node, guard, consents)

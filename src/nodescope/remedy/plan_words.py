@@ -25,7 +25,8 @@ def render_plan(plan: Plan, width: int = 0) -> str:
         for each in plan.refused:
             more = f" (`--i-know {each.override}` overrules this)" if each.override else ""
             called = f"{each.target.kind} {each.target.name or ''}".rstrip()
-            lines += _wrap(f"{called}: {each.reason}{more}", room, "  ")
+            reason = each.reason.removeprefix(f"{each.target.name}: ")
+            lines += _wrap(f"{called}: {reason}{more}", room, "  ")
     if plan.cannot:
         lines += ["", "Not in this plan:"]
         lines += [line for each in plan.cannot for line in _wrap(each, room, "  ")]

@@ -18,10 +18,10 @@ from nodescope.remedy.elsewhere.forms import render_elsewhere
 from nodescope.remedy.guard.decision import guard
 from nodescope.remedy.node_access import NodeAccess
 from nodescope.remedy.plan import Baseline, Plan, PlanStep, Refused, StepName
-from nodescope.remedy.proposals import Proposal, Proposals
+from nodescope.remedy.proposals import ENDS, Proposal, Proposals
 from nodescope.remedy.rests_on.facts import read_boot, read_facts, read_host
 from nodescope.remedy.steps.containers import expand_stop_container
-from nodescope.remedy.steps.expansion import Expansion, join
+from nodescope.remedy.steps.expansion import Expansion, join, refuse
 from nodescope.remedy.steps.interrupts import expand_spread_queues
 from nodescope.remedy.steps.kernel_values import expand_set_kernel_value
 from nodescope.remedy.steps.limits import expand_cap_unit, expand_raise_limit
@@ -61,6 +61,8 @@ def make_plan(proposals: Proposals, node: NodeAccess, wishes: Wishes) -> Plan:
     whole = join([_expand(each, node) for each in proposals.taken])
     allowed, refused = _guarded(whole.steps, node, wishes.i_know)
     allowed, useless = _without_useless(allowed, [*whole.refused, *refused])
+    if not any(each.action.kind in ENDS for each in proposals.taken):
+        useless += _source_unknown(allowed)
     steps = sorted(allowed, key=lambda step: _RANK[step.kind])
     made_ns = time.time_ns()
     plan = Plan(
@@ -89,6 +91,8 @@ def _expand(proposal: Proposal, node: NodeAccess) -> Expansion:
     try:
         return expand(proposal, node)
     except (SourceError, NodescopeError) as error:
+        if action.kind in ENDS and action.target is not None:  # it runs on: see _without_useless
+            return refuse(action.target, f"it cannot be stopped from here: {error}")
         return Expansion(cannot=(f"not planned: {describe_action(action)}: {error}",))
 
 
@@ -161,3 +165,14 @@ def _without_useless(
     named = ", ".join(name or "it" for name in sources)
     said = f"zombies are not freed while {named} is refused: it would leave as many again"
     return [step for step in steps if step not in freeing], [said]
+
+
+def _source_unknown(steps: Iterable[PlanStep]) -> list[str]:
+    """Say that what leaves zombies behind is not stopped, if the plan frees them."""
+    if not any(step.kind in _FREES for step in steps):
+        return []
+    said = (
+        "what leaves the zombies behind is not known by name, so it is not stopped: they may come "
+        "back; `nodescope zombies --watch 60s` shows who makes them"
+    )
+    return [said]

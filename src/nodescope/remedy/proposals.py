@@ -18,7 +18,7 @@ from nodescope.records.json import Json, JsonObject
 
 LEAST_CONFIDENCE = 0.5
 _NOT_DONE = frozenset({"look"})  # a person looks; a plan has nothing to do there
-_ENDS = frozenset({"stop_unit", "stop_container"})
+ENDS = frozenset({"stop_unit", "stop_container"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ def _mend_first(
     mended = {_subject(each.action) for each in proposals if each.action.kind == "raise_limit"}
     kept, dropped = [], list(left)
     for each in proposals:
-        if each.action.kind in _ENDS and _subject(each.action) in mended:
+        if each.action.kind in ENDS and _subject(each.action) in mended:
             name = each.action.target.name if each.action.target else ""
             dropped.append(f"{name} is not stopped: raising its limit is tried first")
         else:
@@ -133,6 +133,11 @@ def _objects(value: Json) -> Iterator[JsonObject]:
 def wish_to_stop(units: Sequence[str], containers: Sequence[str]) -> Proposals:
     """Return the proposals to stop units and containers, on a person's word."""
     why = "asked for on the command line"
-    actions = [Action("stop_unit", Target("unit", name)) for name in units]
+    actions = [Action("stop_unit", Target("unit", _unit_name(name))) for name in units]
     actions += [Action("stop_container", Target("container", name)) for name in containers]
     return Proposals(tuple(Proposal(action, why) for action in actions))
+
+
+def _unit_name(name: str) -> str:
+    """Return the full name of a unit; as for systemctl, one without a suffix is a service."""
+    return name if "." in name else f"{name}.service"

@@ -123,3 +123,10 @@ def test_a_bad_file_is_refused_by_name(tmp_path: Path, content: str) -> None:
     path.write_text(content)
     asked = ["experiment", "plan", "--nodes", str(path), "--arm", "x"]
     assert main(asked) == 2
+
+
+def test_events_that_were_not_counted_are_not_none(tmp_path: Path) -> None:
+    path = tmp_path / "events.csv"
+    path.write_text("node,day,node_hours\na,2026-11-01,24\n")
+    with pytest.raises(UsageError, match="row 1 has no events"):
+        read_exposures(path)

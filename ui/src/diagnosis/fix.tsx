@@ -55,7 +55,9 @@ function Answer({ answer }: { answer: FixAnswer }) {
         Plan {plan.id}, valid until {formatMoment(Date.parse(plan.expires), zone.value, 0)}. This
         page applies nothing:
       </p>
-      <Command text={`${command} --json > plan.json && nodescope fix apply plan.json`} />
+      {plan.steps.length > 0 && (
+        <Command text={`${command} --json > plan.json && nodescope fix apply plan.json`} />
+      )}
       {plan.steps.length === 0 && <p>Nothing to do: no step would help, or none is allowed.</p>}
       <ol class="steps">
         {plan.steps.map((step, place) => (

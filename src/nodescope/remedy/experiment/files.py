@@ -45,11 +45,22 @@ def read_exposures(path: Path) -> list[DayOfNode]:
         DayOfNode(
             _text(row, "node", path, number),
             _text(row, "day", path, number),
-            _number(row, "node_hours", path, number) or 0.0,
-            _whole(_number(row, "events", path, number)) or 0,
+            _required_number(row, "node_hours", path, number),
+            round(_required_number(row, "events", path, number)),
         )
         for number, row in enumerate(_read_table(path), 1)
     ]
+
+
+def _required_number(row: _Fields, name: str, path: Path, number: int) -> float:
+    """Return a number of a row; one that is missing is not 0."""
+    found = _number(row, name, path, number)
+    if found is None:
+        raise UsageError(
+            f"{path}: row {number} has no {name}",
+            hint="the columns are node, day, node_hours, events",
+        )
+    return found
 
 
 def read_design(path: Path) -> ExperimentDesign:

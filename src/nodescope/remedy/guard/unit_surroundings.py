@@ -43,11 +43,12 @@ def read_unit_surroundings(name: str, node: NodeAccess) -> Surroundings:
     """Read the facts about one unit; `SourceError` if its systemd cannot be asked.
 
     What loops may end between two reads: a process that is gone is not one that is hidden, so
-    all is read again while the unit is in another run, or its main process changes.
+    all is read again while the unit is in another run, or has no main process now.
     """
     before, found = _read_run(name, node), _read_once(name, node)
     for _ in range(_MOST_LOOKS):
-        if not found.unseen or before == (now := _read_run(name, node)):
+        now = _read_run(name, node)
+        if not found.unseen or (before == now and now and now[0]):
             break
         before, found = now, _read_once(name, node)
     return found

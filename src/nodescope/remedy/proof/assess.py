@@ -210,7 +210,8 @@ def _compare(baseline: Baseline, seen: Aftermath, limit: float) -> OutcomeVerdic
     if rose <= limit and later > 1:
         return OutcomeVerdict("refuted", fell, f"{words}: they became more")
     if first == 0:
-        words = f"{what}: only the one that led to the plan was recorded; no rate is known"
+        before = "one, which may have led to it," if round(baseline.count) else "none"
+        words = f"{what}: {before} was recorded before the plan; no rate is known"
         return OutcomeVerdict("unknown", fell, words)
     more_s = _exposure_left(baseline, first, later, seen.observed_s, limit)
     return OutcomeVerdict("unknown", fell, words, None if more_s is None else more_s / _HOUR_S)

@@ -89,8 +89,8 @@ def render_forecast(forecast: ZombieForecast) -> str:
     lines = [f"{forecast.dying:,} zombies at {format_moment(forecast.at_ns)}: {forecast.because}"]
     if forecast.per_hour is not None and forecast.per_hour_low is not None:
         lines.append(
-            f"  {forecast.per_hour:+,.3g} an hour ({forecast.per_hour_low:+,.3g} to "
-            f"{forecast.per_hour_high:+,.3g})"
+            f"  {forecast.per_hour:+,.0f} an hour ({forecast.per_hour_low:+,.0f} to "
+            f"{forecast.per_hour_high:+,.0f})"
         )
     lines += ["This node:", *(f"  {_describe_passing(each, 'from now')}" for each in forecast.node)]
     lines.append("A replacement from the same image, or this node after a reboot:")

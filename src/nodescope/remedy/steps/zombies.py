@@ -176,7 +176,8 @@ def _delete(folder: str, files: Sequence[PinningFile], dying: Mapping[str, int])
         {"files": json.dumps(name_files(files), sort_keys=True)},
         (f"{len(files):,} files in {folder}: deleted, their content is lost",
          "one that a process uses then, or that was replaced since, is left"),
-        ("rm", "--", f"{folder}/…"), "never", (_predict(count, because, certain=True),),
+        ("nodescope", "zombies", "--files", folder), "never",
+        (_predict(count, because, certain=True),),
         consent=folder,
     )  # fmt: skip
 

@@ -10,8 +10,7 @@ from nodescope.remedy.fix_status import read_fixes
 from nodescope.remedy.node_access import NodeAccess
 from nodescope.remedy.plan_documents import plan_document
 from nodescope.remedy.plan_words import describe_predicted, describe_step_kind
-from nodescope.remedy.recorded_plan import plan_recording
-from nodescope.remedy.rests_on.facts import read_boot
+from nodescope.remedy.recorded_plan import plan_recording, why_not_here
 from nodescope.web.answers.replies import json_reply
 from nodescope.web.question import Question, Reply, to_ms
 
@@ -44,13 +43,9 @@ def fix_plan(question: Question) -> Reply:
 
 def _why_not_here(question: Question, node: NodeAccess) -> str | None:
     """Return why no plan can be made here: it rests on the node as it is now."""
-    parts = question.recording.parts
-    recorded = parts[-1].description.start.boot_id if parts else None
     if question.snapshot.archive.bundle is not None:
         return "this is a bundle: a plan is made on the node itself"
-    if recorded != read_boot(node):
-        return "this recording is of another node, or of an earlier boot of this one"
-    return None
+    return why_not_here(question.recording, node)
 
 
 def fixes(question: Question) -> Reply:
