@@ -11,7 +11,9 @@ from nodescope.remedy.guard.unit_surroundings import read_unit_surroundings
 
 def _read(monkeypatch: pytest.MonkeyPatch, pids: list[int], looks: list[tuple[str, ...]]) -> Any:
     """Read a unit whose main process and unseen parts are these, one reading after another."""
-    monkeypatch.setattr(unit_surroundings, "_main_pid", lambda _name, _node: pids.pop(0))
+    monkeypatch.setattr(
+        unit_surroundings, "_read_run", lambda _name, _node: (pids.pop(0), "run", 1)
+    )
     monkeypatch.setattr(
         unit_surroundings, "_read_once", lambda _name, _node: SimpleNamespace(unseen=looks.pop(0))
     )

@@ -11,9 +11,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from nodescope.errors import NodescopeError, SourceError
-from nodescope.quantities import HOUR_NS
+from nodescope.quantities import HOUR_NS, MINUTE_NS
 from nodescope.records.action import Target
 from nodescope.records.action_words import describe_action
+from nodescope.records.view import View
+from nodescope.records.view_forms import render_command
 from nodescope.remedy.elsewhere.forms import render_elsewhere
 from nodescope.remedy.guard.decision import guard
 from nodescope.remedy.node_access import NodeAccess
@@ -171,8 +173,9 @@ def _source_unknown(steps: Iterable[PlanStep]) -> list[str]:
     """Say that what leaves zombies behind is not stopped, if the plan frees them."""
     if not any(step.kind in _FREES for step in steps):
         return []
+    watch = render_command(View("zombies", watch_ns=MINUTE_NS))
     said = (
         "what leaves the zombies behind is not known by name, so it is not stopped: they may come "
-        "back; `nodescope zombies --watch 60s` shows who makes them"
+        f"back; `{watch}` shows who makes them"
     )
     return [said]
